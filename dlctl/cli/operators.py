@@ -97,6 +97,13 @@ _CLEAN_UP: Final = Difference(
 _NAMES: Final = Difference("pods are named by replica, without a random suffix")
 _ENV: Final = Difference("the framework's variables are appended; your own values win")
 _PERMANENT: Final = Difference("a permanent exit code of any replica fails the job at once")
+_MPI: Final = (
+    Difference("a failed worker is replaced while the launcher runs"),
+    Difference(
+        "launcherCreationPolicy WaitForWorkersReady also holds for a job that was suspended",
+        _has("launcherCreationPolicy", "WaitForWorkersReady"),
+    ),
+)
 _KUBEFLOW: Final = "kubeflow.org"
 _OLDER: Final = "docs/kinds/older-versions.md"
 _TF: Final = Operator(
@@ -125,6 +132,7 @@ _OPERATORS: Final[Mapping[tuple[str, str, str], Operator]] = {
         (_KUBEFLOW, version, "MXJob"): Operator("Kubeflow mxnet-operator", _OLDER, _TRAINING)
         for version in ("v1alpha2", "v1beta1")
     },
+    (_KUBEFLOW, "v2beta1", "MPIJob"): Operator("mpi-operator", "docs/kinds/mpijob.md", _MPI),
     (_KUBEFLOW, "v1alpha2", "MPIJob"): Operator("mpi-operator v1alpha2", _OLDER, _TRAINING),
     ("fioravanzo.org", "", ""): Operator(
         "mx-operator (StefanoFioravanzo)",

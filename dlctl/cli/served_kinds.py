@@ -8,10 +8,6 @@ from dlctl.dialects.kind import Kind
 
 # Jobs of other operators, by group or version and by kind, with what to do about them.
 _OTHER_OPERATORS: Final[Mapping[tuple[str, str], str]] = {
-    ("kubeflow.org/v2beta1", "MPIJob"): (
-        "it is mpi-operator's MPIJob, whose fields have other meanings: write it as "
-        "kubeflow.org/v1, or let mpi-operator run it in a cluster"
-    ),
     ("trainer.kubeflow.org", "TrainJob"): (
         "Kubeflow Trainer runs it by runtimes of its cluster: write it as the kind of its "
         "framework, such as PyTorchJob in kubeflow.org/v1"

@@ -38,8 +38,8 @@ class Dialect(abc.ABC):
     types_without_service: Collection[str] = ()
     # The labels by which the replicas of a job differ; empty if they cannot share a service.
     replica_labels: Collection[str] = ()
-    # Whether the names of replicas resolve before the replicas are ready.
-    publish_not_ready_addresses: bool = True
+    # Whether the replicas of each job share one service, without an annotation that asks for it.
+    shares_service: bool = False
     # Whether the framework's variables are added to the user's, or omitted if the user sets any.
     overrides_user_env: bool = False
     # Whether a runtime id is written into the user's spec.
@@ -49,6 +49,8 @@ class Dialect(abc.ABC):
     requires_spec: bool = True
     # Whether a job may have a TTL.
     supports_ttl: bool = False
+    # The field of a spec by which :meth:`matches` recognizes the form, besides the replicas.
+    form_field: str = ""
     # Added to the framework's environment.
     extra_env: Mapping[str, str] = {}
 
@@ -111,6 +113,14 @@ class Dialect(abc.ABC):
     def pod_labels(self, job: Job, replica: Replica) -> Mapping[str, str]:
         """Return the labels of a replica's pod in addition to those that select it."""
         return {}
+
+    def service_labels(self, job: Job, selector: Mapping[str, str]) -> Mapping[str, str]:
+        """Return the labels of a service that selects these pods."""
+        return selector
+
+    def publishes_not_ready_addresses(self, job: Job) -> bool:
+        """Return whether the names of replicas resolve before the replicas are ready."""
+        return True
 
     def managed_by_external_controller(self, obj: DecodedObject) -> bool:
         """Return whether another controller manages a job, so that none of it may be changed.

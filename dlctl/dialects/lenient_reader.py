@@ -113,6 +113,7 @@ def prune_finished_spec(spec: msgspec.Raw, obj: DecodedObject) -> msgspec.Raw:
         kept: Any = dict(_policy_fields(obj.spec))
         # These fields distinguish the forms.
         kept |= {name: type(v)() for name, v in obj.spec.items() if _is_replica_specs(name, v)}
+        kept |= {name: "" for name in obj.spec if name == obj.dialect.form_field}
     else:
         kept = [] if isinstance(obj.spec, list) else None
     return msgspec.Raw(msgspec.json.encode(kept))

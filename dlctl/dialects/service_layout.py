@@ -23,6 +23,8 @@ def shares_service(job: Job, dialect: Dialect, annotations: Mapping[str, str]) -
         not stop a job that has started.
     """
     given = annotations.get(SERVICE_ANNOTATION, _PER_REPLICA)
+    if dialect.shares_service:
+        return True
     if given == _PER_REPLICA or job.is_local:
         return False
     problem = _problem(given, job, dialect)

@@ -80,12 +80,6 @@ CONTAINER = "spec.pytorchReplicaSpecs.Master.template.spec.containers[0]"
         ),
         pytest.param(
             "kubeflow.org/v1\nkind: PyTorchJob",
-            "kubeflow.org/v2beta1\nkind: MPIJob",
-            ["does not serve MPIJob in kubeflow.org/v2beta1", "write it as kubeflow.org/v1"],
-            id="MPIJob v2beta1",
-        ),
-        pytest.param(
-            "kubeflow.org/v1\nkind: PyTorchJob",
             "trainer.kubeflow.org/v1alpha1\nkind: TrainJob",
             ["does not serve TrainJob", "such as PyTorchJob in kubeflow.org/v1"],
             id="TrainJob",

@@ -209,7 +209,12 @@ TEMPLATES = [
     ),
 ]
 MPI = [
-    bad("MPIJob", {"slotsPerWorker": 0}, below_minimum("slotsPerWorker", 0, 1), "no slots"),
+    bad(
+        "MPIJob",
+        {"slotsPerWorker": 0},
+        "spec.slotsPerWorker: Invalid value: must be 1 or more",
+        "no slots",
+    ),
     bad_counts("MPIJob", "Launcher is missing: there must be exactly 1", "no launcher", Worker=2),
     bad_counts("MPIJob", "Launcher.replicas must be 1", "two launchers", Launcher=2),
 ]

@@ -32,6 +32,7 @@ JOBS = [
         for kind, versions in OLDER_MAPS.items()
         for version in versions
     ),
+    {**job("MPIJob"), "apiVersion": "kubeflow.org/v2beta1"},
     mxjob(),
     mxjob(group="fioravanzo.org"),
     bare_job(),

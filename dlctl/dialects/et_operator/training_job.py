@@ -40,7 +40,6 @@ class TrainingJobDialect(Dialect):
     """The only form of TrainingJob."""
 
     framework: type[TrainingJob] = TrainingJob
-    publish_not_ready_addresses: bool = False
     supports_ttl: bool = True
     requires_spec: bool = False
     types_without_service = frozenset({LAUNCHER})
@@ -112,6 +111,9 @@ class TrainingJobDialect(Dialect):
 
     def write_status(self, status: JobStatus) -> JSON:
         return training_status.write(status)
+
+    def publishes_not_ready_addresses(self, job: Job) -> bool:
+        return False
 
     def labels(self, job: Job, replica: Replica) -> Mapping[str, str]:
         labels = _type_labels(job.key.name, replica.type)

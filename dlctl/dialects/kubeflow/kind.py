@@ -13,11 +13,13 @@ from dlctl.api.job import Job, ReplicaSpec
 from dlctl.dialects.dialect import Dialect
 from dlctl.dialects.field_reader import FieldReader
 from dlctl.dialects.kubeflow.messages import KindMessages, KubeflowMessages
+from dlctl.dialects.restart_policy import RestartPolicy
 from dlctl.frameworks.kubeflow.job import KubeflowJob
 
 JSON = dict[str, Any]
 Check = Callable[[FieldReader, Sequence[ReplicaSpec]], None]
 GROUP: Final = "kubeflow.org"
+TRAINING_OPERATOR: Final = "kubeflow.org/training-operator"
 
 
 def _no_check(fields: FieldReader, specs: Sequence[ReplicaSpec]) -> None:
@@ -38,6 +40,8 @@ class KubeflowKind:
     metric_label: str
     # Also served, in the same form as v1.
     older_versions: Sequence[str] = ()
+    # Other forms of the kind by version; v1 has their fields, so that they can be stored.
+    other_forms: Mapping[str, Dialect] = attrs.field(factory=dict)
     # Returns the list form of v1alpha1, if the kind had one.
     list_form: Callable[["KubeflowKind"], Dialect] | None = None
     # The fields of the list form, beside the list itself, that v1 keeps; if None, it keeps all.
@@ -48,6 +52,10 @@ class KubeflowKind:
     type_names: Mapping[str, str] = attrs.field(factory=dict)
     # The restart policy of replicas without one.
     default_restart_policy: str = "Never"
+    # Those by type that differ from it.
+    restart_policy_by_type: Mapping[str, str] = attrs.field(factory=dict)
+    # The restart policies that replicas may have.
+    restart_policies: Sequence[str] = tuple(policy.value for policy in RestartPolicy)
     # Replica counts by type, where the default is not 1.
     default_replicas: Mapping[str, int] = attrs.field(factory=dict)
     # Types with a single replica, whose name has no index.
@@ -65,6 +73,10 @@ class KubeflowKind:
     is_scalable: bool = False
     # Whether ``kubectl get`` shows the age before the state.
     shows_age_first: bool = False
+    # The values of ``runPolicy.managedBy`` that mean this controller: those it replaces.
+    controllers: Sequence[str] = (TRAINING_OPERATOR,)
+    # Whether the policies may also be in spec, where the predecessors of ``runPolicy`` had them.
+    has_policies_in_spec: bool = True
     # The schemas of the kind's own fields in spec.
     spec_properties: Mapping[str, JSON] = attrs.field(factory=dict)
     # CEL rules of the spec, and of the replica specs in it.
@@ -88,6 +100,10 @@ class KubeflowKind:
     @property
     def replica_specs_field(self) -> str:
         return f"{self.field_prefix}ReplicaSpecs"
+
+    def default_policy(self, replica_type: str) -> str:
+        """Return the restart policy of replicas of a type without one."""
+        return self.restart_policy_by_type.get(replica_type, self.default_restart_policy)
 
     @property
     def keeps_unknown_fields(self) -> bool:

@@ -12,8 +12,10 @@ from dlctl.dialects.dialect import Dialect
 from dlctl.dialects.field_reader import FieldReader
 from dlctl.dialects.kind import Kind, make_kind
 from dlctl.dialects.kubeflow import cel_rules, elastic_policy_schema, list_forms
-from dlctl.dialects.kubeflow.kind import GROUP, KubeflowKind
+from dlctl.dialects.kubeflow.kind import GROUP, TRAINING_OPERATOR, KubeflowKind
 from dlctl.dialects.kubeflow.messages import KindMessages
+from dlctl.dialects.kubeflow.mpi_v2beta1 import kind as mpi_v2beta1
+from dlctl.dialects.kubeflow.mpi_v2beta1.dialect import MPIJobV2beta1
 from dlctl.dialects.kubeflow.replica_map import ReplicaMap
 from dlctl.dialects.restart_policy import RestartPolicy
 from dlctl.errors import InvalidJobError, quoted
@@ -51,6 +53,7 @@ def _dialects(kind: KubeflowKind) -> Iterator[tuple[str, Dialect]]:
     yield "v1", ReplicaMap(kind)
     if kind.list_form is not None:
         yield "v1alpha1", kind.list_form(kind)
+    yield from kind.other_forms.items()
     # They have the form of the first version and are read as such: the version is not stored.
     for version in kind.older_versions:
         yield version, ReplicaMap(kind, is_v1=False)
@@ -185,12 +188,7 @@ _MPI: Final = KubeflowKind(
     requires_container_name=False,
     shows_age_first=True,
     spec_properties={
-        "slotsPerWorker": {
-            "type": "integer",
-            "format": "int32",
-            "minimum": 1,
-            "description": "Processes per worker; 1 by default.",
-        },
+        **mpi_v2beta1.FIELDS,
         "mainContainer": {
             "type": "string",
             "description": "Container of a worker in which commands run; else the pod's default.",
@@ -202,6 +200,16 @@ _MPI: Final = KubeflowKind(
             "description": "OpenMPI, the only supported one.",
         },
     },
+    controllers=(TRAINING_OPERATOR, mpi_v2beta1.MPI_OPERATOR),
+    other_forms={"v2beta1": MPIJobV2beta1(mpi_v2beta1.MPI_V2BETA1)},
+    spec_rules=(
+        # v2beta1 allows 0.
+        {
+            "rule": f"has(self.{mpi_v2beta1.FORM_FIELD}) || self.?slotsPerWorker.orValue(1) >= 1",
+            "message": "must be 1 or more",
+            "fieldPath": ".slotsPerWorker",
+        },
+    ),
     check=_check_mpi,
     messages=KindMessages(
         namespaced=lambda _: False,

@@ -32,7 +32,6 @@ from dlctl.errors import InvalidJobError
 from dlctl.frameworks.kubeflow.job import KubeflowJob
 
 LABEL_PREFIX: Final = "training.kubeflow.org"
-TRAINING_OPERATOR: Final = "kubeflow.org/training-operator"
 _PRINTER_COLUMNS: Final = (
     ("State", ".status.conditions[-1:].type", "string", 0),
     ("Age", ".metadata.creationTimestamp", "date", 0),
@@ -52,7 +51,6 @@ class ReplicaMap(Dialect):
     # Whether it is v1's; the versions before have no schemas of fields that are v1's alone.
     is_v1: bool = True
     replica_labels = (f"{LABEL_PREFIX}/replica-type", f"{LABEL_PREFIX}/replica-index")
-    publish_not_ready_addresses: bool = False
     overrides_user_env: bool = True
     supports_ttl: bool = True
 
@@ -70,7 +68,9 @@ class ReplicaMap(Dialect):
 
     def matches(self, spec: Any) -> bool:
         wanted = self.kind.replica_specs_field.lower()
-        return isinstance(spec, Mapping) and any(name.lower() == wanted for name in spec)
+        if not isinstance(spec, Mapping) or all(name.lower() != wanted for name in spec):
+            return False
+        return not any(form.matches(spec) for form in self.kind.other_forms.values())
 
     def read(self, obj: DecodedObject) -> Job:
         fields = FieldReader(obj.spec, "spec")
@@ -88,7 +88,7 @@ class ReplicaMap(Dialect):
             name_prefix=name,
             runtime_id="",
             status=self.read_status(obj),
-            run_policy=_read_run_policy(fields),
+            run_policy=self.run_policy(obj),
             warnings=tuple(self._warnings(fields)),
             spec=fields.canonicalized(),
         )
@@ -98,7 +98,11 @@ class ReplicaMap(Dialect):
         )
 
     def run_policy(self, obj: DecodedObject) -> RunPolicy:
-        return _read_run_policy(FieldReader(obj.spec, "spec"))
+        return run_policy.read(
+            FieldReader(obj.spec, "spec"),
+            CleanPodPolicy.NONE,
+            spec_fields=run_policy.LEGACY_SPEC_FIELDS if self.kind.has_policies_in_spec else (),
+        )
 
     def suspension_patch(self, obj: DecodedObject, *, suspended: bool) -> JSON | None:
         return run_policy.suspension_patch(suspended)
@@ -109,7 +113,8 @@ class ReplicaMap(Dialect):
     def managed_by_external_controller(self, obj: DecodedObject) -> bool:
         try:
             policy = FieldReader(obj.spec, "spec").object("runPolicy")
-            return policy.string("managedBy", TRAINING_OPERATOR) != TRAINING_OPERATOR
+            controllers = self.kind.controllers
+            return policy.string("managedBy", controllers[0]) not in controllers
         except InvalidJobError:
             return False
 
@@ -129,6 +134,9 @@ class ReplicaMap(Dialect):
     def pod_labels(self, job: Job, replica: Replica) -> Mapping[str, str]:
         master = self.framework(job).is_master(replica)
         return {f"{LABEL_PREFIX}/job-role": "master"} if master else {}
+
+    def publishes_not_ready_addresses(self, job: Job) -> bool:
+        return False
 
     @property
     def orphan_selector(self) -> str:
@@ -174,7 +182,7 @@ class ReplicaMap(Dialect):
             self.kind, fields.value(self.kind.replica_specs_field), entries.path
         )
         # tf-operator's first draft had one policy for all replicas.
-        policy = fields.string("restartPolicy") or self.kind.default_restart_policy
+        policy = fields.string("restartPolicy") if self.kind.has_policies_in_spec else ""
         specs = [self._read_replica_spec(entries, name, obj, policy) for name in entries.names()]
         if not specs:
             types = ", ".join(map(self.kind.type_name, self.kind.replica_types))
@@ -207,8 +215,8 @@ class ReplicaMap(Dialect):
                 field=entry.path_of("replicas"),
             )
         policy = parse_enum(
-            entry.string("restartPolicy") or default_policy,
-            RestartPolicy,
+            entry.string("restartPolicy") or default_policy or kind.default_policy(type_),
+            [policy for policy in RestartPolicy if policy in kind.restart_policies],
             field=entry.path_of("restartPolicy"),
         )
         template = read_pod_template(
@@ -273,10 +281,6 @@ class ReplicaMap(Dialect):
             return ""
         labels = self._type_labels(name, type_)
         return ",".join(f"{label}={value}" for label, value in sorted(labels.items()))
-
-
-def _read_run_policy(fields: FieldReader) -> RunPolicy:
-    return run_policy.read(fields, CleanPodPolicy.NONE, spec_fields=run_policy.LEGACY_SPEC_FIELDS)
 
 
 def _last_child_name(name: str, spec: ReplicaSpec) -> str:

@@ -16,10 +16,9 @@ JSON = dict[str, Any]
 
 # Bounds the server's cost estimate of validation rules.
 MAX_REPLICA_TYPES: Final = 16
-# v1's operator, which dlctl replaces, or MultiKueue with a controller in another cluster.
-MANAGED_BY_VALUES: Final = ("kubeflow.org/training-operator", "kueue.x-k8s.io/multikueue")
+# Its jobs run in another cluster.
+_MULTIKUEUE: Final = "kueue.x-k8s.io/multikueue"
 _PRESERVE_UNKNOWN: Final = {"x-kubernetes-preserve-unknown-fields": True}
-_RESTART_POLICIES: Final = ["", *(policy.value for policy in RestartPolicy)]
 
 
 def replica_map_schema(kind: KubeflowKind, *, is_v1: bool = True) -> JSON:
@@ -31,9 +30,8 @@ def replica_map_schema(kind: KubeflowKind, *, is_v1: bool = True) -> JSON:
         **unknown_fields,
         "properties": {
             field: _replica_specs(kind, unknown_fields),
-            "runPolicy": _run_policy(unknown_fields),
-            # Where the predecessors of training-operator had them.
-            **_policies(),
+            "runPolicy": _run_policy(kind, unknown_fields),
+            **(_policies() if kind.has_policies_in_spec else {}),
             **kind.spec_properties,
         },
         "x-kubernetes-validations": [cel_rules.MANAGED_BY_IMMUTABLE, *kind.spec_rules],
@@ -70,9 +68,8 @@ def _replica_specs(kind: KubeflowKind, unknown_fields: JSON) -> JSON:
             },
             "restartPolicy": {
                 "type": "string",
-                "enum": _RESTART_POLICIES,
-                "description": f"Restart policy; {kind.default_restart_policy} by default. "
-                "ExitCode restarts them after a retryable exit code.",
+                "enum": ["", *kind.restart_policies],
+                "description": _restart_policy_description(kind),
             },
             "template": schema_parts.required_pod_template(),
         },
@@ -93,7 +90,17 @@ def _replica_specs(kind: KubeflowKind, unknown_fields: JSON) -> JSON:
     }
 
 
-def _run_policy(unknown_fields: JSON) -> JSON:
+def _restart_policy_description(kind: KubeflowKind) -> str:
+    defaults = [f"{kind.default_restart_policy} by default"]
+    for type_, policy in kind.restart_policy_by_type.items():
+        defaults.append(f"{policy} for type {kind.type_name(type_)}")
+    text = f"Restart policy; {', '.join(defaults)}."
+    if RestartPolicy.EXIT_CODE in kind.restart_policies:
+        text += " ExitCode restarts them after a retryable exit code."
+    return text
+
+
+def _run_policy(kind: KubeflowKind, unknown_fields: JSON) -> JSON:
     return {
         "type": "object",
         "description": "When the job runs, and its clean-up.",
@@ -108,7 +115,7 @@ def _run_policy(unknown_fields: JSON) -> JSON:
             "managedBy": {
                 "type": "string",
                 "maxLength": 63,
-                "enum": list(MANAGED_BY_VALUES),
+                "enum": [*kind.controllers, _MULTIKUEUE],
                 "description": "The controller of the job: this one, or MultiKueue's.",
             },
             "schedulingPolicy": schema_parts.scheduling_policy(unknown_fields),

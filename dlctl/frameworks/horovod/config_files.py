@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from dlctl.frameworks.hostfiles import colon_hostfile, slots_hostfile
 from dlctl.frameworks.launcher_access import KUBECTL_PATH
 
 HOSTFILE: Final = "hostfile"
@@ -74,22 +75,13 @@ exit "$code"
 """
 
 
-def hostfile(hosts: Iterable[str], slots: int) -> str:
-    """Return the host list for Horovod, which reads it through the discovery script."""
-    return "".join(f"{host}:{slots}\n" for host in hosts)
-
-
-def deepspeed_hostfile(hosts: Iterable[str], slots: int) -> str:
-    """Return the host list for DeepSpeed and mpirun."""
-    return "".join(f"{host} slots={slots}\n" for host in hosts)
-
-
 def config_files(hosts: Iterable[str], *, slots: int, container: str) -> Mapping[str, str]:
     """Return all files by name; programs run in this container of the hosts."""
     hosts = list(hosts)
     return {
-        HOSTFILE: hostfile(hosts, slots),
-        DEEPSPEED_HOSTFILE: deepspeed_hostfile(hosts, slots),
+        # Horovod reads it through the discovery script.
+        HOSTFILE: colon_hostfile(hosts, slots),
+        DEEPSPEED_HOSTFILE: slots_hostfile(hosts, slots),
         DISCOVER_HOSTS: _DISCOVER_HOSTS_SCRIPT,
         KUBEXEC: _kubexec_script(container),
     }

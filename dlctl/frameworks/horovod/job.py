@@ -13,8 +13,9 @@ from dlctl.api.meta import CONFIG_MAPS, ROLE_BINDINGS, ROLES, SECRETS, SERVICE_A
 from dlctl.errors import InvalidJobError
 from dlctl.frameworks import launcher_access
 from dlctl.frameworks.dljob import DLJob
-from dlctl.frameworks.horovod import config_files, hostfile_init, pod_specs, ssh_keys
-from dlctl.frameworks.horovod.ssh_access import SshAccess
+from dlctl.frameworks.horovod import config_files, hostfile_init, pod_specs
+from dlctl.frameworks.horovod.ssh_access import SshAccess, secret_data
+from dlctl.frameworks.hostfiles import colon_hostfile, slots_hostfile
 
 JSON = Mapping[str, Any]
 # The ports of a worker's service; launchers accept no connections.
@@ -72,19 +73,17 @@ class TrainingJob(DLJob):
 
     def secrets(self) -> Iterator[Dependent]:
         if self._uses_ssh and self._ssh_access.creates_secret:
-            data = ssh_keys.secret_data(str(self.job.key))
+            data = secret_data(str(self.job.key))
             yield Dependent(SECRETS, self._ssh_access.secret, {"type": "Opaque", "data": data})
 
     def host_files(self) -> Mapping[str, str]:
         """Return the files in the launcher that follow the hosts, by path."""
         hosts = self._host_names(self._hosts)
         return {
-            config_files.COPY_PATHS[config_files.HOSTFILE]: config_files.hostfile(
+            config_files.COPY_PATHS[config_files.HOSTFILE]: colon_hostfile(hosts, self.slots),
+            config_files.COPY_PATHS[config_files.DEEPSPEED_HOSTFILE]: slots_hostfile(
                 hosts, self.slots
             ),
-            config_files.COPY_PATHS[
-                config_files.DEEPSPEED_HOSTFILE
-            ]: config_files.deepspeed_hostfile(hosts, self.slots),
         }
 
     @property

@@ -9,7 +9,7 @@ from typing import Any, Final, Self
 import attrs
 
 from dlctl.errors import InvalidJobError
-from dlctl.frameworks.horovod import ssh_keys
+from dlctl.frameworks import ssh_keys
 from dlctl.frameworks.launcher_access import add_mounts, append_items
 
 JSON = Mapping[str, Any]
@@ -21,6 +21,17 @@ HOME_ANNOTATION: Final = "dlctl.dev/ssh-home"
 BETWEEN_WORKERS_ANNOTATION: Final = "dlctl.dev/ssh-between-workers"
 _ROOT_HOME: Final = "/root"
 _VOLUME: Final = "training-job-ssh"
+_CLIENT_CONFIG: Final = "config"
+# Workers are new each time, so their host keys are unknown. The keep-alive closes connections to a
+# worker that is lost with its node within a minute; otherwise programs would wait indefinitely.
+_CLIENT_CONFIG_TEXT: Final = """\
+StrictHostKeyChecking no
+UserKnownHostsFile /dev/null
+LogLevel ERROR
+ConnectTimeout 10
+ServerAliveInterval 15
+ServerAliveCountMax 4
+"""
 _SSH_DIRECTORY: Final = ".ssh"
 _OWNER_ONLY: Final = 0o600
 # Files owned by root must be readable for other users; ssh rejects this mode only for their own.
@@ -31,7 +42,7 @@ _ALL_KEYS: Final = {
     ssh_keys.PRIVATE_KEY: ssh_keys.PRIVATE_KEY,
     ssh_keys.PUBLIC_KEY: ssh_keys.PUBLIC_KEY,
     **_AUTHORIZED_KEYS,
-    ssh_keys.CLIENT_CONFIG: ssh_keys.CLIENT_CONFIG,
+    _CLIENT_CONFIG: _CLIENT_CONFIG,
 }
 
 
@@ -80,3 +91,15 @@ class SshAccess:
         secret = {"secretName": self.secret, "defaultMode": mode, "items": items}
         volume = {"name": _VOLUME, "secret": secret}
         return append_items({**pod_spec, "containers": containers}, volumes=[volume])
+
+
+def secret_data(comment: str) -> Mapping[str, str]:
+    """Return the ``data`` of a Secret with a new key."""
+    private, public = ssh_keys.ed25519_pair(comment)
+    return ssh_keys.secret_data(
+        {
+            ssh_keys.PRIVATE_KEY: private,
+            ssh_keys.PUBLIC_KEY: public,
+            _CLIENT_CONFIG: _CLIENT_CONFIG_TEXT.encode(),
+        }
+    )

@@ -109,7 +109,7 @@ class MPIJob(KubeflowJob):
 
     @property
     def _config_map_name(self) -> str:
-        return f"{self.job.key.name}-config"
+        return mpi_config.config_map_name(self.job.key.name)
 
     @property
     def _launcher_pod_spec(self) -> JSON:

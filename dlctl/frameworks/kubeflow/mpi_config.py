@@ -4,12 +4,16 @@ import shlex
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from dlctl.frameworks.hostfiles import slots_hostfile
 from dlctl.frameworks.launcher_access import KUBECTL_PATH
 
 HOSTFILE: Final = "hostfile"
 KUBEXEC: Final = "kubexec.sh"
 DISCOVER_HOSTS: Final = "discover_hosts.sh"
 CONFIG_PATH: Final = "/etc/mpi"
+CONFIG_VOLUME: Final = "mpi-job-config"
+EXECUTABLE: Final = 0o555
+READABLE: Final = 0o444
 
 
 def config_files(
@@ -22,7 +26,7 @@ def config_files(
     container.
     """
     return {
-        HOSTFILE: "".join(f"{host} slots={slots}\n" for host in hosts),
+        HOSTFILE: slots_hostfile(hosts, slots),
         KUBEXEC: _kubexec_script(container),
         DISCOVER_HOSTS: "\n".join(["#!/bin/sh", *(f"echo {host}:{slots}" for host in running)]),
     }
@@ -34,3 +38,14 @@ def _kubexec_script(container: Any) -> str:
     chosen = f" --container {shlex.quote(str(container))}" if container else ""
     run = f'{KUBECTL_PATH}/kubectl exec ${{POD_NAME}}{chosen} -- /bin/sh -c "$*"'
     return "\n".join(["#!/bin/sh", "set -x", "POD_NAME=$1", "shift", run])
+
+
+def config_map_name(job: str) -> str:
+    """Return the name of the ConfigMap with a job's files."""
+    return f"{job}-config"
+
+
+def config_volume(config: str, modes: Mapping[str, int]) -> Mapping[str, Any]:
+    """Return the volume of these files of a ConfigMap."""
+    items = [{"key": name, "path": name, "mode": mode} for name, mode in modes.items()]
+    return {"name": CONFIG_VOLUME, "configMap": {"name": config, "items": items}}

@@ -7,14 +7,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from dlctl.frameworks import launcher_access
-from dlctl.frameworks.kubeflow.mpi_config import CONFIG_PATH, DISCOVER_HOSTS, HOSTFILE, KUBEXEC
+from dlctl.frameworks.kubeflow.mpi_config import (
+    CONFIG_PATH,
+    CONFIG_VOLUME,
+    DISCOVER_HOSTS,
+    EXECUTABLE,
+    HOSTFILE,
+    KUBEXEC,
+    READABLE,
+    config_volume,
+)
 from dlctl.frameworks.launcher_access import INIT_RESOURCES, KUBECTL_PATH, append_items
 
 JSON = Mapping[str, Any]
-_CONFIG_VOLUME: Final = "mpi-job-config"
 _KUBECTL_VOLUME: Final = "mpi-job-kubectl"
-_EXECUTABLE: Final = 0o555
-_READABLE: Final = 0o444
 # The fields that another container needs to run the same image.
 _IMAGE_FIELDS: Final = ("image", "imagePullPolicy", "securityContext")
 # One kubectl process watches all workers; it is repeated on failure, for example while a worker is
@@ -29,7 +35,7 @@ until {KUBECTL_PATH}/kubectl wait --for="$runs" --timeout=5m "$@"; do
   sleep 5
 done
 """
-_MOUNT_PATH_BY_VOLUME: Final = {_KUBECTL_VOLUME: KUBECTL_PATH, _CONFIG_VOLUME: CONFIG_PATH}
+_MOUNT_PATH_BY_VOLUME: Final = {_KUBECTL_VOLUME: KUBECTL_PATH, CONFIG_VOLUME: CONFIG_PATH}
 
 
 def worker(pod_spec: JSON, config: str) -> JSON:
@@ -38,10 +44,10 @@ def worker(pod_spec: JSON, config: str) -> JSON:
     if not container.get("command"):
         container = {**container, "command": ["sleep"], "args": ["365d"]}
     # Open MPI looks for its remote shell in every rank.
-    volume = _config_volume(config, {KUBEXEC: _EXECUTABLE})
+    volume = config_volume(config, {KUBEXEC: EXECUTABLE})
     return {
         **pod_spec,
-        "containers": [append_items(container, volumeMounts=_mounts(_CONFIG_VOLUME)), *others],
+        "containers": [append_items(container, volumeMounts=_mounts(CONFIG_VOLUME)), *others],
         "volumes": [*(pod_spec.get("volumes") or []), volume],
     }
 
@@ -56,8 +62,8 @@ def launcher(pod_spec: JSON, config: str, *, init_containers: Sequence[JSON]) ->
         {"name": name, "value": value}
         for name, value in _environment(container, uses_gpu(pod_spec))
     ]
-    modes = {KUBEXEC: _EXECUTABLE, HOSTFILE: _READABLE, DISCOVER_HOSTS: _EXECUTABLE}
-    volumes = [{"name": _KUBECTL_VOLUME, "emptyDir": {}}, _config_volume(config, modes)]
+    modes = {KUBEXEC: EXECUTABLE, HOSTFILE: READABLE, DISCOVER_HOSTS: EXECUTABLE}
+    volumes = [{"name": _KUBECTL_VOLUME, "emptyDir": {}}, config_volume(config, modes)]
     return {
         **pod_spec,
         "initContainers": [*(pod_spec.get("initContainers") or []), *init_containers],
@@ -115,8 +121,3 @@ def _environment(container: JSON, gpu: bool) -> Iterator[tuple[str, str]]:
 
 def _mounts(*volumes: str) -> list[JSON]:
     return [{"name": volume, "mountPath": _MOUNT_PATH_BY_VOLUME[volume]} for volume in volumes]
-
-
-def _config_volume(config: str, modes: Mapping[str, int]) -> JSON:
-    items = [{"key": name, "path": name, "mode": mode} for name, mode in modes.items()]
-    return {"name": _CONFIG_VOLUME, "configMap": {"name": config, "items": items}}

@@ -127,18 +127,20 @@ class Renderer:
             of_replica = self.dialect.replica_labels
             selector = {n: value for n, value in selector.items() if n not in of_replica}
         spec: JSON = {"clusterIP": "None"}
-        if self.dialect.publish_not_ready_addresses:
+        if self.dialect.publishes_not_ready_addresses(self.job):
             # Replicas resolve each other's names during start-up, before they are ready.
             spec["publishNotReadyAddresses"] = True
         spec["selector"] = selector
         if not self.job.shares_service:
             # Names resolve without ports, which may differ between types.
             spec["ports"] = [{"name": n, "port": port} for n, port in replica_spec.ports.items()]
-        labels = {**selector, MANAGED_BY_LABEL: MANAGED_BY}
+        labels = self.dialect.service_labels(self.job, selector)
         return {
             "apiVersion": "v1",
             "kind": "Service",
-            "metadata": self._metadata(self.job.service_name(replica), labels),
+            "metadata": self._metadata(
+                self.job.service_name(replica), {**labels, MANAGED_BY_LABEL: MANAGED_BY}
+            ),
             "spec": spec,
         }
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 import pytest
 
 from dlctl.api.meta import SECRETS, SERVICES
-from dlctl.frameworks.horovod.ssh_keys import key_pair
+from dlctl.frameworks.ssh_keys import ed25519_pair
 from tests.local.node.builders import make_container
 from tests.local.node.harness import NodeHarness
 
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.skipif(
 
 
 async def create_keys(harness: NodeHarness, name: str) -> None:
-    private, public = (base64.b64encode(key).decode() for key in key_pair(name))
+    private, public = (base64.b64encode(key).decode() for key in ed25519_pair(name))
     await harness.create(SECRETS, name, data={"private": private, "public": public})
 
 

@@ -1,0 +1,187 @@
+"""The form of MPIJob v2beta1: v1's map of replica specs, with the names and labels of mpi-operator.
+
+The launcher's limits are those of its batch/v1 Job, so the run policy of the job itself has none.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import attrs
+
+from dlctl.api.condition_messages import ConditionMessages
+from dlctl.api.exit_codes import RetryPolicy
+from dlctl.api.gangs import SchedulingPolicy
+from dlctl.api.job import Job, Replica, ReplicaSpec, RunPolicy, SpecWarning
+from dlctl.api.launcher_job import LauncherJob
+from dlctl.dialects.dialect import JSON, DecodedObject
+from dlctl.dialects.field_reader import FieldReader
+from dlctl.dialects.kubeflow.mpi_v2beta1 import name_rule
+from dlctl.dialects.kubeflow.mpi_v2beta1.kind import AT_STARTUP, FORM_FIELD, WAIT_FOR_WORKERS
+from dlctl.dialects.kubeflow.mpi_v2beta1.messages import MPIJobMessages
+from dlctl.dialects.kubeflow.replica_map import LABEL_PREFIX, ReplicaMap
+from dlctl.errors import InvalidJobError, quoted
+from dlctl.frameworks.kubeflow.mpi_implementations import MPIImplementation
+from dlctl.frameworks.kubeflow.mpi_ssh import DEFAULT_SSH_PATH
+
+OPERATOR: Final = "mpi-operator"
+# Whether the TTL deletes the job, and not only its launcher's Job as in mpi-operator.
+TTL_DELETES_JOB_ANNOTATION: Final = "dlctl.dev/ttl-deletes-job"
+_QUEUE_ANNOTATION: Final = "scheduling.volcano.sh/queue-name"
+_ROLE_LABEL: Final = f"{LABEL_PREFIX}/job-role"
+_INDEX_LABEL: Final = f"{LABEL_PREFIX}/replica-index"
+_OPERATOR_LABEL: Final = f"{LABEL_PREFIX}/operator-name"
+_MAX_INT32: Final = 2**31 - 1
+_TEMPLATE_POLICY_WARNING: Final = SpecWarning(
+    "SetPodTemplateRestartPolicy",
+    "Restart policy in pod template overridden by restart policy in replica spec",
+)
+
+
+@attrs.frozen
+class MPIJobV2beta1(ReplicaMap):
+    """Jobs that mpi-operator ran."""
+
+    replica_labels = (_ROLE_LABEL, _INDEX_LABEL)
+    shares_service = True
+    form_field = FORM_FIELD
+
+    @property
+    def has_services(self) -> bool:
+        return True
+
+    def matches(self, spec: Any) -> bool:
+        return super().matches(spec) and FORM_FIELD in spec
+
+    def read(self, obj: DecodedObject) -> Job:
+        job, fields = super().read(obj), FieldReader(obj.spec, "spec")
+        launcher_job = _read_launcher_job(fields, super().run_policy(obj), obj)
+        own = {
+            "slotsPerWorker": fields.integer("slotsPerWorker", 1, maximum=_MAX_INT32),
+            "runLauncherAsWorker": fields.boolean("runLauncherAsWorker", default=False),
+            FORM_FIELD: _read_ssh_path(fields),
+            "mpiImplementation": _read_implementation(fields),
+        }
+        specs = tuple(_with_retries(spec, launcher_job) for spec in job.replica_specs)
+        policy = _with_scheduling_defaults(job.run_policy.scheduling_policy, specs, obj)
+        return attrs.evolve(
+            job,
+            replica_specs=specs,
+            run_policy=attrs.evolve(job.run_policy, scheduling_policy=policy),
+            launcher_job=launcher_job,
+            spec=fields.canonicalized(**own),
+        )
+
+    def run_policy(self, obj: DecodedObject) -> RunPolicy:
+        policy = super().run_policy(obj)
+        return attrs.evolve(
+            policy,
+            ttl_after_finished_s=policy.ttl_after_finished_s if _ttl_deletes_job(obj) else None,
+            active_deadline_s=None,
+            backoff_limit=None,
+        )
+
+    def messages(self, job: Job) -> ConditionMessages:
+        return MPIJobMessages(job.resource.kind, job.key)
+
+    def labels(self, job: Job, replica: Replica) -> Mapping[str, str]:
+        labels = {
+            _OPERATOR_LABEL: OPERATOR,
+            f"{LABEL_PREFIX}/job-name": job.key.name,
+            _ROLE_LABEL: replica.type,
+        }
+        # With the launcher among the workers, each pod has an index of its own.
+        launcher_count = 1 if job.spec.get("runLauncherAsWorker") else 0
+        if replica.type == "worker":
+            labels[_INDEX_LABEL] = str(replica.index + launcher_count)
+        elif launcher_count:
+            labels[_INDEX_LABEL] = "0"
+        return labels
+
+    def pod_labels(self, job: Job, replica: Replica) -> Mapping[str, str]:
+        return {}
+
+    def service_labels(self, job: Job, selector: Mapping[str, str]) -> Mapping[str, str]:
+        return {"app": job.key.name}
+
+    def publishes_not_ready_addresses(self, job: Job) -> bool:
+        # Otherwise a launcher that waits for its own name would never become ready.
+        return bool(job.spec.get("runLauncherAsWorker"))
+
+    @property
+    def orphan_selector(self) -> str:
+        return f"{_OPERATOR_LABEL}={OPERATOR}"
+
+    @property
+    def validation_rules(self) -> Sequence[JSON]:
+        return [name_rule.WORKER_NAME_LENGTH]
+
+    def _warnings(self, fields: FieldReader) -> Iterator[SpecWarning]:
+        launcher = fields.object(self.kind.replica_specs_field).object("Launcher")
+        if launcher.object("template").object("spec").string("restartPolicy"):
+            yield _TEMPLATE_POLICY_WARNING
+        policy = fields.string("launcherCreationPolicy", AT_STARTUP)
+        if policy not in ("", AT_STARTUP, WAIT_FOR_WORKERS):
+            message = (
+                f"spec.launcherCreationPolicy is {quoted(policy)}, which counts as "
+                f"{WAIT_FOR_WORKERS}: write {AT_STARTUP} or {WAIT_FOR_WORKERS}"
+            )
+            yield SpecWarning("UnknownLauncherCreationPolicy", message)
+
+
+def _read_launcher_job(fields: FieldReader, limits: RunPolicy, obj: DecodedObject) -> LauncherJob:
+    policy = fields.string("launcherCreationPolicy") or AT_STARTUP
+    return LauncherJob(
+        backoff_limit=limits.backoff_limit,
+        active_deadline_s=limits.active_deadline_s,
+        ttl_after_finished_s=None if _ttl_deletes_job(obj) else limits.ttl_after_finished_s,
+        waits_for_workers=policy != AT_STARTUP,
+    )
+
+
+def _ttl_deletes_job(obj: DecodedObject) -> bool:
+    return (obj.metadata.annotations or {}).get(TTL_DELETES_JOB_ANNOTATION) == "true"
+
+
+def _read_ssh_path(fields: FieldReader) -> str:
+    path = fields.string(FORM_FIELD) or DEFAULT_SSH_PATH
+    if ":" in path:
+        message = f"is {quoted(path)}, but a mount path has no colon: use a path like /home/me/.ssh"
+        raise InvalidJobError(message, field=fields.path_of(FORM_FIELD))
+    return path
+
+
+def _read_implementation(fields: FieldReader) -> str:
+    name = fields.string("mpiImplementation") or MPIImplementation.OPEN_MPI.value
+    if name not in list(MPIImplementation):
+        message = f"is {quoted(name)}, but must be one of {', '.join(MPIImplementation)}"
+        raise InvalidJobError(message, field=fields.path_of("mpiImplementation"))
+    return name
+
+
+def _with_retries(spec: ReplicaSpec, launcher_job: LauncherJob) -> ReplicaSpec:
+    """Return a spec by whose retry policy failed workers are replaced; the Job has the launcher's.
+
+    The first container is the one that takes part in the job, whatever its name is.
+    """
+    container = str(spec.template["spec"]["containers"][0]["name"])
+    if spec.type == "worker":
+        return attrs.evolve(spec, container=container, retry_policy=RetryPolicy.ALL)
+    return attrs.evolve(
+        spec,
+        container=container,
+        retry_policy=RetryPolicy.NONE,
+        create_last=launcher_job.waits_for_workers,
+    )
+
+
+def _with_scheduling_defaults(
+    policy: SchedulingPolicy, specs: Sequence[ReplicaSpec], obj: DecodedObject
+) -> SchedulingPolicy:
+    """Return the settings of the gang with what mpi-operator derives from the rest of the job."""
+    classes = (spec.template["spec"].get("priorityClassName") for spec in specs)
+    return attrs.evolve(
+        policy,
+        queue=policy.queue or (obj.metadata.annotations or {}).get(_QUEUE_ANNOTATION, ""),
+        priority_class=policy.priority_class or next(filter(None, classes), ""),
+        schedule_timeout_s=policy.schedule_timeout_s or 0,
+    )
