@@ -81,6 +81,7 @@ class Manager:
 
     async def _run_leader(self, stop: asyncio.Event) -> None:
         """Run everything that writes until ``stop`` is set; nothing of it is left on return."""
+        self.metrics.mpi_operator_is_leader.set(1)
         async with asyncio.TaskGroup() as group:
             recording = group.create_task(self._parts.recorder.run(), name="events")
             tasks = [

@@ -46,6 +46,7 @@ class Metrics:
         self._define_leader_election()
         self._define_jobs()
         self._define_training_operator()
+        self._define_mpi_operator()
         self._define_process()
 
     def _counter(self, name: str, help_: str, *labels: str) -> Counter:
@@ -285,6 +286,24 @@ class Metrics:
         )
         self.training_operator_jobs_restarted_total = self._counter(
             "training_operator_jobs_restarted_total", "Replica restarts of jobs", *labels
+        )
+
+    def _define_mpi_operator(self) -> None:
+        # Names and labels of mpi-operator, for its MPIJobs; the only label that names a job.
+        self.mpi_operator_jobs_created_total = self._counter(
+            "mpi_operator_jobs_created_total", "MPIJobs of v2beta1 created"
+        )
+        self.mpi_operator_jobs_successful_total = self._counter(
+            "mpi_operator_jobs_successful_total", "MPIJobs of v2beta1 that succeeded"
+        )
+        self.mpi_operator_jobs_failed_total = self._counter(
+            "mpi_operator_jobs_failed_total", "MPIJobs of v2beta1 that failed"
+        )
+        self.mpi_operator_job_info = self._gauge(
+            "mpi_operator_job_info", "1 for each launcher of an MPIJob", "launcher", "namespace"
+        )
+        self.mpi_operator_is_leader = self._gauge(
+            "mpi_operator_is_leader", "1 while this process reconciles, else 0"
         )
 
     def _define_process(self) -> None:

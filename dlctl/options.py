@@ -236,4 +236,7 @@ def flag(field: str) -> str:
 
 
 def _address(own: str, shared: str) -> str:
+    if own.isdecimal() and own != _DISABLED:
+        # A port alone, as mpi-operator has it.
+        return f":{own}"
     return "" if own == _DISABLED else own or shared

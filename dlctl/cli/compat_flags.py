@@ -7,11 +7,17 @@ import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from dlctl.cli import et_operator, training_operator
+from dlctl.cli import et_operator, mpi_operator, training_operator
 from dlctl.options import Options
 
-IGNORED: Final[Mapping[str, str]] = {**training_operator.IGNORED, **et_operator.IGNORED}
-_BOOLEAN_FLAGS: Final = training_operator.BOOLEAN_FLAGS | et_operator.BOOLEAN_FLAGS
+IGNORED: Final[Mapping[str, str]] = {
+    **training_operator.IGNORED,
+    **et_operator.IGNORED,
+    **mpi_operator.IGNORED,
+}
+_BOOLEAN_FLAGS: Final = (
+    training_operator.BOOLEAN_FLAGS | et_operator.BOOLEAN_FLAGS | mpi_operator.BOOLEAN_FLAGS
+)
 
 
 def add_ignored_flags(parser: argparse.ArgumentParser) -> None:

@@ -14,8 +14,8 @@ from typing import Any, Final
 import attrs
 import yaml
 
+from dlctl.cli import et_operator, mpi_operator
 from dlctl.cli.compat_flags import add_ignored_flags
-from dlctl.cli.et_operator import ALIASES
 from dlctl.cli.suggestions import did_you_mean
 from dlctl.cli.training_operator import VARIABLES
 from dlctl.errors import ConfigError
@@ -99,7 +99,8 @@ def describe_default(field: "attrs.Attribute[Any]") -> str:
 
 
 _FIELDS: Final = {field.name: field for field in attrs.fields(Options)}
-_NAMES: Final = {**_FIELDS, **{alias: _FIELDS[name] for alias, name in ALIASES.items()}}
+_ALIASES: Final = {**et_operator.ALIASES, **mpi_operator.ALIASES}
+_NAMES: Final = {**_FIELDS, **{alias: _FIELDS[name] for alias, name in _ALIASES.items()}}
 
 
 def _from_environment(environment: Mapping[str, str]) -> Iterator[tuple[str, Any]]:

@@ -3,7 +3,7 @@
 import attrs
 import msgspec
 
-from dlctl.api.meta import UID
+from dlctl.api.meta import UID, ObjectKey
 from dlctl.api.status import JobPhase, JobStatus
 from dlctl.reconcilers.children.rejected_children import RejectedChildren
 from dlctl.reconcilers.children.secrets import SecretState
@@ -32,3 +32,5 @@ class JobCache:
     last_good_spec: msgspec.Raw | None = None
     # The last logged error in its content.
     last_content_error: str = ""
+    # The Job of its launcher, if that was seen.
+    launcher: ObjectKey | None = None

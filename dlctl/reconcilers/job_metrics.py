@@ -10,14 +10,14 @@ import attrs
 
 from dlctl.api import conditions
 from dlctl.api.job import Job
-from dlctl.api.meta import ObjectMeta
+from dlctl.api.meta import ObjectKey, ObjectMeta
 from dlctl.api.status import JobPhase, JobState, JobStatus, RestartRecord
 from dlctl.metrics import Metrics
 
 
 @attrs.frozen
 class JobMetrics:
-    """Updates the metrics of one kind of job; no label names a job.
+    """Updates the metrics of one kind of job; no label names a job, except for mpi-operator's.
 
     Metrics under training-operator's names are updated if ``training_operator_label`` is set.
     """
@@ -50,7 +50,9 @@ class JobMetrics:
     ) -> None:
         """Count what a status that was just written reports for the first time."""
         old = job.status
-        self._count_training_operator(job.key.namespace, old, new)
+        self._count_training_operator(job, new)
+        if job.launcher_job is not None:
+            self._count_mpi_operator(old, new)
         for name, restart in new.restarts.items():
             if _is_new_restart(restart, old.restarts.get(name)):
                 self._count_restart(restart, old.restarts.get(name))
@@ -68,15 +70,15 @@ class JobMetrics:
             result = new.state.value.lower()
             self.metrics.dlctl_job_run_duration_seconds.labels(self.kind, result).observe(ran_s)
 
-    def _count_training_operator(self, namespace: str, old: JobStatus, new: JobStatus) -> None:
+    def _count_training_operator(self, job: Job, new: JobStatus) -> None:
         """Count under training-operator's names what a written status reports for the first time.
 
         The old status shows what was counted before, so the next controller counts nothing twice.
         """
         framework = self.training_operator_label
-        if not framework:
+        if not framework or job.launcher_job is not None:
             return
-        metrics, labels = self.metrics, (namespace, framework)
+        old, metrics, labels = job.status, self.metrics, (job.key.namespace, framework)
         if old.phase is JobPhase.NEW and new.phase is not JobPhase.NEW:
             metrics.training_operator_jobs_created_total.labels(*labels).inc()
         if _result(old) is None and (result := _result(new)):
@@ -88,6 +90,23 @@ class JobMetrics:
         )
         if again:
             metrics.training_operator_jobs_restarted_total.labels(*labels).inc(again)
+
+    def _count_mpi_operator(self, old: JobStatus, new: JobStatus) -> None:
+        """Count under mpi-operator's names, by the same rules as under training-operator's."""
+        if old.phase is JobPhase.NEW and new.phase is not JobPhase.NEW:
+            self.metrics.mpi_operator_jobs_created_total.inc()
+        if _result(old) is None and (result := _result(new)):
+            successful = self.metrics.mpi_operator_jobs_successful_total
+            failed = self.metrics.mpi_operator_jobs_failed_total
+            (successful if result is JobState.SUCCEEDED else failed).inc()
+
+    def launcher_seen(self, launcher: ObjectKey) -> None:
+        """Report that the Job of a launcher exists."""
+        self.metrics.mpi_operator_job_info.labels(launcher.name, launcher.namespace).set(1)
+
+    def launcher_gone(self, launcher: ObjectKey) -> None:
+        """Remove the series of a launcher."""
+        self.metrics.mpi_operator_job_info.remove(launcher.name, launcher.namespace)
 
     def status_conflict(self) -> None:
         """Count that another operator has overwritten the status of a job."""

@@ -169,6 +169,9 @@ class JobReconciler:
     async def _plan_valid(
         self, job: Job, obj: DecodedObject, observed: Observed, cache: JobCache
     ) -> tuple[ReconcileContext, Plan]:
+        if observed.launcher is not None and observed.launcher.batch_job is not None:
+            cache.launcher = observed.launcher.batch_job.key
+            self.metrics.launcher_seen(cache.launcher)
         now, size = self.clock.now(), max(job.total_replicas, len(observed.pods))
         members = await self.membership.plan(job, observed, now, size)
         with_members = with_membership_plan(job, members)
@@ -256,6 +259,8 @@ class JobReconciler:
             self._decoder.forget(cache.uid)
             self.membership.tasks.forget(key)
             self.metrics.phase_changed(key.namespace, cache.phase, None)
+            if cache.launcher is not None:
+                self.metrics.launcher_gone(cache.launcher)
             del self._caches[key]
             cache = None
         if obj is None and not len(self.stores.jobs):

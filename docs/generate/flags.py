@@ -5,7 +5,7 @@ from typing import Final
 
 import attrs
 
-from dlctl.cli import et_operator, training_operator
+from dlctl.cli import et_operator, mpi_operator, training_operator
 from dlctl.cli.settings import describe_default, environment_variable, file_key
 from dlctl.options import Options, flag
 from docs.generate.tables import table
@@ -53,6 +53,11 @@ def training_operator_flags() -> str:
 def et_operator_flags() -> str:
     rows = (*_aliases(et_operator.ALIASES), *_ignored(et_operator.IGNORED))
     return table(("flag of et-operator", "in dlctl"), rows)
+
+
+def mpi_operator_flags() -> str:
+    rows = (*_aliases(mpi_operator.ALIASES), *_ignored(mpi_operator.IGNORED))
+    return table(("flag of mpi-operator", "in dlctl"), rows)
 
 
 def _default(field: "attrs.Attribute[object]") -> str:

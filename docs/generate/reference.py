@@ -23,6 +23,7 @@ _TABLES: Final[Mapping[str, Callable[[], str]]] = {
     "flags": flags.all_flags,
     "flags of training-operator": flags.training_operator_flags,
     "flags of et-operator": flags.et_operator_flags,
+    "flags of mpi-operator": flags.mpi_operator_flags,
     "metrics": metrics.all_metrics,
     "performance of creation": performance.creation,
     "performance of other scenarios": performance.other_scenarios,

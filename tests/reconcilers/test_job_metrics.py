@@ -1,8 +1,16 @@
 """Counting jobs by phase: the series of a namespace last as long as it has jobs."""
 
-from dlctl.api.status import JobPhase
+from typing import Any
+
+import attrs
+
+from dlctl.api.job import Job
+from dlctl.api.meta import ObjectKey, ObjectMeta
+from dlctl.api.status import JobPhase, JobState
 from dlctl.metrics import Metrics
 from dlctl.reconcilers.job_metrics import JobMetrics
+from tests.builders import NOW
+from tests.reconcilers.launcher_job.builders import mpi_job
 
 
 def jobs(metrics: Metrics) -> dict[tuple[str, str], float]:
@@ -38,3 +46,37 @@ def test_deletion_counts_in_training_operators_metric_if_the_job_was_created() -
         figures.phase_changed("a", phase, None)
     name, labels = "training_operator_jobs_deleted_total", {"framework": "tensorflow"}
     assert metrics.registry.get_sample_value(name, {"job_namespace": "a", **labels}) == 1
+
+
+def written(figures: JobMetrics, job: Job, **status: Any) -> Job:
+    """Return the job with a status that was just written."""
+    new = attrs.evolve(job.status, **status)
+    figures.status_written(job, ObjectMeta(), new, NOW)
+    return attrs.evolve(job, status=new)
+
+
+def test_job_whose_launcher_is_a_job_counts_under_mpi_operators_names_alone() -> None:
+    metrics = Metrics()
+    figures = JobMetrics(metrics, "mpijobs.kubeflow.org", "mpi")
+    for state in (JobState.SUCCEEDED, JobState.FAILED):
+        job = written(figures, mpi_job(), phase=JobPhase.CREATING)
+        job = written(figures, job, phase=JobPhase.RUNNING)
+        job = written(figures, job, phase=JobPhase.CLEAN_UP, state=state)
+        written(figures, job, phase=JobPhase.DONE, state=state)
+    value = metrics.registry.get_sample_value
+    assert value("mpi_operator_jobs_created_total") == 2
+    assert value("mpi_operator_jobs_successful_total") == 1
+    assert value("mpi_operator_jobs_failed_total") == 1
+    assert not next(iter(metrics.training_operator_jobs_created_total.collect())).samples
+
+
+def test_launcher_has_a_series_until_its_job_is_gone() -> None:
+    metrics = Metrics()
+    figures = JobMetrics(metrics, "mpijobs.kubeflow.org", "mpi")
+    launcher = ObjectKey("ml", "pi-launcher")
+    labels = {"launcher": "pi-launcher", "namespace": "ml"}
+    figures.launcher_seen(launcher)
+    figures.launcher_seen(launcher)
+    assert metrics.registry.get_sample_value("mpi_operator_job_info", labels) == 1
+    figures.launcher_gone(launcher)
+    assert metrics.registry.get_sample_value("mpi_operator_job_info", labels) is None
