@@ -149,7 +149,7 @@ class ControllerBuilder:
         """Build the controllers of one kind and of its scalers."""
         name = kind.resource.group_resource
         queue: WorkQueue[ObjectKey] = WorkQueue(metrics=QueueMetrics(self.metrics, name))
-        jobs: Informer[JobObject] = self._informer(kind.resource, JobObject)
+        jobs: Informer[JobObject] = self._informer(kind.resource, kind.object_type)
         # Not before this process leads: nothing would take keys from the queue.
         self.handler_registrations.append(
             partial(jobs.add_handler, event_handlers.enqueue_job(queue))

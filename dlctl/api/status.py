@@ -98,6 +98,8 @@ class JobStatus:
     restarts: Mapping[str, RestartRecord] = attrs.field(factory=dict)
     failure: Failure | None = None
     observed_generation: int = 0
+    # The API version that the job is read as for its whole life, for kinds that need to record it.
+    version: str = ""
     # Elastic jobs: the workers; None before they are chosen.
     membership: Membership | None = None
     # How often the whole job was restarted.

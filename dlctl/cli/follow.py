@@ -12,7 +12,6 @@ from typing import Any, Final
 
 import attrs
 
-from dlctl.api.job import JobObject
 from dlctl.api.meta import MANAGED_BY_SELECTOR, PODS, Resource
 from dlctl.api.pods import Pod
 from dlctl.cli.log_selection import LogSelection
@@ -61,8 +60,9 @@ class Follower:
         self._started = self._clock.now()
         self._changed = asyncio.Event()
         self._pods: Informer[Pod] = Informer(client, PODS, Pod, label_selector=MANAGED_BY_SELECTOR)
-        self._jobs: dict[Resource, Informer[JobObject]] = {
-            job.kind.resource: Informer(client, job.kind.resource, JobObject) for job in submitted
+        self._jobs: dict[Resource, Informer[Any]] = {
+            job.kind.resource: Informer(client, job.kind.resource, job.kind.object_type)
+            for job in submitted
         }
         self._warnings = PodWarnings(client)
         self.progress = [JobProgress(job.kind.singular, job.key) for job in submitted]

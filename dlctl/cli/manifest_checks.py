@@ -77,7 +77,7 @@ def manifest_problems(
 def _job_problems(kind: Kind, manifest: Manifest, namespace: str) -> Iterator[Problem]:
     named = with_example_name(namespaced(manifest.obj, namespace))
     try:
-        obj = kind.decode(as_job_object(named))
+        obj = kind.decode(as_job_object(kind, named))
     except ConfigError as error:
         yield Problem(manifest, ("metadata",), str(error))
         return

@@ -121,16 +121,16 @@ def job_kind(kinds: Iterable[Kind], manifest: JSON) -> Kind | None:
     return kind_of_api_version(kinds, str(manifest.get("apiVersion")), str(manifest.get("kind")))
 
 
-def as_job_object(manifest: JSON) -> JobObject:
+def as_job_object(kind: Kind, manifest: JSON) -> JobObject:
     try:
-        return msgspec.json.decode(msgspec.json.encode(manifest), type=JobObject)
+        return msgspec.json.decode(msgspec.json.encode(manifest), type=kind.object_type)
     except msgspec.ValidationError as error:
         raise ConfigError(f"the metadata of the manifest is malformed: {error}") from error
 
 
 def replica_names(kind: Kind, manifest: JSON) -> list[str]:
     """Return the names of a job's replicas; empty if they are not known yet."""
-    obj = kind.decode(as_job_object(namespaced(manifest, "default")))
+    obj = kind.decode(as_job_object(kind, namespaced(manifest, "default")))
     try:
         job = kind.read(obj)
     except InvalidJobError:

@@ -76,7 +76,7 @@ def _named(kind: Kind, manifest: dict[str, Any]) -> dict[str, Any]:
 def job_renderer(kind: Kind, manifest: dict[str, Any]) -> Renderer:
     """Return the renderer of a valid job that has a name and a namespace, but no UID yet."""
     manifest["metadata"].setdefault("uid", OFFLINE_UID)
-    obj = kind.decode(as_job_object(manifest))
+    obj = kind.decode(as_job_object(kind, manifest))
     return Renderer(with_all_workers_listed(kind.read(obj)), obj.dialect)
 
 

@@ -41,7 +41,15 @@ def unknown_fields(manifest: JSON, dialect: Dialect) -> Iterator[UnknownField]:
             "spec": dialect.spec_schema(),
         }
     }
+    yield from _foreign(manifest.get("spec"), dialect)
     yield from _unknown(manifest, top, ())
+
+
+def _foreign(spec: Any, dialect: Dialect) -> Iterator[UnknownField]:
+    """Yield the fields of a spec that only another version has."""
+    for name in spec if isinstance(spec, dict) else ():
+        if version := dialect.foreign_fields.get(name):
+            yield UnknownField(("spec", name), f": it is a field of {version}")
 
 
 def _unknown(value: Any, schema: JSON, path: Path) -> Iterator[UnknownField]:

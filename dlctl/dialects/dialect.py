@@ -26,6 +26,10 @@ class DecodedObject(Object, frozen=True, gc=False, kw_only=True):
     status: msgspec.Raw
     # Why the spec is invalid in every dialect; empty if it is not.
     invalid_reason: str = ""
+    # Why its version is unknown, so that nothing may be created for it; empty if it is known.
+    doubt: str = ""
+    # The version to record, for kinds whose version does not show in the spec.
+    chosen_version: str = ""
 
 
 class Dialect(abc.ABC):
@@ -53,6 +57,11 @@ class Dialect(abc.ABC):
     form_field: str = ""
     # Added to the framework's environment.
     extra_env: Mapping[str, str] = {}
+
+    @property
+    def foreign_fields(self) -> Mapping[str, str]:
+        """Return the fields of spec that belong to another version, with that version."""
+        return {}
 
     @property
     def printer_columns(self) -> Sequence[tuple[str, str, str, int]]:

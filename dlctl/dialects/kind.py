@@ -1,7 +1,7 @@
 """A served kind of jobs: its resource, and a dialect for each version."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
 import attrs
 import msgspec
@@ -22,11 +22,24 @@ Dialects = Mapping[str, Dialect]
 
 
 @attrs.frozen
+class VersionChoice:
+    """The version that an object is meant in."""
+
+    # If empty, that of the first dialect whose shape the spec has.
+    version: str = ""
+    # Why it is unknown, and the fix; empty if it is known.
+    doubt: str = ""
+
+
+BY_SHAPE: Final = VersionChoice()
+
+
+@attrs.frozen
 class Kind:
     """One custom resource: its names, and its dialect by version.
 
     All versions of a kind are read by the shape of the spec, since the API server stores one
-    version and converts only the apiVersion.
+    version and converts only the apiVersion; ``choose_version`` decides where two have one shape.
     """
 
     resource: Resource
@@ -36,6 +49,9 @@ class Kind:
     elastic: ElasticDialect | None = None
     # The ``framework`` label of training-operator's metrics; empty if they do not count the kind.
     metric_label: str = ""
+    choose_version: Callable[[JobObject, Any], VersionChoice] | None = None
+    # How its jobs are decoded, with all that ``choose_version`` reads.
+    object_type: type[JobObject] = JobObject
 
     @property
     def scalers(self) -> tuple[Resource, ...]:
@@ -92,11 +108,14 @@ class Kind:
             reason = f"cannot be read: {error}"
         if obj.spec is TOO_DEEP:
             reason = f"is nested deeper than {MAX_DEPTH} levels: give a spec of its fields only"
+        choice = self.choose_version(obj, spec) if self.choose_version else BY_SHAPE
         served = list(self.dialects.items())
-        version, dialect = next(((v, d) for v, d in served if d.matches(spec)), served[0])
+        version = choice.version or next((v for v, d in served if d.matches(spec)), served[0][0])
         return DecodedObject(
             obj.metadata,
-            dialect=dialect,
+            dialect=self.dialects[version],
+            doubt=choice.doubt,
+            chosen_version=version if self.choose_version and not choice.doubt else "",
             # Owner references have the version that the job's form belongs to.
             resource=attrs.evolve(self.resource, version=version),
             spec=spec,

@@ -40,6 +40,7 @@ def write(status: JobStatus, types: ReplicaTypeNames) -> JSON:
     }
     state = {
         "phase": status.phase,
+        "version": status.version,
         "observedGeneration": status.observed_generation,
         "completedIndexes": completed_by_type,
         "restarts": {name: codec.write_restart(r) for name, r in sorted(status.restarts.items())},

@@ -86,7 +86,7 @@ class JobReconciler:
         obj = self._decoder.decode(stored)
         try:
             try:
-                if (held := self._held_back(obj, cache)) is not None:
+                if (held := await self._held_back(obj, cache)) is not None:
                     return held
                 read = await self._read(stored, obj, cache)
                 if read.job is None:
@@ -113,13 +113,15 @@ class JobReconciler:
             return Result(requeue=True)
         return result
 
-    def _held_back(self, obj: DecodedObject, cache: JobCache) -> Result | None:
-        """Return the result for a job that may not be changed now; None for the others."""
+    async def _held_back(self, obj: DecodedObject, cache: JobCache) -> Result | None:
+        """Return the result for a job that may not be run now; None for the others."""
         with wrap_content_errors("reading"):
             if obj.dialect.managed_by_external_controller(obj):
                 return Result()
             left_s = self.guard.left_s(obj, cache)
-        return Result(requeue_after_s=left_s) if left_s > 0 else None
+        if left_s > 0:
+            return Result(requeue_after_s=left_s)
+        return await self._apply_doubt(obj, cache) if obj.doubt else None
 
     async def _read(self, stored: JobObject, obj: DecodedObject, cache: JobCache) -> DecodedJob:
         """Decode a job; its status is the stored one, with what another operator's cannot hold."""
@@ -226,6 +228,14 @@ class JobReconciler:
     ) -> tuple[ReconcileContext, Plan]:
         context = ReconcileContext.of_status(obj, status, cache)
         return context, invalid_plan(context.job, reason, self.clock.now())
+
+    async def _apply_doubt(self, obj: DecodedObject, cache: JobCache) -> Result:
+        """Report why the version of a job is unknown; only a change of the job settles it."""
+        with wrap_content_errors("reading the status"):
+            status = obj.dialect.read_status(obj)
+        context = ReconcileContext.of_status(obj, status, cache)
+        plan = malformed_plan(context.job, obj.doubt, self.clock.now())
+        return await self.executor.apply(context, attrs.evolve(plan, requeue=False))
 
     async def _apply_malformed(
         self, obj: DecodedObject, cache: JobCache, error: ContentError

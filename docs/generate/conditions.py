@@ -34,7 +34,7 @@ def _jobs() -> Iterator[tuple[str, Job]]:
         kind = kind_of_api_version(kinds, manifest["apiVersion"], manifest["kind"])
         if kind is not None:
             manifest["metadata"] |= {"name": _KEY.name, "namespace": _KEY.namespace}
-            obj = kind.decode(as_job_object(manifest))
+            obj = kind.decode(as_job_object(kind, manifest))
             yield manifest["apiVersion"], kind.read(obj)
 
 

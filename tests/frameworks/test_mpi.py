@@ -248,7 +248,7 @@ def test_run_policy_wins_over_the_clean_pod_policy_of_the_spec() -> None:
 def test_launcher_decides() -> None:
     policy = make_job(manifest()).success_policy
     assert (policy.success_replicas, policy.running_replicas) == ((LAUNCHER,), (LAUNCHER,))
-    assert make_job(manifest()).status == JobStatus()
+    assert make_job(manifest()).status == JobStatus(version="v1")
 
 
 def test_container_name_is_quoted_in_scripts() -> None:

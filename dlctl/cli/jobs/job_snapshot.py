@@ -35,7 +35,7 @@ class JobSnapshot:
     @classmethod
     def of(cls, kind: Kind, manifest: Mapping[str, Any]) -> Self:
         types = {"apiVersion": kind.resource.api_version, "kind": kind.resource.kind}
-        return cls(kind, {**types, **manifest}, as_job_object({**types, **manifest}))
+        return cls(kind, {**types, **manifest}, as_job_object(kind, {**types, **manifest}))
 
     def __str__(self) -> str:
         return f"{self.kind.singular}/{self.key.name}"

@@ -73,6 +73,10 @@ class KubeflowKind:
     is_scalable: bool = False
     # Whether ``kubectl get`` shows the age before the state.
     shows_age_first: bool = False
+    # Whether it shows the version that a job is meant in.
+    shows_version: bool = False
+    # Fields that the schema has only for other versions, with a version that they belong to.
+    foreign_fields: Mapping[str, str] = attrs.field(factory=dict)
     # The values of ``runPolicy.managedBy`` that mean this controller: those it replaces.
     controllers: Sequence[str] = (TRAINING_OPERATOR,)
     # Whether the policies may also be in spec, where the predecessors of ``runPolicy`` had them.

@@ -14,8 +14,12 @@ from dlctl.dialects.kind import Kind, make_kind
 from dlctl.dialects.kubeflow import cel_rules, elastic_policy_schema, list_forms
 from dlctl.dialects.kubeflow.kind import GROUP, TRAINING_OPERATOR, KubeflowKind
 from dlctl.dialects.kubeflow.messages import KindMessages
-from dlctl.dialects.kubeflow.mpi_v2beta1 import kind as mpi_v2beta1
+from dlctl.dialects.kubeflow.mpi_v2beta1 import fields as mpi_v2beta1
+from dlctl.dialects.kubeflow.mpi_v2beta1 import mark_rules
 from dlctl.dialects.kubeflow.mpi_v2beta1.dialect import MPIJobV2beta1
+from dlctl.dialects.kubeflow.mpi_v2beta1.kind import MPI_V2BETA1
+from dlctl.dialects.kubeflow.mpi_v2beta1.spec_authors import MPIJobObject
+from dlctl.dialects.kubeflow.mpi_v2beta1.version_choice import choose_version
 from dlctl.dialects.kubeflow.replica_map import ReplicaMap
 from dlctl.dialects.restart_policy import RestartPolicy
 from dlctl.errors import InvalidJobError, quoted
@@ -45,7 +49,14 @@ def served_kinds(frameworks: Mapping[str, type[DLJob]]) -> Iterator[Kind]:
     """Yield Kubeflow's kinds, which are served whatever frameworks are installed."""
     for kind in _KINDS:
         dialects = dict(_dialects(kind))
-        yield make_kind(GROUP, kind.name, dialects, metric_label=kind.metric_label)
+        fields = {"choose_version": choose_version, "object_type": MPIJobObject}
+        yield make_kind(
+            GROUP,
+            kind.name,
+            dialects,
+            metric_label=kind.metric_label,
+            **(fields if kind is _MPI else {}),
+        )
 
 
 def _dialects(kind: KubeflowKind) -> Iterator[tuple[str, Dialect]]:
@@ -187,6 +198,8 @@ _MPI: Final = KubeflowKind(
     has_services=False,
     requires_container_name=False,
     shows_age_first=True,
+    shows_version=True,
+    foreign_fields=dict.fromkeys(set(mpi_v2beta1.FIELDS) - {"slotsPerWorker"}, "v2beta1"),
     spec_properties={
         **mpi_v2beta1.FIELDS,
         "mainContainer": {
@@ -201,8 +214,9 @@ _MPI: Final = KubeflowKind(
         },
     },
     controllers=(TRAINING_OPERATOR, mpi_v2beta1.MPI_OPERATOR),
-    other_forms={"v2beta1": MPIJobV2beta1(mpi_v2beta1.MPI_V2BETA1)},
+    other_forms={"v2beta1": MPIJobV2beta1(MPI_V2BETA1)},
     spec_rules=(
+        *mark_rules.V1_RULES,
         # v2beta1 allows 0.
         {
             "rule": f"has(self.{mpi_v2beta1.FORM_FIELD}) || self.?slotsPerWorker.orValue(1) >= 1",

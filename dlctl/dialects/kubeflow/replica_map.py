@@ -36,6 +36,7 @@ _PRINTER_COLUMNS: Final = (
     ("State", ".status.conditions[-1:].type", "string", 0),
     ("Age", ".metadata.creationTimestamp", "date", 0),
 )
+_VERSION_COLUMN: Final = ("Version", ".status.dlctl.version", "string", 0)
 EXIT_CODE_POLICY_ANNOTATION: Final = "dlctl.dev/exit-code-policy"
 _OVERWRITTEN_MESSAGE: Final = (
     "Restart policy in pod template will be overwritten by restart policy in replica spec"
@@ -60,7 +61,12 @@ class ReplicaMap(Dialect):
 
     @property
     def printer_columns(self) -> Sequence[tuple[str, str, str, int]]:
-        return _PRINTER_COLUMNS[::-1] if self.kind.shows_age_first else _PRINTER_COLUMNS
+        columns = _PRINTER_COLUMNS[::-1] if self.kind.shows_age_first else _PRINTER_COLUMNS
+        return (*columns, _VERSION_COLUMN) if self.kind.shows_version else columns
+
+    @property
+    def foreign_fields(self) -> Mapping[str, str]:
+        return self.kind.foreign_fields
 
     @property
     def has_services(self) -> bool:
@@ -68,9 +74,7 @@ class ReplicaMap(Dialect):
 
     def matches(self, spec: Any) -> bool:
         wanted = self.kind.replica_specs_field.lower()
-        if not isinstance(spec, Mapping) or all(name.lower() != wanted for name in spec):
-            return False
-        return not any(form.matches(spec) for form in self.kind.other_forms.values())
+        return isinstance(spec, Mapping) and any(name.lower() == wanted for name in spec)
 
     def read(self, obj: DecodedObject) -> Job:
         fields = FieldReader(obj.spec, "spec")
@@ -119,7 +123,8 @@ class ReplicaMap(Dialect):
             return False
 
     def read_status(self, obj: DecodedObject) -> JobStatus:
-        return replica_map_status.read(status_codec.decode(obj.status), self.kind)
+        status = replica_map_status.read(status_codec.decode(obj.status), self.kind)
+        return attrs.evolve(status, version=obj.chosen_version)
 
     def write_status(self, status: JobStatus) -> JSON:
         return replica_map_status.write(status, self.kind)

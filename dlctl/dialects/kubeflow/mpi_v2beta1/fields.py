@@ -1,0 +1,63 @@
+"""The fields that v1 and v2beta1 of MPIJob do not share; each has a place in the schemas of both.
+
+So a stored object keeps its fields whatever version writes it.
+"""
+
+from typing import Any, Final
+
+from dlctl.dialects.run_policy import LEGACY_SPEC_FIELDS
+from dlctl.frameworks.kubeflow.mpi_implementations import MPIImplementation
+from dlctl.frameworks.kubeflow.mpi_ssh import DEFAULT_SSH_PATH
+
+JSON = dict[str, Any]
+# In every spec that a request of v2beta1 wrote, because that version alone has a default for it.
+FORM_FIELD: Final = "sshAuthMountPath"
+MPI_OPERATOR: Final = "kubeflow.org/mpi-operator"
+AT_STARTUP: Final = "AtStartup"
+WAIT_FOR_WORKERS: Final = "WaitForWorkersReady"
+# The types of the fields, as v1 has them, too.
+FIELDS: Final[JSON] = {
+    "slotsPerWorker": {
+        "type": "integer",
+        "format": "int32",
+        "minimum": 0,
+        "description": "Processes per worker; 1 by default.",
+    },
+    "runLauncherAsWorker": {
+        "type": "boolean",
+        "description": "Whether processes also run in the launcher.",
+    },
+    FORM_FIELD: {
+        "type": "string",
+        "maxLength": 4096,
+        "pattern": "^[^:]*$",
+        "description": "Directory of the SSH keys, in the home of the user that runs the program.",
+    },
+    "launcherCreationPolicy": {
+        "type": "string",
+        "maxLength": 63,
+        "description": f"{AT_STARTUP}, or {WAIT_FOR_WORKERS}.",
+    },
+    "mpiImplementation": {
+        "type": "string",
+        "enum": [each.value for each in MPIImplementation],
+        "description": "The MPI implementation in the images.",
+    },
+}
+DEFAULTS: Final[JSON] = {
+    "slotsPerWorker": 1,
+    "runLauncherAsWorker": False,
+    FORM_FIELD: DEFAULT_SSH_PATH,
+    "launcherCreationPolicy": AT_STARTUP,
+    "mpiImplementation": MPIImplementation.OPEN_MPI.value,
+}
+# The fields that v1 alone has.
+V1_FIELDS: Final = ("mainContainer", "mpiDistribution", *LEGACY_SPEC_FIELDS)
+_KEPT_TYPES: Final = {"mainContainer": "string", "mpiDistribution": "string"} | {
+    name: "string" if name == "cleanPodPolicy" else "integer" for name in LEGACY_SPEC_FIELDS
+}
+# A patch of this version does not drop them from a job of v1.
+KEPT_FIELDS: Final = {
+    name: {"type": type_, "description": "Of v1; without effect in v2beta1."}
+    for name, type_ in _KEPT_TYPES.items()
+}

@@ -1,0 +1,64 @@
+"""CEL rules that keep v1 and v2beta1 apart, in the schemas of both.
+
+An update through one version must not drop what only the other one has, nor change which of them
+an object seems to be of. What an object is meant as is :mod:`.version_choice`'s business.
+"""
+
+from typing import Any, Final
+
+from dlctl.dialects.kubeflow.mpi_v2beta1.fields import FIELDS, FORM_FIELD, MPI_OPERATOR, V1_FIELDS
+
+JSON = dict[str, Any]
+_MULTIKUEUE: Final = "kueue.x-k8s.io/multikueue"
+_MANAGED_BY: Final = "(has(self.runPolicy) && has(self.runPolicy.managedBy) ? {} : '')".format(
+    "self.runPolicy.managedBy"
+)
+_FIELDS_OF_V2BETA1: Final = sorted(set(FIELDS) - {FORM_FIELD, "slotsPerWorker"})
+
+
+def _not_removed(field: str, message: str) -> JSON:
+    return {
+        "rule": f"!has(oldSelf.{field}) || has(self.{field})",
+        "message": message,
+        "fieldPath": f".{field}",
+    }
+
+
+def _only_with_mark(field: str) -> JSON:
+    return {
+        "rule": f"!has(self.{field}) || has(self.{FORM_FIELD})",
+        "message": "is a field of v2beta1: write apiVersion kubeflow.org/v2beta1",
+        "fieldPath": f".{field}",
+    }
+
+
+V1_RULES: Final = (
+    _not_removed(
+        FORM_FIELD,
+        "jobs of v2beta1 have this field, and may have others that v1 lacks: "
+        "change this job through kubeflow.org/v2beta1, or delete it first",
+    ),
+    *map(_only_with_mark, _FIELDS_OF_V2BETA1),
+    {
+        "rule": f"{_MANAGED_BY} != '{MPI_OPERATOR}' || has(self.{FORM_FIELD})",
+        "message": "is the controller of v2beta1: write apiVersion kubeflow.org/v2beta1",
+        "fieldPath": ".runPolicy.managedBy",
+    },
+    {
+        "rule": f"oldSelf.hasValue() || {_MANAGED_BY} != '{_MULTIKUEUE}'",
+        "optionalOldSelf": True,
+        "message": "MultiKueue copies MPIJobs as v2beta1: write apiVersion kubeflow.org/v2beta1",
+        "fieldPath": ".runPolicy.managedBy",
+    },
+)
+V2BETA1_RULES: Final = (
+    {
+        "rule": f"has(oldSelf.{FORM_FIELD}) == has(self.{FORM_FIELD})",
+        "message": "this job was created as v1, and stays one: "
+        "change it through kubeflow.org/v1, or delete it first",
+    },
+    *(
+        _not_removed(field, "is a field of v1: change this job through kubeflow.org/v1")
+        for field in V1_FIELDS
+    ),
+)

@@ -1,0 +1,115 @@
+"""The version that an MPIJob is meant in: chosen once, recorded, or asked for."""
+
+from typing import Any, Final
+
+import pytest
+
+from dlctl.api.meta import CONFIG_MAPS, PODS, SECRETS
+from tests.builders import kind_of, training_job
+from tests.integration.kubeflow import only
+from tests.support.harness import ClusterHarness, StartCluster
+from tests.support.outcomes import KEEPS_RUNNING
+
+JSON = dict[str, Any]
+JOBS: Final = kind_of("kubeflow.org/v1", "MPIJob").resource
+RUNS: Final = dict.fromkeys(("launcher-0", "worker-0", "worker-1"), (KEEPS_RUNNING,))
+ANNOTATION: Final = "dlctl.dev/mpijob-version"
+# What the defaults of v2beta1 leave in a spec.
+MARKED: Final[JSON] = {
+    "sshAuthMountPath": "/root/.ssh",
+    "slotsPerWorker": 1,
+    "mpiImplementation": "OpenMPI",
+    "runLauncherAsWorker": False,
+    "launcherCreationPolicy": "AtStartup",
+}
+
+
+def mpi_job(version: str, annotation: str = "", **spec: Any) -> JSON:
+    job = training_job("MPIJob", Launcher=1, Worker=2)
+    job["spec"].update(spec)
+    if annotation:
+        job["metadata"]["annotations"] = {ANNOTATION: annotation}
+    return {**job, "apiVersion": f"kubeflow.org/{version}"}
+
+
+def recorded(cluster: ClusterHarness) -> str:
+    return str((cluster.status().get("dlctl") or {}).get("version") or "")
+
+
+def uses_ssh(cluster: ClusterHarness) -> bool:
+    """Return whether workers are set up for ssh, and not for ``kubectl exec``."""
+    return any(secret["metadata"]["name"] == "linear-ssh" for secret in cluster.objects(SECRETS))
+
+
+async def annotate(cluster: ClusterHarness, version: str) -> None:
+    patch = {"metadata": {"annotations": {ANNOTATION: version}}}
+    await cluster.user.patch(JOBS, cluster.key(), patch)
+
+
+@pytest.mark.parametrize(
+    ("job", "version"),
+    [
+        pytest.param(mpi_job("v1"), "v1", id="v1"),
+        pytest.param(mpi_job("v1alpha2"), "v1", id="v1alpha2"),
+        pytest.param(mpi_job("v2beta1"), "v2beta1", id="v2beta1"),
+        pytest.param(mpi_job("v1", "v2beta1", **MARKED), "v2beta1", id="v2beta1 by annotation"),
+        pytest.param(mpi_job("v1", "v1", **MARKED), "v1", id="v1 by annotation"),
+    ],
+)
+async def test_version_is_recorded_with_the_first_status(
+    job: JSON, version: str, start_cluster: StartCluster
+) -> None:
+    async with start_cluster(kinds=only("MPIJob")) as cluster:
+        cluster.start()
+        await cluster.submit(job, RUNS)
+        await cluster.until(lambda: recorded(cluster) and "linear-worker-1" in cluster.pods())
+        assert (recorded(cluster), uses_ssh(cluster)) == (version, version == "v2beta1")
+
+
+async def test_recorded_version_outlives_an_apply_of_the_other_one(
+    start_cluster: StartCluster,
+) -> None:
+    async with start_cluster(kinds=only("MPIJob")) as cluster:
+        running = cluster.start()
+        await cluster.submit(mpi_job("v1"), RUNS)
+        await cluster.until(lambda: recorded(cluster) == "v1" and len(cluster.pods()) == 3)
+        await running.kill()
+        # As from a webhook of v2beta1, and then its annotation.
+        await cluster.user.patch(JOBS, cluster.key(), {"spec": MARKED})
+        await annotate(cluster, "v2beta1")
+        cluster.start()
+        await cluster.until(lambda: cluster.condition("Running"))
+        await cluster.settled()
+        assert (recorded(cluster), uses_ssh(cluster)) == ("v1", False)
+
+
+@pytest.mark.parametrize("version", ["v1", "v2beta1"])
+async def test_exported_job_waits_until_its_version_is_stated(
+    version: str, start_cluster: StartCluster
+) -> None:
+    async with start_cluster(kinds=only("MPIJob")) as cluster:
+        cluster.start()
+        await cluster.submit(mpi_job("v1", **MARKED), RUNS)
+        await cluster.until(lambda: cluster.condition("Blocked"))
+        message = cluster.condition("Blocked")
+        assert message.endswith(f"kubectl annotate mpijob linear {ANNOTATION}=v2beta1")
+        await cluster.settled()
+        assert cluster.events() == {"MPIJobInvalid": message}
+        assert (recorded(cluster), cluster.phase()) == ("", "")
+        assert not [*cluster.objects(PODS), *cluster.objects(CONFIG_MAPS), *cluster.services()]
+
+        await annotate(cluster, version)
+
+        await cluster.until(lambda: "linear-worker-1" in cluster.pods())
+        assert (recorded(cluster), uses_ssh(cluster)) == (version, version == "v2beta1")
+        await cluster.until(lambda: not cluster.condition("Blocked"))
+
+
+async def test_unknown_version_in_the_annotation_blocks_a_job(start_cluster: StartCluster) -> None:
+    async with start_cluster(kinds=only("MPIJob")) as cluster:
+        cluster.start()
+        await cluster.submit(mpi_job("v2beta1", "v2"), RUNS)
+        await cluster.until(lambda: cluster.condition("Blocked"))
+        assert "is 'v2', but must be v1 or v2beta1" in cluster.condition("Blocked")
+        await cluster.settled()
+        assert not cluster.pods()
