@@ -26,3 +26,9 @@ NOTHING_FOR_REPLICAS: Final = pytest.mark.since(
 REPLACED_BY_A_NUMBER: Final = pytest.mark.since(
     35, "a JSON Patch that replaces the whole object with a number changes nothing"
 )
+RESOURCES_OF_SUSPENDED_JOBS: Final = pytest.mark.since(
+    36, "resources and places of suspended jobs are mutable only before they start"
+)
+START_AT_RESUMPTION: Final = pytest.mark.since(
+    36, "the start of a job that is resumed is written before the job is"
+)

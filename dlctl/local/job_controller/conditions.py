@@ -1,7 +1,6 @@
 """Conditions of jobs: the reasons and messages, and how a list of conditions changes. Pure."""
 
 import datetime
-from collections.abc import Sequence
 from typing import Final
 
 import attrs
@@ -80,11 +79,11 @@ def _condition(
 def _with(status: JobStatus, new: JobCondition) -> JobStatus:
     old = status.condition(new.type)
     if old is None:
-        changed: Sequence[JobCondition] = [*status.conditions, new]
+        changed = (*status.conditions, new)
     elif _content(old) == _content(new):
         return status
     else:
-        changed = [new if each is old else each for each in status.conditions]
+        changed = tuple(new if each is old else each for each in status.conditions)
     return msgspec.structs.replace(status, conditions=changed)
 
 

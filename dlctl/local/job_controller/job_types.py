@@ -1,7 +1,6 @@
 """Jobs and their statuses, as the controller reads them, and the form in which it writes them."""
 
 import datetime
-from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -40,8 +39,8 @@ class JobCondition(Projection, frozen=True, gc=False):
 class UncountedPods(Projection, frozen=True, gc=False):
     """UIDs of pods that have ended, but are in no count until their finalizer is gone."""
 
-    succeeded: Sequence[str] = ()
-    failed: Sequence[str] = ()
+    succeeded: tuple[str, ...] = ()
+    failed: tuple[str, ...] = ()
 
 
 class JobStatus(Projection, frozen=True, gc=False):
@@ -54,7 +53,7 @@ class JobStatus(Projection, frozen=True, gc=False):
     terminating: int | None = None
     start_time: datetime.datetime | None = None
     completion_time: str | None = None
-    conditions: Sequence[JobCondition] = ()
+    conditions: tuple[JobCondition, ...] = ()
     uncounted_terminated_pods: UncountedPods | None = None
 
     def condition(self, type_: str) -> JobCondition | None:

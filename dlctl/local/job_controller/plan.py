@@ -128,8 +128,8 @@ def _count_released(status: JobStatus, pods: Sequence[NodePod]) -> JobStatus:
     tracked = {pod.metadata.uid for pod in pods if is_tracked(pod)}
     old = status.uncounted_terminated_pods or UncountedPods()
     left = UncountedPods(
-        [uid for uid in old.succeeded if uid in tracked],
-        [uid for uid in old.failed if uid in tracked],
+        tuple(uid for uid in old.succeeded if uid in tracked),
+        tuple(uid for uid in old.failed if uid in tracked),
     )
     return _replace(
         status,
@@ -258,7 +258,9 @@ def _track_ends(observed: _Observed, plan: JobPlan, verdict: Verdict | None) -> 
             failed.append(uid)
         if len(succeeded) + len(failed) >= MAX_CHANGES:
             break
-    status = _replace(plan.status, uncounted_terminated_pods=UncountedPods(succeeded, failed))
+    status = _replace(
+        plan.status, uncounted_terminated_pods=UncountedPods(tuple(succeeded), tuple(failed))
+    )
     return attrs.evolve(plan, status=status, release=release)
 
 

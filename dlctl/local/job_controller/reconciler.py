@@ -15,6 +15,7 @@ from dlctl.clock import Clock
 from dlctl.controller.expectations import ChildStore  # noqa: TC001 - of a local variable.
 from dlctl.controller.worker_loop import Result
 from dlctl.informers.store import Store
+from dlctl.kube.errors import ConflictError, NotFoundError
 from dlctl.local.job_controller.failure_backoff import NO_FAILURES, FailureRecord
 from dlctl.local.job_controller.job_types import Job
 from dlctl.local.job_controller.job_writer import JobWriter
@@ -55,6 +56,13 @@ class JobReconciler:
     _uids: dict[ObjectKey, UID] = attrs.field(init=False, factory=dict)
 
     async def reconcile(self, key: ObjectKey) -> Result:
+        try:
+            return await self._reconcile(key)
+        except (ConflictError, NotFoundError):
+            # Changed or deleted since the store has seen it, which it is about to show.
+            return Result(requeue=True)
+
+    async def _reconcile(self, key: ObjectKey) -> Result:
         job = self.jobs.get(key)
         self._forget_predecessor(key, job)
         await self._release_strays(key, job)

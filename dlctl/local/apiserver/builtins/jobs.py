@@ -7,6 +7,7 @@ from dlctl.local.apiserver.resources import JSON
 from dlctl.local.apiserver.validation.jobs import CONTROLLER_UID, POD_LABELS
 
 _BACKOFF_LIMIT: Final = 6
+_COUNTS: Final = ("active", "succeeded", "failed", "completedIndexes")
 
 
 def default_job(job: JSON) -> None:
@@ -26,20 +27,40 @@ def default_job(job: JSON) -> None:
     template = spec.setdefault("template", {})
     template.setdefault("metadata", {})
     default_template_spec(template.setdefault("spec", {}))
-    labels = template["metadata"].get("labels")
+    default_status(job)
+
+
+def default_status(job: JSON) -> None:
+    """Write the status as a typed server does: no counts of zero, and times even if unknown."""
+    status = job.setdefault("status", {})
+    for name in _COUNTS:
+        if not status.get(name):
+            status.pop(name, None)
+    for condition in status.get("conditions", ()):
+        for name in ("lastProbeTime", "lastTransitionTime"):
+            condition.setdefault(name, None)
+
+
+def default_labels(_old: JSON, job: JSON) -> None:
+    """Label a job without labels like its pods."""
+    labels = job.get("spec", {}).get("template", {}).get("metadata", {}).get("labels")
     if labels and not job["metadata"].get("labels"):
         job["metadata"]["labels"] = dict(labels)
-    job.setdefault("status", {})
 
 
 def with_selector(job: JSON) -> JSON:
-    """Return a new job that selects its pods by its UID, and whose pods have its labels.
+    """Return a new job that selects its pods by its UID, and labels itself like its pods.
 
-    Labels that the user has set stay: they are wrong, and validation says so.
+    Labels of pods that the user has set stay: they are wrong, and validation says so.
     """
+    selected = job if job["spec"]["manualSelector"] else _with_generated_selector(job)
+    selected = {**selected, "metadata": {**selected["metadata"]}}
+    default_labels(job, selected)
+    return selected
+
+
+def _with_generated_selector(job: JSON) -> JSON:
     spec, meta = job["spec"], job["metadata"]
-    if spec["manualSelector"]:
-        return job
     template, selector = spec["template"], spec.get("selector", {})
     own = {label: meta[field] for label, field in POD_LABELS.items()}
     labels = own | template["metadata"].get("labels", {})

@@ -38,7 +38,7 @@ def default_template_spec(spec: JSON) -> None:
     if account := spec.get("serviceAccountName", spec.get("serviceAccount")):
         spec["serviceAccountName"] = spec["serviceAccount"] = account
     for container in containers(spec):
-        _default_container(container, host_network=bool(spec.get("hostNetwork")))
+        _default_container(container)
     for volume in spec.get("volumes", ()):
         _default_volume(volume)
 
@@ -56,6 +56,8 @@ def _default_pod_spec(spec: JSON) -> None:
     _add_default_tolerations(spec)
     for container in containers(spec):
         _default_requests(container["resources"])
+        if spec.get("hostNetwork"):
+            _default_host_ports(container)
 
 
 def containers(spec: JSON) -> Iterator[JSON]:
@@ -91,15 +93,13 @@ def _add_default_tolerations(spec: JSON) -> None:
             )
 
 
-def _default_container(container: JSON, *, host_network: bool) -> None:
+def _default_container(container: JSON) -> None:
     container.setdefault("imagePullPolicy", _pull_policy(container.get("image", "")))
     container.setdefault("terminationMessagePath", "/dev/termination-log")
     container.setdefault("terminationMessagePolicy", "File")
     container.setdefault("resources", {})
     for port in container.get("ports", ()):
         port.setdefault("protocol", "TCP")
-        if host_network and "containerPort" in port:
-            port.setdefault("hostPort", port["containerPort"])
     for env in container.get("env", ()):
         field = env.get("valueFrom", {}).get("fieldRef")
         if field is not None:
@@ -117,6 +117,12 @@ def _default_requests(resources: JSON) -> None:
         requests = resources.setdefault("requests", {})
         for name, value in resources["limits"].items():
             requests.setdefault(name, value)
+
+
+def _default_host_ports(container: JSON) -> None:
+    for port in container.get("ports", ()):
+        if "containerPort" in port:
+            port.setdefault("hostPort", port["containerPort"])
 
 
 def _pull_policy(image: str) -> str:

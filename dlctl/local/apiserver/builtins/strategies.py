@@ -1,7 +1,7 @@
 """The built-in resources: names, defaults, validation and columns.
 
-Only those that jobs, their operator and kubectl need. Workload controllers such as Deployments are
-not served: nothing would act on them.
+Only those that jobs, their operator and kubectl need. Workload controllers other than Jobs, such as
+Deployments, are not served: nothing would act on them.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,7 +25,12 @@ from dlctl.local.apiserver.builtins.core_kinds import (
     secret_errors,
     secret_update_errors,
 )
-from dlctl.local.apiserver.builtins.jobs import default_job, with_selector
+from dlctl.local.apiserver.builtins.jobs import (
+    default_job,
+    default_labels,
+    default_status,
+    with_selector,
+)
 from dlctl.local.apiserver.builtins.pod_defaults import default_pod
 from dlctl.local.apiserver.builtins.services import (
     ServiceDefaulter,
@@ -69,6 +74,8 @@ class BuiltinStrategy:
     default_update: Callable[[JSON, JSON], None] = lambda _old, _new: None
     errors: Callable[[JSON], FieldErrors] = _no_errors
     update_errors: Callable[[JSON, JSON], FieldErrors] = _no_update_errors
+    # Modifies an update of the status in place.
+    default_status: Callable[[JSON], None] = _nothing
     status_errors: Callable[[JSON, JSON], FieldErrors] = _no_update_errors
 
     def unknown_fields(self, obj: JSON) -> list[str]:
@@ -95,6 +102,7 @@ class BuiltinStrategy:
         kept = {key: value for key, value in old.items() if key not in ("metadata", "status")}
         result = kept | {"metadata": shaped["metadata"]}
         result |= {"status": shaped["status"]} if "status" in shaped else {}
+        self.default_status(result)
         self._reject(result, self.status_errors(old, result))
         return result
 
@@ -197,6 +205,8 @@ def _strategies() -> list[BuiltinStrategy]:
         BuiltinStrategy(
             meta.BATCH_JOBS,
             default=default_job,
+            default_update=default_labels,
+            default_status=default_status,
             completed=with_selector,
             errors=job_errors,
             update_errors=job_update_errors,

@@ -87,6 +87,8 @@ def field_value(obj: Mapping[str, Any], resource: Resource, field: str) -> str:
     """Return a selectable field as text, as field selectors compare it."""
     if resource.group_resource == "events" and field == "source":
         return str((obj.get("source") or {}).get("component") or obj.get("reportingComponent", ""))
+    if field == "status.successful":
+        return str((obj.get("status") or {}).get("succeeded", 0))
     value: Any = obj
     for name in field.split("."):
         value = value.get(name) if isinstance(value, Mapping) else None

@@ -40,6 +40,7 @@ _BLANK: Final[dict[str, JSON]] = {
         "spec": {"maxReplicas": 0, "scaleTargetRef": {"kind": "", "name": ""}},
         "status": {"currentMetrics": None, "desiredReplicas": 0},
     },
+    "Job": {"spec": {"template": {"metadata": {}, "spec": {"containers": None}}}, "status": {}},
     "Lease": {"spec": {}},
     "Namespace": {"spec": {}, "status": {}},
     "Node": {"spec": {}, "status": {"daemonEndpoints": {"kubeletEndpoint": {"Port": 0}}}},

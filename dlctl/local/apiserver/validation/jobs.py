@@ -50,9 +50,9 @@ def _generated_selector(job: JSON) -> Iterator[FieldError]:
     if spec["manualSelector"] or "selector" not in spec:
         return
     labels = spec["template"]["metadata"].get("labels") or {}
-    path = "spec.template.metadata.labels"
     expected = {label: meta[field] for label, field in POD_LABELS.items()}
     for label, value in expected.items():
+        path = f"spec.template.metadata.labels[{label}]"
         if label not in labels:
             yield FieldError.required(path, f"must be '{value}'")
         elif labels[label] != value:
@@ -122,9 +122,8 @@ def _template(template: JSON) -> Iterator[FieldError]:
 def _selector(spec: JSON) -> Iterator[FieldError]:
     if "selector" not in spec:
         yield FieldError.required("spec.selector")
-        return
-    labels = spec["template"]["metadata"].get("labels") or {}
-    if not selects(spec["selector"], labels):
+    labels = spec["template"]["metadata"].get("labels")
+    if "selector" not in spec or not selects(spec["selector"], labels or {}):
         detail = "`selector` does not match template `labels`"
         yield FieldError.invalid("spec.template.metadata.labels", labels, detail)
 
