@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import yaml
 
-from dlctl.api.meta import MANAGED_BY_LABEL, PODS, SERVICES
+from dlctl.api.meta import BATCH_JOBS, MANAGED_BY_LABEL, PODS, SERVICES
 from dlctl.dialects.et_operator.resources import SCALE_INS, SCALE_OUTS
 from dlctl.dialects.field_reader import MAX_REPLICAS
 from dlctl.dialects.kind import Kind
@@ -24,6 +24,8 @@ from tests.builders import (
     training_job,
 )
 from tests.dialects.et_operator.manifests import elastic_job
+from tests.mpi_v2beta1 import mpi_job
+from tests.support.batch_jobs import batch_job
 from tests.support.fake_launcher import FakeLaunchers
 from tests.support.harness import ClusterHarness, StartCluster, owner_uid
 from tests.support.outcomes import KEEPS_RUNNING, Exit
@@ -34,10 +36,17 @@ JSON = dict[str, Any]
 Grant = tuple[str, str, str]
 MANIFEST: Final = Path(__file__).parents[2] / "manifests" / "base" / "rbac.yaml"
 
-# Simulated pods cannot exec, and a controller of a single namespace watches no nodes.
+# Simulated pods cannot exec, a controller of a single namespace watches no nodes, and new servers
+# clear the start time of suspended Jobs themselves.
 UNUSED_IN_A_REAL_WORLD: Final = frozenset(
-    {("", "pods/exec", "get"), ("", "nodes", "list"), ("", "nodes", "watch")}
+    {
+        ("", "pods/exec", "get"),
+        ("", "nodes", "list"),
+        ("", "nodes", "watch"),
+        ("batch", "jobs/status", "patch"),
+    }
 )
+MPI: Final = kind_of("kubeflow.org/v2beta1", "MPIJob")
 DEPENDENTS: Final = {resource for kind in KINDS for resource in kind.dependent_resources}
 
 
@@ -142,6 +151,7 @@ async def test_role_grants_exactly_what_is_used(start_cluster: StartCluster) -> 
                 mxjob(group=group, name="brief", runPolicy={"ttlSecondsAfterFinished": 0}), {}
             )
             await cluster.until(partial(is_gone, cluster, "brief"))
+        await resume_launcher(cluster)
         await ask_to_scale(cluster, "thirteen")
         for job in brief:
             job["spec"]["runPolicy"] = {"ttlSecondsAfterFinished": 0}
@@ -169,6 +179,32 @@ async def ask_to_scale(cluster: ClusterHarness, name: str) -> None:
         wire = manifest(resource.api_version, resource.kind, spec, name=wish.lower())
         wire["metadata"] = {"name": wish.lower()}
         await cluster.user.create(resource, cluster.namespace, wire)
+
+
+async def resume_launcher(cluster: ClusterHarness) -> None:
+    """Free the name of a launcher's Job; suspend that Job after its start, and resume it."""
+    launcher, resource = cluster.key("mpi-launcher"), MPI.resource
+    taken = {**batch_job(cluster, suspend=True), "metadata": {"name": launcher.name}}
+    await cluster.user.create(BATCH_JOBS, cluster.namespace, taken)
+    await cluster.submit(mpi_job(1, name="mpi"), {})
+    await cluster.until(partial(has_event, cluster, "ErrResourceExists"))
+    await cluster.user.delete(BATCH_JOBS, launcher, propagation="Background")
+    await cluster.until(partial(has_event, cluster, "SuccessfulCreateJob"))
+    if isinstance(cluster.server, ApiServer):
+        # No controller of Jobs runs here.
+        started = {"status": {"startTime": "2026-01-01T12:00:00Z"}}
+        await cluster.user.patch(BATCH_JOBS, launcher, started, subresource="status")
+    for suspended in (True, False):
+        patch = {"spec": {"runPolicy": {"suspend": suspended}}}
+        await cluster.user.patch(resource, cluster.key("mpi"), patch)
+        event = "MPIJobSuspended" if suspended else "MPIJobResumed"
+        await cluster.until(partial(has_event, cluster, event))
+        await cluster.settled()
+    await cluster.user.delete(resource, cluster.key("mpi"))
+
+
+def has_event(cluster: ClusterHarness, reason: str) -> bool:
+    return reason in cluster.events("mpi")
 
 
 def is_gone(cluster: ClusterHarness, name: str) -> bool:
@@ -227,7 +263,7 @@ def refuse_streamed_lists(cluster: ClusterHarness) -> None:
     """Disable streamed lists, so that every resource is listed in pages once."""
     dependents = [resource.group_resource for resource in DEPENDENTS]
     jobs = [each.group_resource for kind in KINDS for each in (kind.resource, *kind.scalers)]
-    for resource in ("pods", "services", "nodes", *dependents, *jobs):
+    for resource in ("pods", "services", "nodes", "jobs.batch", *dependents, *jobs):
         refusal = status.bad_request("sendInitialEvents is forbidden for watch")
         cluster.server.faults.add(
             Fault(verb="watch", resource=resource, user_agent="dlctl", status=refusal)

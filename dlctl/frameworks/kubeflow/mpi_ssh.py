@@ -34,6 +34,7 @@ class MPISSHJob(KubeflowJob):
     # mpi-operator keeps them for scripts that look at an ended job.
     retained_resources = (SERVICES, CONFIG_MAPS)
     creates_secrets = True
+    creates_launcher_jobs = True
 
     def success_policy(self) -> SuccessPolicy:
         return SuccessPolicy(

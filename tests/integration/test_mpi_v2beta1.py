@@ -1,0 +1,223 @@
+"""MPIJobs of v2beta1, whose launchers are the pods of batch/v1 Jobs."""
+
+from typing import Any, Final
+
+from dlctl.api.meta import BATCH_JOBS, CONFIG_MAPS, PODS, SECRETS, SERVICES
+from dlctl.kube.queries import PatchKind
+from tests.builders import kind_of
+from tests.mpi_v2beta1 import mpi_job
+from tests.support.batch_jobs import batch_job
+from tests.support.harness import ClusterHarness, StartCluster
+
+JSON = dict[str, Any]
+MPI: Final = kind_of("kubeflow.org/v2beta1", "MPIJob")
+JOB: Final = "pi"
+LAUNCHER: Final = "pi-launcher"
+ROLE: Final = "training.kubeflow.org/job-role"
+
+
+def launcher_job(cluster: ClusterHarness) -> JSON:
+    """Return the Job of the launcher; an empty one if there is none."""
+    found = (j for j in cluster.objects(BATCH_JOBS) if j["metadata"]["name"] == LAUNCHER)
+    return next(found, {})
+
+
+def pods(cluster: ClusterHarness, role: str, phase: str = "") -> list[JSON]:
+    """Return the pods of a role, or those of one phase that are not being deleted."""
+    return [
+        pod
+        for pod in cluster.objects(PODS)
+        if pod["metadata"]["labels"].get(ROLE) == role
+        and phase in ("", pod["status"].get("phase"))
+        and not (phase and "deletionTimestamp" in pod["metadata"])
+    ]
+
+
+def counts(cluster: ClusterHarness) -> JSON:
+    found: JSON = cluster.status(JOB).get("replicaStatuses") or {}
+    return found
+
+
+def condition(cluster: ClusterHarness, type_: str) -> JSON:
+    stated = cluster.status(JOB).get("conditions") or ()
+    return next((each for each in stated if each["type"] == type_), {})
+
+
+def is_true(cluster: ClusterHarness, type_: str) -> bool:
+    return bool(condition(cluster, type_).get("status") == "True")
+
+
+async def submit(cluster: ClusterHarness, job: JSON) -> None:
+    cluster.start()
+    await cluster.start_job_controller()
+    await cluster.submit(job)
+
+
+async def set_suspended(cluster: ClusterHarness, *, suspended: bool) -> None:
+    patch = {"spec": {"runPolicy": {"suspend": suspended}}}
+    await cluster.user.patch(MPI.resource, cluster.key(JOB), patch)
+
+
+async def scale(cluster: ClusterHarness, workers: int) -> None:
+    """Set the number of workers, and wait until so many run and are in the host file."""
+    patch = {"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": workers}}}}
+    await cluster.user.patch(MPI.resource, cluster.key(JOB), patch)
+    await cluster.until(lambda: len(pods(cluster, "worker", "Running")) == workers)
+    await cluster.until(lambda: _hosts(cluster) == workers)
+
+
+async def finish_launcher(cluster: ClusterHarness, code: int = 0) -> None:
+    await cluster.until(lambda: pods(cluster, "launcher", "Running"))
+    (pod,) = pods(cluster, "launcher", "Running")
+    await cluster.node.finish(pod["metadata"]["uid"], code)
+
+
+async def test_job_runs_and_succeeds_with_its_launcher(start_cluster: StartCluster) -> None:
+    async with start_cluster(kinds=[MPI]) as cluster:
+        await submit(cluster, mpi_job(policy={"cleanPodPolicy": "Running"}))
+        await cluster.until(lambda: is_true(cluster, "Running"))
+        await cluster.until(lambda: counts(cluster).get("Worker") == {"active": 2})
+        assert counts(cluster)["Launcher"] == {"active": 1}
+        await finish_launcher(cluster)
+        await cluster.until(lambda: is_true(cluster, "Succeeded"))
+        await cluster.until(lambda: not pods(cluster, "worker"))
+        status, launcher = cluster.status(JOB), launcher_job(cluster)
+        assert status["completionTime"] == launcher["status"]["completionTime"]
+        assert counts(cluster)["Launcher"] == {"succeeded": 1}
+        assert [p["status"]["phase"] for p in pods(cluster, "launcher")] == ["Succeeded"]
+        for resource, name in ((SERVICES, JOB), (CONFIG_MAPS, "pi-config"), (SECRETS, "pi-ssh")):
+            names = [obj["metadata"]["name"] for obj in cluster.objects(resource)]
+            assert name in names
+
+
+async def test_failure_of_the_launcher_says_how_it_ended(start_cluster: StartCluster) -> None:
+    job = mpi_job(policy={"backoffLimit": 0, "cleanPodPolicy": "All"})
+    job["spec"]["mpiReplicaSpecs"]["Launcher"]["restartPolicy"] = "Never"
+    async with start_cluster(kinds=[MPI]) as cluster:
+        await submit(cluster, job)
+        await finish_launcher(cluster, 3)
+        await cluster.until(lambda: is_true(cluster, "Failed"))
+        failed = condition(cluster, "Failed")
+        assert "exit code 3" in failed["message"]
+        assert counts(cluster)["Launcher"] == {"failed": 1}
+        assert cluster.status(JOB)["completionTime"]
+        await cluster.until(lambda: not pods(cluster, "worker"))
+
+
+async def test_launcher_that_waits_starts_once_all_workers_are_ready(
+    start_cluster: StartCluster,
+) -> None:
+    async with start_cluster(kinds=[MPI]) as cluster:
+        cluster.node.has_room.clear()
+        await submit(cluster, mpi_job(launcherCreationPolicy="WaitForWorkersReady"))
+        await cluster.until(lambda: len(pods(cluster, "worker")) == 2)
+        assert not launcher_job(cluster)
+        cluster.node.has_room.set()
+        await cluster.until(lambda: is_true(cluster, "Running"))
+
+
+async def test_suspended_job_has_all_but_pods_and_runs_when_it_is_resumed(
+    start_cluster: StartCluster,
+) -> None:
+    async with start_cluster(kinds=[MPI]) as cluster:
+        await submit(cluster, mpi_job(policy={"suspend": True}))
+        await cluster.until(lambda: launcher_job(cluster))
+        assert launcher_job(cluster)["spec"]["suspend"] is True
+        assert cluster.services() == [JOB]
+        assert cluster.pods() == []
+        assert "startTime" not in cluster.status(JOB)
+        await set_suspended(cluster, suspended=False)
+        await cluster.until(lambda: is_true(cluster, "Running"))
+
+
+async def test_job_is_suspended_and_resumed_with_another_placement(
+    start_cluster: StartCluster,
+) -> None:
+    async with start_cluster(kinds=[MPI]) as cluster:
+        await submit(cluster, mpi_job())
+        await cluster.until(lambda: is_true(cluster, "Running"))
+        await set_suspended(cluster, suspended=True)
+        await cluster.until(lambda: is_true(cluster, "Suspended") and not cluster.pods())
+        assert cluster.services() == [JOB]
+        assert counts(cluster)["Launcher"] == {}
+        await cluster.user.patch(
+            MPI.resource, cluster.key(JOB), [_tolerate("Launcher")], kind=PatchKind.JSON
+        )
+        await set_suspended(cluster, suspended=False)
+        await cluster.until(lambda: is_true(cluster, "Running"))
+        (pod,) = pods(cluster, "launcher", "Running")
+        assert _TOLERATION in pod["spec"]["tolerations"]
+
+
+async def test_deleted_launcher_is_created_again(start_cluster: StartCluster) -> None:
+    async with start_cluster(kinds=[MPI]) as cluster:
+        await submit(cluster, mpi_job())
+        await cluster.until(lambda: is_true(cluster, "Running"))
+        first = launcher_job(cluster)["metadata"]["uid"]
+        await cluster.user.delete(BATCH_JOBS, cluster.key(LAUNCHER), propagation="Background")
+        await cluster.until(lambda: launcher_job(cluster).get("metadata", {}).get("uid") != first)
+        await cluster.until(lambda: counts(cluster)["Launcher"] == {"active": 1})
+
+
+async def test_ttl_deletes_the_launcher_and_leaves_the_job(start_cluster: StartCluster) -> None:
+    async with start_cluster(kinds=[MPI]) as cluster:
+        await submit(cluster, mpi_job(policy={"ttlSecondsAfterFinished": 0}))
+        await finish_launcher(cluster)
+        await cluster.ended(JOB)
+        await cluster.until(lambda: not launcher_job(cluster))
+        await cluster.settled()
+        assert not launcher_job(cluster)
+        assert is_true(cluster, "Succeeded")
+
+
+async def test_ttl_deletes_the_job_if_an_annotation_says_so(start_cluster: StartCluster) -> None:
+    job = mpi_job(policy={"ttlSecondsAfterFinished": 0})
+    job["metadata"]["annotations"] = {"dlctl.dev/ttl-deletes-job": "true"}
+    async with start_cluster(kinds=[MPI]) as cluster:
+        await submit(cluster, job)
+        await finish_launcher(cluster)
+        await cluster.until(lambda: not cluster.objects(MPI.resource))
+
+
+async def test_lost_worker_is_replaced(start_cluster: StartCluster) -> None:
+    async with start_cluster(kinds=[MPI]) as cluster:
+        await submit(cluster, mpi_job())
+        await cluster.until(lambda: is_true(cluster, "Running"))
+        (lost,) = (p for p in pods(cluster, "worker") if p["metadata"]["name"] == "pi-worker-1")
+        await cluster.user.delete(PODS, cluster.key("pi-worker-1"))
+
+        def is_replaced() -> bool:
+            uids = {p["metadata"]["uid"] for p in pods(cluster, "worker", "Running")}
+            return len(uids) == 2 and lost["metadata"]["uid"] not in uids
+
+        await cluster.until(is_replaced)
+
+
+async def test_workers_follow_their_number(start_cluster: StartCluster) -> None:
+    async with start_cluster(kinds=[MPI]) as cluster:
+        await submit(cluster, mpi_job(1))
+        await cluster.until(lambda: is_true(cluster, "Running"))
+        await scale(cluster, 3)
+        await scale(cluster, 1)
+
+
+async def test_name_of_the_launcher_that_is_taken_is_reported(start_cluster: StartCluster) -> None:
+    async with start_cluster(kinds=[MPI]) as cluster:
+        foreign = {**batch_job(cluster, suspend=True), "metadata": {"name": LAUNCHER}}
+        await cluster.user.create(BATCH_JOBS, cluster.namespace, foreign)
+        await submit(cluster, mpi_job())
+        await cluster.until(lambda: "ErrResourceExists" in cluster.events(JOB))
+        assert launcher_job(cluster)["spec"]["suspend"] is True
+
+
+_TOLERATION: Final = {"key": "pool", "operator": "Exists"}
+
+
+def _tolerate(type_: str) -> JSON:
+    path = f"/spec/mpiReplicaSpecs/{type_}/template/spec/tolerations"
+    return {"op": "add", "path": path, "value": [_TOLERATION]}
+
+
+def _hosts(cluster: ClusterHarness) -> int:
+    (files,) = (c for c in cluster.objects(CONFIG_MAPS) if c["metadata"]["name"] == "pi-config")
+    return len(files["data"]["hostfile"].splitlines())
