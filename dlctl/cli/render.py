@@ -86,5 +86,9 @@ def _children(kind: Kind, manifest: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield renderer.dependent(dependent)
     for replica in renderer.replicas_with_service():
         yield renderer.service(replica)
-    for replica in renderer.job.replicas:
-        yield renderer.pod(replica)
+    job = renderer.job
+    for replica in job.replicas:
+        if job.has_own_pod(replica):
+            yield renderer.pod(replica)
+    if job.launcher_job is not None:
+        yield renderer.launcher_job(suspended=job.run_policy.suspended)

@@ -8,6 +8,7 @@ import yaml
 from tests.builders import mxjob
 from tests.cli.conftest import Dlctl, Written
 from tests.dialects.et_operator.manifests import elastic_job
+from tests.mpi_v2beta1 import mpi_job
 
 
 def test_children_of_a_job_are_rendered_without_a_cluster(dlctl: Dlctl, written: Written) -> None:
@@ -43,6 +44,16 @@ def test_elastic_job_is_rendered_with_all_of_its_workers_and_no_key(
     assert entered["resourceNames"] == workers
     assert children["Pod"]["metadata"]["name"] == workers[1]
     assert "Secret" not in children
+
+
+def test_launcher_of_mpi_operators_job_is_rendered_as_a_job(
+    dlctl: Dlctl, written: Written
+) -> None:
+    done = dlctl("render", written(mpi_job(policy={"suspend": True})))
+    children = list(yaml.safe_load_all(done.out))
+    assert done.code == 0
+    assert [child["kind"] for child in children] == ["ConfigMap", "Service", "Pod", "Pod", "Job"]
+    assert children[-1]["spec"]["suspend"] is True
 
 
 def test_job_with_generate_name_is_rendered_with_an_example_name(
