@@ -46,9 +46,7 @@ def test_elastic_job_is_rendered_with_all_of_its_workers_and_no_key(
     assert "Secret" not in children
 
 
-def test_launcher_of_mpi_operators_job_is_rendered_as_a_job(
-    dlctl: Dlctl, written: Written
-) -> None:
+def test_launcher_of_mpi_operators_job_is_rendered_as_a_job(dlctl: Dlctl, written: Written) -> None:
     done = dlctl("render", written(mpi_job(policy={"suspend": True})))
     children = list(yaml.safe_load_all(done.out))
     assert done.code == 0
