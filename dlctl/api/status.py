@@ -12,6 +12,7 @@ import attrs
 
 from dlctl.api.conditions import Condition
 from dlctl.api.elastic import Membership
+from dlctl.api.exit_codes import describe_exit_code
 
 
 class JobPhase(enum.StrEnum):
@@ -67,6 +68,11 @@ class RestartRecord:
     reason: str
     finished_at: datetime.datetime
     exit_code: int | None = None
+
+    def describe(self) -> str:
+        """Return how the last attempt ended."""
+        code = self.exit_code
+        return self.reason if code is None else f"exit code {code} ({describe_exit_code(code)})"
 
 
 @attrs.frozen

@@ -8,11 +8,11 @@ import attrs
 
 from dlctl.api.batch_jobs import BatchJob
 from dlctl.api.elastic import LAUNCHER
-from dlctl.api.exit_codes import RetryPolicy
+from dlctl.api.exit_codes import ExitClass, RetryPolicy
 from dlctl.api.job import Job, Replica
 from dlctl.api.pods import Pod, PodPhase
 from dlctl.api.status import Failure
-from dlctl.reconcilers.termination import termination
+from dlctl.reconcilers.termination import Termination, termination
 
 REPLICA: Final = Replica(LAUNCHER, 0)
 _BACKOFF_LIMIT_EXCEEDED: Final = "BackoffLimitExceeded"
@@ -30,6 +30,9 @@ class LauncherState:
     pod: Pod | None = None
     # Why the Job has failed.
     failure: Failure | None = None
+    # The newest failed attempt that the pods show, and its pod.
+    attempt: Termination | None = None
+    attempt_pod: Pod | None = None
 
     @property
     def is_finished(self) -> bool:
@@ -47,12 +50,16 @@ def launcher_state(
     uid = batch_job.metadata.uid
     owned = sorted((pod for pod in pods if pod.metadata.controller_uid == uid), key=_age)
     active = [pod for pod in owned if not pod.phase.finished]
+    attempts = [(end, pod) for pod in owned if (end := _failed_attempt(job, pod, now))]
+    attempt, attempt_pod = max(attempts, key=lambda one: one[0].time, default=(None, None))
     return LauncherState(
         batch_job,
         running_count=0 if batch_job.is_finished else _running_count(batch_job, active),
         failed_count=batch_job.status.failed or 0,
         pod=active[-1] if active else None,
         failure=_failure(job, batch_job, owned, now),
+        attempt=attempt,
+        attempt_pod=attempt_pod,
     )
 
 
@@ -78,18 +85,29 @@ def _failure(
         return None
     reason = condition.reason or f"{job.resource.kind}Failed"
     message = condition.message or f"{job.resource.kind} {job.key} has failed"
+    if condition.reason != _BACKOFF_LIMIT_EXCEEDED:
+        return Failure("", "", reason, message, now)
     failed = [pod for pod in pods if pod.phase is PodPhase.FAILED]
-    if condition.reason == _BACKOFF_LIMIT_EXCEEDED and failed:
+    if failed:
         # mpi-operator's form, also for a pod without a reason.
         reason = f"{reason}/{(failed[-1].status.reason if failed[-1].status else None) or ''}"
         message = f"{message}: {_pod_message(job, failed[-1], now)}"
+    elif last := job.status.restarts.get(str(REPLICA)):
+        # The Job has deleted a pod that the kubelet restarted too often.
+        message = f"{message}: {last.describe()}"
     return Failure("", "", reason, message, now)
 
 
 def _pod_message(job: Job, pod: Pod, now: datetime.datetime) -> str:
     if pod.status and pod.status.message:
         return pod.status.message
-    spec = job.replica_spec(LAUNCHER)
-    container = spec.container if spec else ""
-    end = termination(pod, container, rule=RetryPolicy.NONE, now=now)
+    end = _failed_attempt(job, pod, now)
     return f"pod {pod.metadata.name}: {end.message if end else 'it failed'}"
+
+
+def _failed_attempt(job: Job, pod: Pod, now: datetime.datetime) -> Termination | None:
+    """Return how the program of a pod has failed, also if the kubelet runs it again."""
+    spec = job.replica_spec(LAUNCHER)
+    # Without retries of its own: the Job has them.
+    end = termination(pod, spec.container if spec else "", rule=RetryPolicy.NONE, now=now)
+    return end if end and end.exit_class is not ExitClass.SUCCESS else None

@@ -13,6 +13,8 @@ import attrs
 from dlctl.api.elastic import WORKER
 from dlctl.api.status import JobStatus, RestartRecord
 from dlctl.backoff import Backoff
+from dlctl.reconcilers.launcher_job.launcher_state import REPLICA as LAUNCHER_REPLICA
+from dlctl.reconcilers.launcher_job.launcher_state import LauncherState
 from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState
 
 # A run of ten minutes resets the count.
@@ -34,6 +36,9 @@ def record_restarts(
             restarts[name] = _with_termination(restarts.get(name), one, backoff)
         elif _is_deleted_after_restarts(status, one):
             restarts[name] = _with_deletion(restarts.get(name), one)
+    if observed.launcher is not None and observed.launcher.attempt is not None:
+        name = str(LAUNCHER_REPLICA)
+        restarts[name] = _with_attempt(restarts.get(name), observed.launcher)
     return restarts
 
 
@@ -85,6 +90,24 @@ def _with_termination(
         reason=terminated.reason,
         finished_at=terminated.time.replace(microsecond=0),
         exit_code=terminated.exit_code,
+    )
+
+
+def _with_attempt(old: RestartRecord | None, launcher: LauncherState) -> RestartRecord:
+    """Return the failed attempts of a launcher that its Job retries, so that the last is known."""
+    end, pod = launcher.attempt, launcher.attempt_pod
+    if end is None or pod is None:
+        raise ValueError("the launcher has not failed")
+    uid, ended_at = pod.metadata.uid, end.time.replace(microsecond=0)
+    if old and (old.finished_at > ended_at or (old.pod_uid, old.finished_at) == (uid, ended_at)):
+        return old
+    return RestartRecord(
+        failures=(old.failures if old else 0) + (not end.is_disruption),
+        attempts=(old.attempts if old else 0) + 1,
+        pod_uid=uid,
+        reason=end.reason,
+        finished_at=ended_at,
+        exit_code=end.exit_code,
     )
 
 

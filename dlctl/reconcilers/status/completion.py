@@ -11,6 +11,7 @@ import attrs
 from dlctl.api.job import Job
 from dlctl.api.status import Failure
 from dlctl.reconcilers.children.creation import MAX_MESSAGE_CHARS
+from dlctl.reconcilers.launcher_job.launcher_state import REPLICA as LAUNCHER_REPLICA
 from dlctl.reconcilers.launcher_job.launcher_state import LauncherState
 from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState
 from dlctl.reconcilers.status.quorum import unmet
@@ -60,8 +61,9 @@ def _failed_workers(job: Job, observed: Observed) -> str:
     failed = [o for o in observed.replicas if o.termination and o.termination.exit_code != 0]
     if failed:
         return causes(failed)
-    replaced = (f"{n}: {r.reason}, replaced" for n, r in sorted(job.status.restarts.items()))
-    return first_messages(list(replaced))
+    replaced = sorted(job.status.restarts.items())
+    workers = [f"{n}: {r.describe()}" for n, r in replaced if n != str(LAUNCHER_REPLICA)]
+    return first_messages(workers)
 
 
 def _required(job: Job, failed: Sequence[ObservedReplica]) -> Iterator[ObservedReplica]:

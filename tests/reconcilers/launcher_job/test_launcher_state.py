@@ -1,12 +1,13 @@
 """What the Job of a launcher and its pods show."""
 
+import datetime
 from typing import Any
 
 import pytest
 
-from dlctl.api.status import Failure
+from dlctl.api.status import Failure, JobStatus, RestartRecord
 from dlctl.reconcilers.launcher_job.launcher_state import LauncherState, launcher_state
-from tests.builders import NOW, exited
+from tests.builders import NOW, RUNNING, exited
 from tests.reconcilers.launcher_job.builders import (
     COMPLETE,
     FAILED,
@@ -84,3 +85,30 @@ def test_exceeded_limit_says_how_the_program_ended() -> None:
     found = failure(launcher_state(JOB, [batch_job(FAILED)], [pod], NOW))
     assert found.reason == "BackoffLimitExceeded/"
     assert found.message.endswith(": pod pi-launcher-a: exit code 1 (general error)")
+
+
+def test_exceeded_limit_without_a_pod_says_how_the_last_attempt_ended() -> None:
+    last = RestartRecord(3, 3, "uid-of-a", "Error", NOW, exit_code=137)
+    job = mpi_job(status=JobStatus(restarts={"launcher-0": last}))
+    found = failure(launcher_state(job, [batch_job(FAILED)], (), NOW))
+    assert found.reason == "BackoffLimitExceeded"
+    assert "limit: exit code 137 (killed (SIGKILL)" in found.message
+
+
+def test_newest_failed_attempt_is_known_even_if_the_kubelet_runs_it_again() -> None:
+    early = exited(2, at=NOW - datetime.timedelta(seconds=9))
+    ended = {"name": "mpi", "state": early}
+    again = {"name": "mpi", "restartCount": 1, "lastState": exited(1), "state": RUNNING}
+    pods = [
+        launcher_pod("a", "Failed", age_s=20, containerStatuses=[ended]),
+        launcher_pod("b", age_s=1, containerStatuses=[again]),
+    ]
+    found = launcher_state(JOB, [batch_job()], pods, NOW)
+    assert found.attempt is not None
+    assert found.attempt.exit_code == 1
+    assert found.attempt_pod == pods[1]
+
+
+def test_success_is_no_failed_attempt() -> None:
+    done = launcher_pod("a", "Succeeded", containerStatuses=[{"name": "mpi", "state": exited(0)}])
+    assert launcher_state(JOB, [batch_job(COMPLETE)], [done], NOW).attempt is None

@@ -261,3 +261,19 @@ def test_lost_worker_is_replaced_after_a_back_off() -> None:
     replaced = plan_job(later, observe(later, found, due), DESIRED, due, Policy())
     assert replaced.deleted_pods == (lost,)
     assert replaced.pods == (Replica("worker", 0),)
+
+
+def test_failed_attempts_of_the_launcher_are_recorded_once() -> None:
+    job = mpi_job()
+    again = {"name": "mpi", "restartCount": 1, "lastState": exited(1), "state": RUNNING}
+    pods = (launcher_pod(containerStatuses=[again]),)
+    job = with_status(job, planned(job, batch_job(), pods=pods))
+    recorded = job.status.restarts["launcher-0"]
+    assert (recorded.failures, recorded.exit_code) == (1, 1)
+    assert planned(job, batch_job(), pods=pods).status.restarts == job.status.restarts
+    later = exited(2, at=NOW + datetime.timedelta(seconds=1))
+    pods = (launcher_pod(containerStatuses=[{**again, "lastState": later}]),)
+    found = Children(launcher_jobs=[batch_job()], launcher_pods=pods)
+    due = NOW + datetime.timedelta(seconds=2)
+    plan = plan_job(job, observe(job, found, due), DESIRED, due, Policy())
+    assert plan.status.restarts["launcher-0"].attempts == 2
