@@ -22,8 +22,12 @@ class ConditionMessages:
     restarting_state: JobState = JobState.RUNNING
     # Whether the common state of a type's replicas is reported, and which of them wait.
     emits_replica_states: bool = True
+    # Whether a restart has a condition of its own, instead of making Running false.
+    emits_restarting: bool = True
     # Whether a container that the kubelet restarts in its pod makes the job Restarting.
     emits_in_place_restarts: bool = True
+    # Whether Running is written, as false, even for a job that has never run.
+    emits_not_running: bool = False
     # Whether a blocked job gets a Blocked condition in addition to the events.
     emits_blocked: bool = True
     # Whether reasons of events name the kind of the child: SuccessfulCreatePod.
@@ -42,6 +46,35 @@ class ConditionMessages:
     def reason(self, type_: str) -> str:
         """Return the reason of a true condition, or of an event."""
         return f"{self.kind}{type_}"
+
+    def invalid_reason(self) -> str:
+        """Return the reason of the conditions and events about an invalid job."""
+        return f"{self.kind}Invalid"
+
+    def invalid(self, problem: str) -> str:
+        """Return the message about an invalid job that has never run."""
+        return problem
+
+    def created(self) -> str:
+        return f"{self.kind} {self.key.name} is created."
+
+    def suspended(self) -> str:
+        return f"{self.kind} {self.key.name} is suspended."
+
+    def not_running(self) -> str:
+        """Return the message of the Running condition of a suspended job."""
+        return self.suspended()
+
+    def never_ran(self) -> str:
+        """Return the message of the Running condition of a job that ended without it."""
+        return f"{self.kind} {self.key} has ended and never ran."
+
+    def resumed(self) -> str:
+        return f"{self.kind} {self.key.name} is resumed."
+
+    def phase_event_message(self, type_: str) -> str:
+        """Return the message of the event when this condition becomes true; empty for no event."""
+        return ""
 
     def running(self) -> str:
         return f"{self.kind} {self.key} is running."
@@ -69,6 +102,10 @@ class ConditionMessages:
     def failed_reason(self, failure: Failure) -> str:
         """Return the reason of the Failed condition for a failure of a replica."""
         return self.reason(conditions.FAILED)
+
+    def job_failed_reason(self, failure: Failure) -> str:
+        """Return the reason of the condition and event for a failure of the job as a whole."""
+        return f"{self.kind}{conditions.FAILED}"
 
     def suspended_reason(self) -> str:
         return f"{self.kind}Suspended"

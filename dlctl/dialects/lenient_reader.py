@@ -47,7 +47,7 @@ def read_partially(kind: Kind, obj: DecodedObject, reason: str) -> Job:
 
 def job_of_status(obj: DecodedObject, status: JobStatus) -> Job:
     """Return a job of which only the status is known, whatever its spec."""
-    return Job(
+    job = Job(
         resource=obj.resource,
         key=obj.key,
         uid=obj.metadata.uid,
@@ -60,17 +60,17 @@ def job_of_status(obj: DecodedObject, status: JobStatus) -> Job:
         annotations=obj.metadata.annotations or {},
         is_partial=True,
     )
+    return attrs.evolve(job, messages=obj.dialect.messages(job))
 
 
 def job_without_spec(kind: Kind, obj: DecodedObject, status: JobStatus, reason: str) -> Job:
     """Return a started job without any field of its spec."""
-    job = attrs.evolve(
+    return attrs.evolve(
         job_of_status(obj, status),
         resource=kind.resource,
         defaults=kind.defaults,
         invalid_reason=reason,
     )
-    return attrs.evolve(job, messages=obj.dialect.messages(job))
 
 
 def with_run_policy(job: Job, obj: DecodedObject) -> Job:

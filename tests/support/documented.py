@@ -10,7 +10,7 @@ from dlctl.api.meta import EVENTS
 from tests.support.harness import ClusterHarness, StartCluster
 
 PAGE: Final = Path(__file__).parents[2] / "docs/reference/events.md"
-_NAME: Final = re.compile(r"`([\w<>]+)`")
+_NAME: Final = re.compile(r"`([\w<>/]+)`")
 
 
 def documented_events() -> set[tuple[str, str]]:

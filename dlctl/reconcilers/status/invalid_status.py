@@ -13,20 +13,15 @@ from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.plan import Plan
 
 
-def invalid_reason(kind: str) -> str:
-    """Return the reason of the conditions and events about invalid jobs of a kind."""
-    return f"{kind}Invalid"
-
-
 def invalid_plan(job: Job, message: str, now: datetime.datetime) -> Plan:
     """Return the plan that fails a job permanently before any of its pods has run.
 
     Quota managers then release its quota, so a corrected spec must not revive it.
     """
     now = now.replace(microsecond=0)
-    reason = invalid_reason(job.resource.kind)
+    reason, text = job.messages.invalid_reason(), job.messages.invalid(message)
     kept = conditions.without_condition(job.status.conditions, conditions.BLOCKED)
-    failed = Condition.at(now, conditions.FAILED, reason, message)
+    failed = Condition.at(now, conditions.FAILED, reason, text)
     failed_status = attrs.evolve(
         job.status,
         phase=JobPhase.FAILED,
@@ -37,13 +32,13 @@ def invalid_plan(job: Job, message: str, now: datetime.datetime) -> Plan:
         completion_time=now,
         observed_generation=job.generation,
     )
-    return Plan(failed_status, notes=(EventNote("Warning", reason, message),))
+    return Plan(failed_status, notes=(EventNote("Warning", reason, text),))
 
 
 def malformed_plan(job: Job, message: str, now: datetime.datetime) -> Plan:
     """Return the plan that reports why a job's content cannot be processed; its state is kept."""
     now = now.replace(microsecond=0)
-    blocked = Condition.at(now, conditions.BLOCKED, invalid_reason(job.resource.kind), message)
+    blocked = Condition.at(now, conditions.BLOCKED, job.messages.invalid_reason(), message)
     new_conditions = conditions.with_condition(job.status.conditions, blocked)
     status = attrs.evolve(job.status, conditions=new_conditions, observed_generation=job.generation)
     return Plan(status, notes=tuple(invalid_job_events(job, status, message)), requeue=True)
@@ -51,7 +46,7 @@ def malformed_plan(job: Job, message: str, now: datetime.datetime) -> Plan:
 
 def invalid_job_events(job: Job, new: JobStatus, message: str) -> Iterator[EventNote]:
     """Yield the error of a job that continues, if the new status reports it first."""
-    reason = invalid_reason(job.resource.kind)
+    reason = job.messages.invalid_reason()
     known = {c.message for c in job.status.conditions if c.reason == reason}
     if any(c.reason == reason and c.message not in known for c in new.conditions):
         yield EventNote("Warning", reason, message)

@@ -36,6 +36,7 @@ def running_status(
         status.conditions, job, observed, restarting, now
     )
     new_conditions = replica_conditions.with_blocked(new_conditions, job, observed, now)
+    notes = (*notes, *_phase_notes(job, new_conditions))
     if any(restarts.get(name) != status.restarts.get(name) for name in _names(restarting)):
         notes = (*notes, _restarting_note(job, restarting))
     return (
@@ -79,7 +80,17 @@ def terminal_status(
     else:
         type_, event_type = conditions.FAILED, job.messages.failed_event_type(failure)
         message = job.messages.failed(failure, _failed_count(status, failure))
+    ended_at = completion.time or now
     new_conditions = conditions.without_condition(status.conditions, conditions.BLOCKED)
+    if job.messages.emits_not_running and not _is_set(new_conditions, conditions.RUNNING):
+        never = Condition.at(
+            ended_at,
+            conditions.RUNNING,
+            job.messages.reason(conditions.RUNNING),
+            job.messages.never_ran(),
+            status=False,
+        )
+        new_conditions = conditions.with_condition(new_conditions, never)
     return (
         attrs.evolve(
             status,
@@ -93,16 +104,16 @@ def terminal_status(
             conditions=replica_conditions.with_true(
                 new_conditions, job, type_, message, now, reason=_terminal_reason(job, failure)
             ),
-            completion_time=completion.time or now,
+            completion_time=ended_at,
             failure=failure,
         ),
-        _event_note(job, type_, event_type, message),
+        EventNote(event_type, _terminal_event_reason(job, failure), message),
     )
 
 
 def suspended_status(job: Job, now: datetime.datetime) -> tuple[JobStatus, tuple[EventNote, ...]]:
     """Return the status of a suspended job: no pods, and no record of earlier runs."""
-    status, kind = job.status, job.resource.kind
+    status = job.status
     if status.phase is JobPhase.SUSPENDED:
         new_conditions = replica_conditions.with_blocked(status.conditions, job, Observed(()), now)
         return attrs.evolve(
@@ -110,13 +121,14 @@ def suspended_status(job: Job, now: datetime.datetime) -> tuple[JobStatus, tuple
         ), ()
     if status.phase is JobPhase.NEW:
         status = attrs.evolve(_created_status(status, job, now), start_time=job.status.start_time)
-    reason, message = job.messages.suspended_reason(), f"{kind} {job.key.name} is suspended."
+    reason, message = job.messages.suspended_reason(), job.messages.suspended()
     new_conditions = replica_conditions.with_blocked(status.conditions, job, Observed(()), now)
-    changes = [(conditions.SUSPENDED, True)]
-    if conditions.is_true(new_conditions, conditions.RUNNING):
-        changes.insert(0, (conditions.RUNNING, False))
-    for type_, value in changes:
-        new = Condition.at(now, type_, reason, message, status=value)
+    changes = [(conditions.SUSPENDED, message, True)]
+    is_running = conditions.is_true(new_conditions, conditions.RUNNING)
+    if is_running or job.messages.emits_not_running:
+        changes.insert(0, (conditions.RUNNING, job.messages.not_running(), False))
+    for type_, text, value in changes:
+        new = Condition.at(now, type_, reason, text, status=value)
         new_conditions = conditions.with_condition(new_conditions, new)
     return (
         attrs.evolve(
@@ -131,15 +143,14 @@ def suspended_status(job: Job, now: datetime.datetime) -> tuple[JobStatus, tuple
             restarts={},
             observed_generation=job.generation,
         ),
-        (EventNote("Normal", reason, message),),
+        (*_phase_notes(job, new_conditions), EventNote("Normal", reason, message)),
     )
 
 
 def _created_status(status: JobStatus, job: Job, now: datetime.datetime) -> JobStatus:
     """Return the status of a new job."""
-    kind = job.resource.kind
     created = Condition.at(
-        now, conditions.CREATED, f"{kind}Created", f"{kind} {job.key.name} is created."
+        now, conditions.CREATED, f"{job.resource.kind}Created", job.messages.created()
     )
     return attrs.evolve(
         status,
@@ -153,8 +164,7 @@ def _created_status(status: JobStatus, job: Job, now: datetime.datetime) -> JobS
 def _resumed_status(
     status: JobStatus, job: Job, now: datetime.datetime
 ) -> tuple[JobStatus, EventNote]:
-    kind = job.resource.kind
-    reason, message = f"{kind}Resumed", f"{kind} {job.key.name} is resumed."
+    reason, message = f"{job.resource.kind}Resumed", job.messages.resumed()
     over = Condition.at(now, conditions.SUSPENDED, reason, message, status=False)
     resumed = attrs.evolve(
         status,
@@ -167,12 +177,30 @@ def _resumed_status(
 
 
 def _terminal_reason(job: Job, failure: Failure | None) -> str:
-    """Return the reason of a job's end; dlctl's own one if no replica caused it."""
+    """Return the reason of a job's end."""
     if failure is None:
         return job.messages.reason(conditions.SUCCEEDED)
     if not failure.replica:
-        return f"{job.resource.kind}{conditions.FAILED}"
+        return job.messages.job_failed_reason(failure)
     return job.messages.failed_reason(failure)
+
+
+def _terminal_event_reason(job: Job, failure: Failure | None) -> str:
+    if failure is not None and not failure.replica:
+        return job.messages.job_failed_reason(failure)
+    return f"{job.resource.kind}{conditions.FAILED if failure else conditions.SUCCEEDED}"
+
+
+def _phase_notes(job: Job, new_conditions: Sequence[Condition]) -> Iterator[EventNote]:
+    """Yield the events about conditions that have become true."""
+    for condition in new_conditions:
+        message = job.messages.phase_event_message(condition.type) if condition.status else ""
+        if message and not conditions.is_true(job.status.conditions, condition.type):
+            yield EventNote("Normal", condition.reason, message)
+
+
+def _is_set(found: Iterable[Condition], type_: str) -> bool:
+    return any(condition.type == type_ for condition in found)
 
 
 def _replica_statuses(job: Job, observed: Observed) -> tuple[ReplicaStatus, ...]:

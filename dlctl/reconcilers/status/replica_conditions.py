@@ -10,7 +10,6 @@ from dlctl.api.conditions import Condition
 from dlctl.api.job import Job
 from dlctl.api.pods import PodPhase
 from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState
-from dlctl.reconcilers.status.invalid_status import invalid_reason
 
 _MAX_LISTED: Final = 3
 # States in which a replica that ran before does not run now.
@@ -75,7 +74,7 @@ def with_blocked(
     ]
     if not messages:
         return conditions.without_condition(current, conditions.BLOCKED)
-    reason = invalid_reason(job.resource.kind) if job.invalid_reason else ""
+    reason = job.messages.invalid_reason() if job.invalid_reason else ""
     return with_true(current, job, conditions.BLOCKED, first_messages(messages), now, reason=reason)
 
 

@@ -48,13 +48,13 @@ def final_replica_status(
 ) -> ReplicaStatus:
     """Return the status of the replicas of one type when their job has just ended."""
     uncounted = job.messages.uncounted_after_finish
-    if failure is None:
-        not_counted_type_failed = True
+    if failure is None or job.launcher_job is not None:
+        another_type_ended_it = True
     else:
-        not_counted_type_failed = (
+        another_type_ended_it = (
             bool(failure.replica) and failed_replica_type(failure) not in uncounted
         )
-    if replica.type in uncounted and not_counted_type_failed:
+    if replica.type in uncounted and another_type_ended_it:
         return attrs.evolve(replica, count_by_state={})
     return replica if failure else _count_as_succeeded(job, replica)
 
