@@ -1,8 +1,7 @@
 """What a job needs next: pods to create or delete, ends to count, and its status. Pure.
 
 The order of a job's end: its verdict is stated, its pods are deleted, their ends are counted, and
-only then it is finished. The end of a pod is counted in two steps, so that a crash in between loses
-none and counts none twice: its UID is written down, then its finalizer is removed.
+only then it is finished.
 """
 
 import datetime
@@ -16,8 +15,8 @@ from dlctl.local.job_controller import conditions
 from dlctl.local.job_controller.conditions import Verdict
 from dlctl.local.job_controller.failure_backoff import NO_FAILURES, FailureRecord
 from dlctl.local.job_controller.job_types import Job, JobStatus, UncountedPods
+from dlctl.local.job_controller.observed_job import ObservedJob, count_released, observe
 from dlctl.local.job_controller.pod_state import (
-    is_active,
     is_failed,
     is_ready,
     is_terminating,
@@ -58,29 +57,12 @@ class JobPlan:
     requeue_after_s: float | None = None
 
 
-@attrs.frozen
-class _Observed:
-    """A job and its pods at one time, with the ends that its status does not count yet."""
-
-    job: Job
-    pods: Sequence[NodePod]
-    now: datetime.datetime
-    failures: FailureRecord
-    uncounted: UncountedPods
-    succeeded: int
-    failed: int
-
-    @property
-    def active(self) -> list[NodePod]:
-        return [pod for pod in self.pods if is_active(pod)]
-
-
 def plan_job(
     job: Job, pods: Sequence[NodePod], failures: FailureRecord, now: datetime.datetime
 ) -> JobPlan:
     """Return what a job that has not finished needs, given its pods and its recent failures."""
-    observed = _observe(job, pods, failures, now)
-    status = _count_released(job.status, pods)
+    observed = observe(job, pods, failures, now)
+    status = count_released(job.status, pods)
     if status.start_time is None and not job.spec.suspend:
         status = _replace(status, start_time=now.replace(microsecond=0))
     verdict = conditions.stated_verdict(status) or _failure(observed, status)
@@ -99,47 +81,7 @@ def plan_job(
     return attrs.evolve(plan, failures=observed.failures)
 
 
-def _observe(
-    job: Job, pods: Sequence[NodePod], failures: FailureRecord, now: datetime.datetime
-) -> _Observed:
-    uncounted = job.status.uncounted_terminated_pods or UncountedPods()
-    tracked = [pod for pod in pods if is_tracked(pod)]
-    succeeded = [
-        pod
-        for pod in tracked
-        if phase(pod) == "Succeeded" and pod.metadata.uid not in uncounted.succeeded
-    ]
-    failed = [
-        pod for pod in tracked if is_failed(pod, job) and pod.metadata.uid not in uncounted.failed
-    ]
-    return _Observed(
-        job,
-        pods,
-        now,
-        failures.after(succeeded, failed),
-        uncounted,
-        job.status.succeeded + len(succeeded) + len(uncounted.succeeded),
-        job.status.failed + len(failed) + len(uncounted.failed),
-    )
-
-
-def _count_released(status: JobStatus, pods: Sequence[NodePod]) -> JobStatus:
-    """Return the status with the ends counted whose pods have lost their finalizer."""
-    tracked = {pod.metadata.uid for pod in pods if is_tracked(pod)}
-    old = status.uncounted_terminated_pods or UncountedPods()
-    left = UncountedPods(
-        tuple(uid for uid in old.succeeded if uid in tracked),
-        tuple(uid for uid in old.failed if uid in tracked),
-    )
-    return _replace(
-        status,
-        succeeded=status.succeeded + len(old.succeeded) - len(left.succeeded),
-        failed=status.failed + len(old.failed) - len(left.failed),
-        uncounted_terminated_pods=left,
-    )
-
-
-def _failure(observed: _Observed, status: JobStatus) -> Verdict | None:
+def _failure(observed: ObservedJob, status: JobStatus) -> Verdict | None:
     job, limit = observed.job, observed.job.spec.backoff_limit
     if observed.failed > limit or _restarts_exceed(observed, limit):
         return conditions.BACKOFF_LIMIT_EXCEEDED
@@ -147,7 +89,7 @@ def _failure(observed: _Observed, status: JobStatus) -> Verdict | None:
     return conditions.DEADLINE_EXCEEDED if left_s is not None and left_s <= 0 else None
 
 
-def _restarts_exceed(observed: _Observed, limit: int) -> bool:
+def _restarts_exceed(observed: ObservedJob, limit: int) -> bool:
     if observed.job.spec.template["spec"].get("restartPolicy") != "OnFailure":
         return False
     return sum(restarts(pod) for pod in observed.pods) >= max(limit, 1)
@@ -161,7 +103,7 @@ def _deadline_s(job: Job, status: JobStatus, now: datetime.datetime) -> float | 
     return seconds - (now - status.start_time).total_seconds()
 
 
-def _manage_pods(observed: _Observed, status: JobStatus) -> JobPlan:
+def _manage_pods(observed: ObservedJob, status: JobStatus) -> JobPlan:
     job, active = observed.job, observed.active
     requeue_after_s = _deadline_s(job, status, observed.now)
     if job.spec.suspend:
@@ -192,7 +134,7 @@ def _manage_pods(observed: _Observed, status: JobStatus) -> JobPlan:
     return JobPlan(status=status, requeue_after_s=requeue_after_s)
 
 
-def _wanted(observed: _Observed, active: int) -> int:
+def _wanted(observed: ObservedJob, active: int) -> int:
     """Return how many pods should be active."""
     spec = observed.job.spec
     if spec.completions is None:
@@ -200,7 +142,7 @@ def _wanted(observed: _Observed, active: int) -> int:
     return max(min(spec.completions - observed.succeeded, spec.parallelism), 0)
 
 
-def _with_counts(observed: _Observed, plan: JobPlan) -> JobPlan:
+def _with_counts(observed: ObservedJob, plan: JobPlan) -> JobPlan:
     """Add the counts of pods as they will be once the pods are created and deleted."""
     deleted = {pod.metadata.uid for pod in plan.delete}
     kept = [pod for pod in observed.active if pod.metadata.uid not in deleted]
@@ -213,13 +155,13 @@ def _with_counts(observed: _Observed, plan: JobPlan) -> JobPlan:
     return attrs.evolve(plan, status=status)
 
 
-def _is_complete(observed: _Observed, active: int) -> bool:
+def _is_complete(observed: ObservedJob, active: int) -> bool:
     completions = observed.job.spec.completions
     enough = observed.succeeded >= (1 if completions is None else completions)
     return enough and active == 0
 
 
-def _with_suspension(observed: _Observed, plan: JobPlan) -> JobPlan:
+def _with_suspension(observed: ObservedJob, plan: JobPlan) -> JobPlan:
     """Add the condition Suspended; while it is true, and when it ends, the start is forgotten."""
     if observed.job.spec.suspend:
         status = conditions.with_condition(
@@ -237,7 +179,7 @@ def _with_suspension(observed: _Observed, plan: JobPlan) -> JobPlan:
     return attrs.evolve(plan, status=_replace(status, start_time=start), events=(event,))
 
 
-def _track_ends(observed: _Observed, plan: JobPlan, verdict: Verdict | None) -> JobPlan:
+def _track_ends(observed: ObservedJob, plan: JobPlan, verdict: Verdict | None) -> JobPlan:
     """Note the ends of pods in the status, and release the pods."""
     job, old = observed.job, plan.status.uncounted_terminated_pods or UncountedPods()
     succeeded, failed, release = list(old.succeeded), list(old.failed), []

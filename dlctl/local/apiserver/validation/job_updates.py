@@ -27,14 +27,14 @@ def is_condition_true(status: Mapping[str, Any], type_: str) -> bool:
 
 
 def _template(old: JSON, template: JSON) -> Iterator[FieldError]:
-    kept, path, shown = copy.deepcopy(old["spec"]["template"]), "spec.template", template
+    kept, path = old["spec"]["template"], "spec.template"
     if _is_at_rest(old):
+        # The metadata may change as a whole.
+        path, template, kept = f"{path}.spec", template["spec"], copy.deepcopy(kept["spec"])
         _take_directives(kept, template)
-        _take_resources(kept["spec"], template["spec"])
-    if old["spec"]["suspend"] and _is_at_rest(old):
-        path, kept, shown = "spec.template.spec", kept["spec"], template["spec"]
-    if kept != shown:
-        yield FieldError.invalid(path, shown, "field is immutable")
+        _take_resources(kept, template)
+    if kept != template:
+        yield FieldError.invalid(path, template, "field is immutable")
 
 
 def _is_at_rest(job: JSON) -> bool:
@@ -44,16 +44,12 @@ def _is_at_rest(job: JSON) -> bool:
     return bool(job["spec"]["suspend"]) and stopped and not status.get("active")
 
 
-def _take_directives(template: JSON, new: JSON) -> None:
-    """Change what may change of an old template to what it is in the new one."""
-    spec, wanted = template["spec"], new["spec"]
+def _take_directives(spec: JSON, new: JSON) -> None:
     for name in _DIRECTIVES:
-        _take(spec, wanted, name)
-    for name in ("labels", "annotations"):
-        _take(template["metadata"], new["metadata"], name)
+        _take(spec, new, name)
     affinity = {**spec.get("affinity", {})}
-    _take(affinity, wanted.get("affinity", {}), "nodeAffinity")
-    if affinity or "affinity" in wanted:
+    _take(affinity, new.get("affinity", {}), "nodeAffinity")
+    if affinity or "affinity" in new:
         spec["affinity"] = affinity
     else:
         spec.pop("affinity", None)
@@ -69,6 +65,7 @@ def _take_resources(spec: JSON, new: JSON) -> None:
 
 
 def _take(old: JSON, new: JSON, name: str) -> None:
+    """Change one field of the old object to what it is in the new one."""
     if name in new:
         old[name] = new[name]
     else:
