@@ -72,6 +72,18 @@ MESSAGE_CHANGES: Final[Sequence[MessageChange]] = (
         r'(metadata\.name: Invalid value: "[^"]*\.[^"]*": )a DNS-1035 label must .*\(e\.g\..*$',
         r"\1must not contain dots",
     ),
+    # The statuses of Jobs are rejected in the words of other kinds.
+    MessageChange(
+        36,
+        r"uncountedTerminatedPods needs to be empty for finished job",
+        "must be empty for finished job",
+    ),
+    MessageChange(
+        36,
+        r"completionTime cannot be set before startTime",
+        "must be equal to or after `startTime`",
+    ),
+    MessageChange(36, r"completionTime cannot be mutated", "field is immutable"),
 )
 
 

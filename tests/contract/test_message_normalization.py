@@ -44,6 +44,18 @@ EXAMPLES = [
         'omits key field "k" (and doesn\'t have default value)',
         'omits all key fields ["k"] (and doesn\'t have default values for any key fields)',
     ),
+    (
+        "f: Invalid value: {}: uncountedTerminatedPods needs to be empty for finished job",
+        "f: Invalid value: {}: must be empty for finished job",
+    ),
+    (
+        'f: Invalid value: "T": completionTime cannot be set before startTime',
+        'f: Invalid value: "T": must be equal to or after `startTime`',
+    ),
+    (
+        'f: Invalid value: "T": completionTime cannot be mutated',
+        'f: Invalid value: "T": field is immutable',
+    ),
 ]
 
 

@@ -29,6 +29,4 @@ REPLACED_BY_A_NUMBER: Final = pytest.mark.since(
 RESOURCES_OF_SUSPENDED_JOBS: Final = pytest.mark.since(
     36, "resources and places of suspended jobs are mutable only before they start"
 )
-START_AT_RESUMPTION: Final = pytest.mark.since(
-    36, "the start of a job that is resumed is written before the job is"
-)
+ANOTHER_START: Final = pytest.mark.since(36, "another start of a job is taken for none")
