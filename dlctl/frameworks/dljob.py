@@ -45,6 +45,8 @@ class DLJob(abc.ABC):
     creates_launcher_jobs: ClassVar[bool] = False
     # The rights (group, resource, verb) that jobs' roles grant to their pods.
     delegated_rules: ClassVar[Collection[tuple[str, str, str]]] = ()
+    # Whether a gang scheduler replaces the one that a pod template names.
+    overrides_scheduler: ClassVar[bool] = False
     # Whether all containers of a pod get the cluster environment, or only the training container.
     sets_env_in_all_containers: ClassVar[bool] = False
 

@@ -26,11 +26,15 @@ def first_container(wire: JSON, replica: Replica) -> JSON:
     return dict(pod_spec(wire, replica)["containers"][0])
 
 
-def in_domain(wire: JSON, domain: str) -> Renderer:
-    """Return the renderer of a job in a cluster with this domain."""
+def with_defaults(wire: JSON, **settings: Any) -> Renderer:
+    """Return the renderer of a job in a cluster with these settings."""
     renderer = renderer_of(wire)
-    defaults = attrs.evolve(renderer.job.defaults, cluster_domain=domain)
+    defaults = attrs.evolve(renderer.job.defaults, **settings)
     return attrs.evolve(renderer, job=attrs.evolve(renderer.job, defaults=defaults))
+
+
+def in_domain(wire: JSON, domain: str) -> Renderer:
+    return with_defaults(wire, cluster_domain=domain)
 
 
 def files(renderer: Renderer, *running: Replica) -> JSON:
@@ -282,3 +286,25 @@ def test_labels_of_pods_are_those_of_mpi_operator(
             f"{prefix}/job-role": replica.type,
             **({f"{prefix}/replica-index": index} if index is not None else {}),
         }
+
+
+@pytest.mark.parametrize(
+    ("policy", "members"),
+    [
+        pytest.param("AtStartup", 3, id="together"),
+        pytest.param("WaitForWorkersReady", 2, id="wait"),
+    ],
+)
+def test_gang_does_not_wait_for_a_launcher_that_waits_for_it(policy: str, members: int) -> None:
+    wire = mpi_job(launcherCreationPolicy=policy)
+    group = with_defaults(wire, gang_scheduler_name="volcano").gang.pod_group()
+    assert group is not None
+    assert group.body["spec"]["minMember"] == members
+
+
+def test_gang_scheduler_replaces_the_one_of_the_template() -> None:
+    wire = mpi_job(worker={"schedulerName": "mine"})
+    renderer = with_defaults(wire, gang_scheduler_name="volcano")
+    assert renderer.pod(WORKER)["spec"]["schedulerName"] == "volcano"
+    assert renderer.gang.other_scheduler_types == []
+    assert renderer_of(wire).pod(WORKER)["spec"]["schedulerName"] == "mine"

@@ -35,6 +35,7 @@ class MPISSHJob(KubeflowJob):
     retained_resources = (SERVICES, CONFIG_MAPS)
     creates_secrets = True
     creates_launcher_jobs = True
+    overrides_scheduler = True
 
     def success_policy(self) -> SuccessPolicy:
         return SuccessPolicy(

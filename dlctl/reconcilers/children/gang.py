@@ -111,7 +111,7 @@ class Gang:
     @property
     def other_scheduler_types(self) -> list[str]:
         """The types whose pods the user assigns to another scheduler, without the gang."""
-        if self.pod_group_resource is None:
+        if self.pod_group_resource is None or self.framework.overrides_scheduler:
             return []
         named = {spec.type: spec.template["spec"].get("schedulerName") for spec in self._members}
         named = {type_: own or self.job.scheduler_name for type_, own in named.items()}
@@ -123,7 +123,8 @@ class Gang:
         """Return a pod with the scheduler name and the link to its PodGroup."""
         if self.pod_group_resource is None:
             return pod
-        scheduler = pod["spec"].get("schedulerName") or self.job.defaults.gang_scheduler_name
+        named = "" if self.framework.overrides_scheduler else pod["spec"].get("schedulerName")
+        scheduler = named or self.job.defaults.gang_scheduler_name
         joined = {**pod, "spec": {**pod["spec"], "schedulerName": scheduler}}
         metadata, name = pod["metadata"], self.job.key.name
         if self.pod_group_resource == VOLCANO_POD_GROUPS:

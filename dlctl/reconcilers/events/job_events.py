@@ -47,7 +47,8 @@ class JobEvents:
                 reason += resource.kind
             messages = self._messages("Created", resource, names)
             self.record_all(job, obj, (EventNote("Normal", reason, m) for m in messages))
-        if PODS not in created.names:
+        # Workers come and go: the launcher's Job is created once.
+        if (BATCH_JOBS if job.launcher_job else PODS) not in created.names:
             return
         warnings = [EventNote("Warning", w.reason, w.message) for w in job.warnings]
         if types := sorted(types):
