@@ -129,7 +129,7 @@ class ClusterHarness:
 
     async def start_job_controller(self) -> None:
         """Run batch/v1 Jobs from now on; a real cluster does so all the time."""
-        client = self._client()
+        client = Client(self.server.config(), user_agent="kube-controller-manager")
         pods = Informer(client, PODS, NodePod, clock=self.clock)
         controller = JobController(client, pods, self.clock)
 

@@ -1,0 +1,30 @@
+"""MPIJobs of v2beta1 run in the end and succeed with their launcher, whatever happened before."""
+
+import logging
+import random
+
+import pytest
+
+from tests.convergence.launcher_chaos import run_chaos
+
+pytestmark = [pytest.mark.looptime(noop_cycles=8), pytest.mark.timeout(60)]
+logger = logging.getLogger(__name__)
+FAST = range(12)
+SOAK = range(12, 112)
+
+
+@pytest.mark.parametrize("seed", FAST)
+async def test_job_runs_in_the_end(seed: int) -> None:
+    await _live_through(seed)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", SOAK)
+async def test_job_runs_in_the_end_for_many_seeds(seed: int) -> None:
+    await _live_through(seed)
+
+
+async def _live_through(seed: int) -> None:
+    logger.info("replay with run_chaos(%d)", seed)
+    random.seed(seed)
+    await run_chaos(seed)
