@@ -8,6 +8,7 @@ from tests.builders import kind_of
 from tests.mpi_v2beta1 import mpi_job
 from tests.support.batch_jobs import batch_job
 from tests.support.harness import ClusterHarness, StartCluster
+from tests.support.outcomes import KEEPS_RUNNING, Evicted, Outcome
 
 JSON = dict[str, Any]
 MPI: Final = kind_of("kubeflow.org/v2beta1", "MPIJob")
@@ -47,10 +48,12 @@ def is_true(cluster: ClusterHarness, type_: str) -> bool:
     return bool(condition(cluster, type_).get("status") == "True")
 
 
-async def submit(cluster: ClusterHarness, job: JSON) -> None:
+async def submit(cluster: ClusterHarness, job: JSON, **outcomes: Outcome) -> None:
+    """Create a job; ``outcomes`` are those of first pods of replicas, which then keep running."""
     cluster.start()
     await cluster.start_job_controller()
-    await cluster.submit(job)
+    scripts = {name.replace("_", "-"): [one, KEEPS_RUNNING] for name, one in outcomes.items()}
+    await cluster.submit(job, scripts or None)
 
 
 async def set_suspended(cluster: ClusterHarness, *, suspended: bool) -> None:
@@ -98,6 +101,7 @@ async def test_failure_of_the_launcher_says_how_it_ended(start_cluster: StartClu
         await finish_launcher(cluster, 3)
         await cluster.until(lambda: is_true(cluster, "Failed"))
         failed = condition(cluster, "Failed")
+        assert failed["reason"] == "BackoffLimitExceeded/"
         assert "exit code 3" in failed["message"]
         assert counts(cluster)["Launcher"] == {"failed": 1}
         assert cluster.status(JOB)["completionTime"]
@@ -191,6 +195,15 @@ async def test_lost_worker_is_replaced(start_cluster: StartCluster) -> None:
             return len(uids) == 2 and lost["metadata"]["uid"] not in uids
 
         await cluster.until(is_replaced)
+
+
+async def test_evicted_worker_is_replaced_and_reported(start_cluster: StartCluster) -> None:
+    async with start_cluster(kinds=[MPI]) as cluster:
+        await submit(cluster, mpi_job(), worker_1=Evicted())
+        await cluster.until(lambda: "MPIJobEvicted" in cluster.events(JOB))
+        assert cluster.events(JOB)["MPIJobEvicted"] == "1/2 workers are evicted"
+        await cluster.until(lambda: is_true(cluster, "Running"))
+        assert not condition(cluster, "Failed")
 
 
 async def test_workers_follow_their_number(start_cluster: StartCluster) -> None:

@@ -224,11 +224,4 @@ def _names(replicas: Iterable[ObservedReplica]) -> Iterator[str]:
 
 
 def _restarting_note(job: Job, restarting: Sequence[ObservedReplica]) -> EventNote:
-    message = job.messages.restarting_event_message(
-        replica_conditions.type_counts(restarting), replica_conditions.causes(restarting)
-    )
-    return _event_note(job, conditions.RESTARTING, "Warning", message)
-
-
-def _event_note(job: Job, type_: str, event_type: str, message: str) -> EventNote:
-    return EventNote(event_type, f"{job.resource.kind}{type_}", message)
+    return EventNote("Warning", *replica_conditions.interruption(job, restarting))

@@ -12,6 +12,8 @@ from dlctl.api.pods import PodPhase
 from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState
 
 _MAX_LISTED: Final = 3
+# The kubelet's reason of a pod that it has evicted, and the end of that of mpi-operator's event.
+EVICTED: Final = "Evicted"
 # States in which a replica that ran before does not run now.
 _NOT_RUNNING: Final = frozenset(
     {ReplicaState.MISSING, ReplicaState.TERMINATING, ReplicaState.PENDING}
@@ -45,11 +47,16 @@ def with_running(
     now: datetime.datetime,
 ) -> tuple[Condition, ...]:
     """Return the conditions with Running or Restarting set, if the job does either."""
+    if restarting and not job.messages.emits_restarting:
+        return _interrupted(current, job, restarting, now)
     if restarting:
         message = job.messages.restarting(type_counts(restarting), causes(restarting))
         return with_true(current, job, conditions.RESTARTING, message, now)
     if is_running(job, observed):
         return with_true(current, job, conditions.RUNNING, job.messages.running(), now)
+    if not job.messages.emits_restarting:
+        # mpi-operator's jobs stay Running while pods are replaced that were deleted.
+        return current
     if conditions.is_true(current, conditions.RUNNING) and (
         missing := _missing_replicas(job, observed)
     ):
@@ -57,6 +64,34 @@ def with_running(
         message = job.messages.interrupted(type_counts(missing), causes(missing))
         return with_true(current, job, conditions.RESTARTING, message, now)
     return current
+
+
+def interruption(job: Job, restarting: Sequence[ObservedReplica]) -> tuple[str, str]:
+    """Return the reason and message of the event about replicas that have failed or are lost."""
+    kind, evicted = job.resource.kind, [o for o in restarting if _is_evicted(o)]
+    if evicted and not job.messages.emits_restarting:
+        wanted = sum(job.replica_count(type_) for type_ in type_counts(evicted))
+        return f"{kind}{EVICTED}", f"{len(evicted)}/{wanted} workers are evicted"
+    message = job.messages.restarting_event_message(type_counts(restarting), causes(restarting))
+    return f"{kind}{conditions.RESTARTING}", message
+
+
+def _interrupted(
+    current: tuple[Condition, ...],
+    job: Job,
+    restarting: Sequence[ObservedReplica],
+    now: datetime.datetime,
+) -> tuple[Condition, ...]:
+    """Return the conditions with Running false, if the job ran."""
+    if not conditions.is_true(current, conditions.RUNNING):
+        return current
+    reason, message = interruption(job, restarting)
+    stopped = Condition.at(now, conditions.RUNNING, reason, message, status=False)
+    return conditions.with_condition(current, stopped)
+
+
+def _is_evicted(one: ObservedReplica) -> bool:
+    return one.termination is not None and one.termination.reason == EVICTED
 
 
 def with_blocked(

@@ -16,11 +16,13 @@ from dlctl.api.meta import CONFIG_MAPS, SERVICES, ObjectMeta
 from dlctl.api.pods import Pod, Service
 from dlctl.api.status import JobPhase, JobState, JobStatus
 from dlctl.reconcilers.children.desired import Desired
+from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.launcher_job.next_write import JobWrite, LauncherJobWrite
 from dlctl.reconcilers.observe import Children, observe
 from dlctl.reconcilers.plan import Plan
 from dlctl.reconcilers.plan_job import Policy, plan_job
-from tests.builders import NOW, RUNNING, exited, make_pod
+from tests import mpi_v2beta1 as v2beta1
+from tests.builders import NOW, RUNNING, exited, make_job, make_pod
 from tests.reconcilers.launcher_job.builders import (
     COMPLETE,
     FAILED,
@@ -277,3 +279,47 @@ def test_failed_attempts_of_the_launcher_are_recorded_once() -> None:
     due = NOW + datetime.timedelta(seconds=2)
     plan = plan_job(job, observe(job, found, due), DESIRED, due, Policy())
     assert plan.status.restarts["launcher-0"].attempts == 2
+
+
+@pytest.mark.parametrize(
+    ("lost", "reason", "message"),
+    [
+        pytest.param(
+            {"reason": "Evicted", "message": "disk"},
+            "MPIJobEvicted",
+            "1/2 workers are evicted",
+            id="evicted",
+        ),
+        pytest.param(
+            {"state": exited(1)},
+            "MPIJobRestarting",
+            "MPIJob ml/pi is restarting worker-1: Error, exit code 1 (general error)",
+            id="failed",
+        ),
+    ],
+)
+def test_job_is_not_running_while_a_failed_worker_is_replaced(
+    lost: dict[str, Any], reason: str, message: str
+) -> None:
+    job = make_job(v2beta1.mpi_job())
+    pods = (launcher_pod(),)
+    job = with_status(job, planned(job, batch_job(), *running(job), pods=pods))
+    assert conditions.is_true(job.status.conditions, conditions.RUNNING)
+    failed = make_pod(job, WORKERS[1], phase="Failed", **lost)
+    plan = planned(job, batch_job(), running(job)[0], failed, pods=pods)
+    found = condition(plan.status, conditions.RUNNING)
+    assert (found.status, found.reason, found.message) == (False, reason, message)
+    assert EventNote("Warning", reason, message) in plan.notes
+    job = with_status(job, plan)
+    assert not planned(job, batch_job(), running(job)[0], failed, pods=pods).notes
+    job = with_status(job, planned(job, batch_job(), *running(job), pods=pods))
+    assert conditions.is_true(job.status.conditions, conditions.RUNNING)
+
+
+def test_job_keeps_running_while_its_launcher_is_retried_or_a_worker_was_deleted() -> None:
+    job = make_job(v2beta1.mpi_job())
+    job = with_status(job, planned(job, batch_job(), *running(job), pods=(launcher_pod(),)))
+    waiting = (launcher_pod("b", "Pending"),)
+    plan = planned(job, batch_job(failed=1), running(job)[0], pods=waiting)
+    assert conditions.is_true(plan.status.conditions, conditions.RUNNING)
+    assert counts(plan.status, "launcher") == {JobState.FAILED: 1}

@@ -48,7 +48,7 @@ class MPIJobMessages(ConditionMessages):
     def resumed(self) -> str:
         return f"{self.kind} resumed"
 
-    def restarting(self, counts_by_type: Mapping[str, int], causes: str) -> str:
+    def restarting_event_message(self, counts_by_type: Mapping[str, int], causes: str) -> str:
         return f"{self.kind} {self.key} is restarting {causes}"
 
     def phase_event_message(self, type_: str) -> str:
