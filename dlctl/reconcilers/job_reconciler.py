@@ -190,7 +190,7 @@ class JobReconciler:
         since_write_s = self.clock.monotonic() - cache.status_written_s
         planned = debounce_counts(job, with_membership(planned, members), since_write_s)
         has_run = job_status.has_run(planned.status, observed)
-        context = ReconcileContext(job, obj, cache, renderer, observed.pods, has_run)
+        context = ReconcileContext(job, obj, cache, renderer, observed.all_pods, has_run)
         pods, services = self.stores.pods, self.stores.services
         planned = with_collection_deletions(planned, job.uid, pods, services)
         return context, first_slice(planned)

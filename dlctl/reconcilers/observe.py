@@ -115,6 +115,11 @@ class Observed:
         return (*of_replicas, *self.surplus_pods)
 
     @property
+    def all_pods(self) -> tuple[Pod, ...]:
+        """Return the pods of the job, and the active ones of its launcher's Job."""
+        return (*self.pods, *(self.launcher.active_pods if self.launcher else ()))
+
+    @property
     def children(self) -> "Children":
         """Return the children that were observed."""
         services = tuple(self.services.values())
@@ -214,7 +219,7 @@ def _observe_launcher(replica: Replica, launcher: LauncherState) -> ObservedRepl
         return ObservedReplica(replica, state)
     if launcher.running_count:
         return ObservedReplica(replica, ReplicaState.RUNNING)
-    reason = _waiting_reason(launcher.pod) if launcher.pod else ""
+    reason = _waiting_reason(launcher.active_pods[-1]) if launcher.active_pods else ""
     return ObservedReplica(replica, ReplicaState.PENDING, waiting_reason=reason)
 
 

@@ -61,7 +61,7 @@ def plan_job(
         error = invalid_job_events(job, planned.status, job.invalid_reason)
         planned = attrs.evolve(planned, notes=(*planned.notes, *error))
     # Also after the job's end: a pod that stays counts towards its quota.
-    overdue = force_deletions(observed.pods, now, policy.force_delete_after_s)
+    overdue = force_deletions(observed.all_pods, now, policy.force_delete_after_s)
     requeue_after_s = earliest(planned.requeue_after_s, overdue.next_s, observed.phase_wait_s)
     own_status = attrs.evolve(planned.status, written_by_other_operator=False)
     return attrs.evolve(

@@ -22,7 +22,7 @@ class ReconcileContext:
     obj: DecodedObject
     cache: JobCache
     renderer: Renderer
-    # The pods that the job owns, from the stores.
+    # The pods of the job and of its launcher's Job, from the stores.
     pods: Sequence[Pod] = ()
     # Whether any of its pods has ever run.
     has_run: bool = False

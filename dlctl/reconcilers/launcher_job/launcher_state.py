@@ -26,8 +26,8 @@ class LauncherState:
     batch_job: BatchJob | None = None
     running_count: int = 0
     failed_count: int = 0
-    # The pod that runs or is about to, if the store shows it.
-    pod: Pod | None = None
+    # The pods that the store shows and that have not ended, the newest last.
+    active_pods: tuple[Pod, ...] = ()
     # Why the Job has failed.
     failure: Failure | None = None
     # The newest failed attempt that the pods show, and its pod.
@@ -56,7 +56,7 @@ def launcher_state(
         batch_job,
         running_count=0 if batch_job.is_finished else _running_count(batch_job, active),
         failed_count=batch_job.status.failed or 0,
-        pod=active[-1] if active else None,
+        active_pods=tuple(active),
         failure=_failure(job, batch_job, owned, now),
         attempt=attempt,
         attempt_pod=attempt_pod,

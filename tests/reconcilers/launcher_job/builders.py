@@ -84,7 +84,12 @@ def batch_job(
 
 
 def launcher_pod(
-    name: str = "a", phase: str = "Running", *, age_s: float = 0.0, **status: Any
+    name: str = "a",
+    phase: str = "Running",
+    *,
+    age_s: float = 0.0,
+    metadata: Mapping[str, Any] | None = None,
+    **status: Any,
 ) -> Pod:
     """Return a pod of the Job."""
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "pi-launcher", "controller": True}
@@ -96,6 +101,7 @@ def launcher_pod(
             "uid": f"uid-of-{name}",
             "creationTimestamp": created,
             "ownerReferences": [{**owner, "uid": "uid-of-batch-job"}],
+            **(metadata or {}),
         },
         "spec": {"restartPolicy": "Never"},
         "status": {"phase": phase, **status},

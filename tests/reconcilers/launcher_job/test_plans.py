@@ -323,3 +323,11 @@ def test_job_keeps_running_while_its_launcher_is_retried_or_a_worker_was_deleted
     plan = planned(job, batch_job(failed=1), running(job)[0], pods=waiting)
     assert conditions.is_true(plan.status.conditions, conditions.RUNNING)
     assert counts(plan.status, "launcher") == {JobState.FAILED: 1}
+
+
+def test_launcher_of_a_lost_node_is_force_deleted() -> None:
+    leaving = launcher_pod(metadata={"deletionTimestamp": NOW - datetime.timedelta(minutes=2)})
+    found = Children(launcher_jobs=[batch_job()], launcher_pods=[leaving])
+    job = mpi_job()
+    plan = plan_job(job, observe(job, found, NOW), DESIRED, NOW, Policy(force_delete_after_s=60))
+    assert plan.force_deleted_pods == (leaving,)
