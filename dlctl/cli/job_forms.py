@@ -56,6 +56,8 @@ class JobForm:
     spec: Mapping[str, Any] = attrs.field(factory=dict)
     # Without this field, a failed replica is not restarted anyway.
     restart_policy: str = "Never"
+    # Which policies restart a replica.
+    restart_note: str = "OnFailure, Always or ExitCode restart a replica"
 
     def started(self, command: Sequence[str], workers: int) -> list[str]:
         """Return the command that runs the given one in all workers, as the framework wants it."""
@@ -123,6 +125,8 @@ def _print(*expressions: str) -> Sequence[str]:
 
 
 _RANK: Final = ('"rank"', 'os.environ["RANK"]', '"of"', 'os.environ["WORLD_SIZE"]')
+_MPIRUN: Final = ("mpirun", "--allow-run-as-root", "--bind-to", "none", "-np", "{workers}")
+_MPIRUN_HOSTNAME: Final = ("mpirun", "--allow-run-as-root", "-np", "2", "hostname")
 FORMS: Final[Sequence[JobForm]] = (
     JobForm(
         kind="PyTorchJob",
@@ -179,15 +183,29 @@ FORMS: Final[Sequence[JobForm]] = (
     ),
     JobForm(
         kind="MPIJob",
+        names=("mpi-ssh",),
+        api_version="kubeflow.org/v2beta1",
+        specs_field="mpiReplicaSpecs",
+        container="mpi",
+        counts=_launcher_and_workers,
+        workers_note="a launcher, which runs mpirun and reaches them by ssh, comes on top",
+        starter=_MPIRUN,
+        idle_types=("Worker",),
+        spec={"slotsPerWorker": 1, "runPolicy": {"backoffLimit": 0}},
+        sample=_MPIRUN_HOSTNAME,
+        restart_note="OnFailure restarts it",
+    ),
+    JobForm(
+        kind="MPIJob",
         names=("mpi",),
         specs_field="mpiReplicaSpecs",
         container="mpi",
         counts=_launcher_and_workers,
         workers_note="a launcher, which runs mpirun, comes on top",
-        starter=("mpirun", "--allow-run-as-root", "--bind-to", "none", "-np", "{workers}"),
+        starter=_MPIRUN,
         idle_types=("Worker",),
         spec={"slotsPerWorker": 1},
-        sample=("mpirun", "--allow-run-as-root", "-np", "2", "hostname"),
+        sample=_MPIRUN_HOSTNAME,
     ),
     JobForm(
         kind="MXJob",

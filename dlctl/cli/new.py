@@ -9,8 +9,9 @@ from dlctl.cli.manifest_text import commented
 _WORKERS: Final = 2
 _IMAGE: Final = "python:3.11"
 _NEEDS: Final = {
-    "MPIJob": "It needs Open MPI and kubectl on this machine. ",
-    "TrainingJob": "The sample shows the host file; horovodrun starts a real training. ",
+    "mpi": "It needs Open MPI and kubectl on this machine. ",
+    "mpi-ssh": "It needs Open MPI and an SSH server on this machine. ",
+    "horovod": "The sample shows the host file; horovodrun starts a real training. ",
 }
 
 
@@ -41,7 +42,7 @@ def sample_text(form: JobForm, name: str) -> str:
     manifest["spec"] = {**form.sample_spec, **manifest["spec"]}
     header = [
         f"{form.kind} with {_WORKERS} workers: {form.workers_note}.",
-        f"{_NEEDS.get(form.kind, '')}Run it on this machine as it is:",
+        f"{_NEEDS.get(form.names[0], '')}Run it on this machine as it is:",
         "",
         "    dlctl run job.yaml",
     ]
@@ -54,7 +55,8 @@ def _notes(form: JobForm) -> dict[str, str]:
         "launcherAttachMode": "without it, the launcher reaches its workers by ssh",
         "slotsPerWorker": "processes in each worker",
         first: "a type of replica; each has its own template",
-        "restartPolicy": "OnFailure, Always or ExitCode restart a replica",
+        "backoffLimit": "how often the launcher is retried; 6 times by default",
+        "restartPolicy": form.restart_note,
         "image": "on a laptop, --image NAME=PREFIX maps it to a Python environment",
         "command": "your program; by default, the image's own",
     }

@@ -9,7 +9,7 @@ from dlctl.cli.job_forms import FORMS, JobForm, Program, job_form
 from tests.cli.conftest import Dlctl
 
 
-@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.kind)
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.names[0])
 def test_printed_manifest_becomes_two_workers(dlctl: Dlctl, tmp_path: Path, form: JobForm) -> None:
     done = dlctl("new", form.names[0])
     assert done.code == 0, done.err
@@ -18,7 +18,8 @@ def test_printed_manifest_becomes_two_workers(dlctl: Dlctl, tmp_path: Path, form
     path.write_text(done.out)
     rendered = dlctl("render", str(path))
     assert rendered.code == 0, rendered.err
-    pods = [doc for doc in yaml.safe_load_all(rendered.out) if doc["kind"] == "Pod"]
+    # A launcher may be the pod of a Job.
+    pods = [doc for doc in yaml.safe_load_all(rendered.out) if doc["kind"] in ("Pod", "Job")]
     assert len(pods) == sum(form.counts(2).values())
 
 
@@ -37,6 +38,7 @@ def test_printed_manifest_runs_as_it_is(dlctl: Dlctl, tmp_path: Path) -> None:
         pytest.param("TFJob", "TFJob", id="kind"),
         pytest.param("TensorFlow", "TFJob", id="alias"),
         pytest.param("trainingjob", "TrainingJob", id="kind in lower case"),
+        pytest.param("mpi-ssh", "MPIJob", id="version"),
     ],
 )
 def test_kind_has_the_names_that_users_type(name: str, kind: str) -> None:
@@ -56,7 +58,7 @@ def test_unknown_kind_exits_2_with_the_known_ones(dlctl: Dlctl) -> None:
     assert "use one of pytorch, tf," in done.err
 
 
-@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.kind)
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.names[0])
 def test_workers_count_the_master_and_no_launcher(form: JobForm) -> None:
     counts = form.manifest("x", 4, Program(["true"], "image"))["spec"][form.specs_field]
     training = {"Master", "Worker", "worker"}
