@@ -132,7 +132,10 @@ _OPERATORS: Final[Mapping[tuple[str, str, str], Operator]] = {
         (_KUBEFLOW, version, "MXJob"): Operator("Kubeflow mxnet-operator", _OLDER, _TRAINING)
         for version in ("v1alpha2", "v1beta1")
     },
-    (_KUBEFLOW, "v2beta1", "MPIJob"): Operator("mpi-operator", "docs/kinds/mpijob.md", _MPI),
+    (_KUBEFLOW, "v2beta1", "MPIJob"): Operator(
+        "mpi-operator", "docs/migrate/mpi-operator.md", _MPI
+    ),
+    (_KUBEFLOW, "v1alpha1", "MPIJob"): Operator("mpi-operator v1alpha1", _OLDER, _TRAINING),
     (_KUBEFLOW, "v1alpha2", "MPIJob"): Operator("mpi-operator v1alpha2", _OLDER, _TRAINING),
     ("fioravanzo.org", "", ""): Operator(
         "mx-operator (StefanoFioravanzo)",

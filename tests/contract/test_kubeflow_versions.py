@@ -64,7 +64,23 @@ OLDER_MAPS = {
     "MPIJob": ("v1alpha2",),
     "MXJob": ("v1alpha2", "v1beta1"),
 }
+MPI_TEMPLATE: JSON = {
+    "apiVersion": "kubeflow.org/v1alpha1",
+    "kind": "MPIJob",
+    "metadata": {"name": "a"},
+    "spec": {
+        "template": template("mpi"),
+        "gpus": 16,
+        "gpusPerNode": 8,
+        "launcherOnMaster": True,
+        "launcherResources": {},
+        "mountsOnLauncher": True,
+        "backoffLimit": 1,
+        "cleanPodPolicy": "All",
+    },
+}
 OLDER = [
+    pytest.param(MPI_TEMPLATE, id="MPIJob v1alpha1"),
     pytest.param(LISTED, id="v1alpha1"),
     pytest.param(TORCH_LISTED, id="PyTorchJob v1alpha1"),
     pytest.param(tfjob("v1alpha2", DRAFT), id="v1alpha2, draft"),

@@ -149,6 +149,29 @@ async def test_job_of_v2beta1_can_be_edited_through_v1(jobs: Jobs, change: JSON)
     assert await jobs.choice() == VersionChoice("v2beta1")
 
 
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"mpiReplicaSpecs": None}, "mpiReplicaSpecs is missing"),
+        ({"template": {"spec": {}}}, "mpiReplicaSpecs have templates of their own"),
+        ({"gpus": 8}, "is a field of v1alpha1"),
+    ],
+    ids=["none", "both", "units"],
+)
+async def test_job_has_replica_specs_or_one_template(jobs: Jobs, change: JSON, said: str) -> None:
+    assert said in await jobs.refusal("v1", change)
+
+
+async def test_job_of_v1alpha1_cannot_be_edited_through_v2beta1(jobs: Jobs) -> None:
+    """As it has no replica specs, which v2beta1 requires."""
+    spec = {"template": job("MPIJob")["spec"]["mpiReplicaSpecs"]["Worker"]["template"]}
+    wire = {**jobs.wire("v1alpha1"), "spec": spec}
+    await jobs.api.create(jobs.path("v1alpha1"), wire)
+    assert "spec.mpiReplicaSpecs: Required value" in message(await jobs.patch("v2beta1", {}))
+    assert (await jobs.stored())["spec"] == spec
+    assert await jobs.choice() == VersionChoice()
+
+
 async def test_exported_job_is_in_doubt_until_it_is_annotated(jobs: Jobs) -> None:
     exported = await jobs.create("v2beta1")
     await jobs.api.delete(jobs.path("v1", "a"))

@@ -6,13 +6,13 @@ import pytest
 
 from dlctl.api.meta import CONFIG_MAPS, PODS, SECRETS
 from tests.builders import kind_of, training_job
-from tests.integration.kubeflow import only
+from tests.integration.kubeflow import Outcomes, only
 from tests.support.harness import ClusterHarness, StartCluster
-from tests.support.outcomes import KEEPS_RUNNING
+from tests.support.outcomes import DONE, KEEPS_RUNNING, Exit
 
 JSON = dict[str, Any]
 JOBS: Final = kind_of("kubeflow.org/v1", "MPIJob").resource
-RUNS: Final = dict.fromkeys(("launcher-0", "worker-0", "worker-1"), (KEEPS_RUNNING,))
+RUNS: Final[Outcomes] = dict.fromkeys(("launcher-0", "worker-0", "worker-1"), (KEEPS_RUNNING,))
 ANNOTATION: Final = "dlctl.dev/mpijob-version"
 # What the defaults of v2beta1 leave in a spec.
 MARKED: Final[JSON] = {
@@ -113,3 +113,20 @@ async def test_unknown_version_in_the_annotation_blocks_a_job(start_cluster: Sta
         assert "is 'v2', but must be v1 or v2beta1" in cluster.condition("Blocked")
         await cluster.settled()
         assert not cluster.pods()
+
+
+async def test_job_of_v1alpha1_runs_as_v1_and_says_so_in_its_own_fields(
+    start_cluster: StartCluster,
+) -> None:
+    mapped = mpi_job("v1alpha1")
+    template = mapped["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]
+    job = {**mapped, "spec": {"template": template, "replicas": 2}}
+    ends: Outcomes = {**RUNS, "launcher-0": (Exit(1), DONE)}
+    async with start_cluster(kinds=only("MPIJob")) as cluster:
+        cluster.start()
+        await cluster.submit(job, ends)
+        await cluster.until(lambda: cluster.status().get("launcherStatus") == "Succeeded")
+        await cluster.settled()
+        assert (recorded(cluster), uses_ssh(cluster)) == ("v1alpha1", False)
+        # Workers go with the end of the launcher, which was retried.
+        assert cluster.pods() == ["linear-launcher"]

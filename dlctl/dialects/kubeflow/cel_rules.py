@@ -24,9 +24,10 @@ MANAGED_BY_IMMUTABLE: Final[JSON] = {
 }
 
 
-def replica_specs_required(field: str) -> JSON:
+def replica_specs_required(field: str, former: str = "replicaSpecs") -> JSON:
+    """Return the rule that a spec has its replica specs, or the field of a former form."""
     return {
-        "rule": f"has(self.{field}) || has(self.replicaSpecs)",
+        "rule": f"has(self.{field}) || has(self.{former})",
         "message": f"{field} is missing: give a spec for each type of replica",
     }
 

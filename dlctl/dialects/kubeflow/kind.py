@@ -40,8 +40,8 @@ class KubeflowKind:
     metric_label: str
     # Also served, in the same form as v1.
     older_versions: Sequence[str] = ()
-    # Other forms of the kind by version; v1 has their fields, so that they can be stored.
-    other_forms: Mapping[str, Dialect] = attrs.field(factory=dict)
+    # Other forms of the kind by version, made for it; v1 has their fields, so that it stores them.
+    other_forms: Mapping[str, Callable[["KubeflowKind"], Dialect]] = attrs.field(factory=dict)
     # Returns the list form of v1alpha1, if the kind had one.
     list_form: Callable[["KubeflowKind"], Dialect] | None = None
     # The fields of the list form, beside the list itself, that v1 keeps; if None, it keeps all.
@@ -79,6 +79,8 @@ class KubeflowKind:
     foreign_fields: Mapping[str, str] = attrs.field(factory=dict)
     # The values of ``runPolicy.managedBy`` that mean this controller: those it replaces.
     controllers: Sequence[str] = (TRAINING_OPERATOR,)
+    # Whether the schema requires replica specs; else rules do, for specs of the present form.
+    requires_replica_specs: bool = True
     # Whether the policies may also be in spec, where the predecessors of ``runPolicy`` had them.
     has_policies_in_spec: bool = True
     # The schemas of the kind's own fields in spec.

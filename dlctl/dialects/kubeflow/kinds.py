@@ -14,6 +14,8 @@ from dlctl.dialects.kind import Kind, make_kind
 from dlctl.dialects.kubeflow import cel_rules, elastic_policy_schema, list_forms
 from dlctl.dialects.kubeflow.kind import GROUP, TRAINING_OPERATOR, KubeflowKind
 from dlctl.dialects.kubeflow.messages import KindMessages
+from dlctl.dialects.kubeflow.mpi_v1alpha1 import fields as mpi_v1alpha1
+from dlctl.dialects.kubeflow.mpi_v1alpha1.dialect import MPIJobV1alpha1
 from dlctl.dialects.kubeflow.mpi_v2beta1 import fields as mpi_v2beta1
 from dlctl.dialects.kubeflow.mpi_v2beta1 import mark_rules
 from dlctl.dialects.kubeflow.mpi_v2beta1.dialect import MPIJobV2beta1
@@ -64,7 +66,8 @@ def _dialects(kind: KubeflowKind) -> Iterator[tuple[str, Dialect]]:
     yield "v1", ReplicaMap(kind)
     if kind.list_form is not None:
         yield "v1alpha1", kind.list_form(kind)
-    yield from kind.other_forms.items()
+    for version, form in kind.other_forms.items():
+        yield version, form(kind)
     # They have the form of the first version and are read as such: the version is not stored.
     for version in kind.older_versions:
         yield version, ReplicaMap(kind, is_v1=False)
@@ -199,8 +202,13 @@ _MPI: Final = KubeflowKind(
     requires_container_name=False,
     shows_age_first=True,
     shows_version=True,
-    foreign_fields=dict.fromkeys(set(mpi_v2beta1.FIELDS) - {"slotsPerWorker"}, "v2beta1"),
+    requires_replica_specs=False,
+    foreign_fields={
+        **dict.fromkeys(set(mpi_v2beta1.FIELDS) - {"slotsPerWorker"}, "v2beta1"),
+        **dict.fromkeys(mpi_v1alpha1.FIELDS, "v1alpha1"),
+    },
     spec_properties={
+        **mpi_v1alpha1.FIELDS,
         **mpi_v2beta1.FIELDS,
         "mainContainer": {
             "type": "string",
@@ -214,9 +222,10 @@ _MPI: Final = KubeflowKind(
         },
     },
     controllers=(TRAINING_OPERATOR, mpi_v2beta1.MPI_OPERATOR),
-    other_forms={"v2beta1": MPIJobV2beta1(MPI_V2BETA1)},
+    other_forms={"v2beta1": lambda _: MPIJobV2beta1(MPI_V2BETA1), "v1alpha1": MPIJobV1alpha1},
     spec_rules=(
         *mark_rules.V1_RULES,
+        *mpi_v1alpha1.RULES,
         # v2beta1 allows 0.
         {
             "rule": f"has(self.{mpi_v2beta1.FORM_FIELD}) || self.?slotsPerWorker.orValue(1) >= 1",

@@ -50,7 +50,7 @@ def replica_map_schema(kind: KubeflowKind, *, is_v1: bool = True) -> JSON:
         }
         schema["properties"].update(replicaSpecs=listed, **(kind.list_properties or {}))
         schema["x-kubernetes-validations"].append(cel_rules.replica_specs_required(field))
-    else:
+    elif kind.requires_replica_specs:
         schema["required"] = [field]
     return schema
 

@@ -5,6 +5,7 @@ So a stored object keeps its fields whatever version writes it.
 
 from typing import Any, Final
 
+from dlctl.dialects.kubeflow.mpi_v1alpha1 import fields as mpi_v1alpha1
 from dlctl.dialects.run_policy import LEGACY_SPEC_FIELDS
 from dlctl.frameworks.kubeflow.mpi_implementations import MPIImplementation
 from dlctl.frameworks.kubeflow.mpi_ssh import DEFAULT_SSH_PATH
@@ -60,4 +61,4 @@ _KEPT_TYPES: Final = {"mainContainer": "string", "mpiDistribution": "string"} | 
 KEPT_FIELDS: Final = {
     name: {"type": type_, "description": "Of v1; without effect in v2beta1."}
     for name, type_ in _KEPT_TYPES.items()
-}
+} | mpi_v1alpha1.FIELDS

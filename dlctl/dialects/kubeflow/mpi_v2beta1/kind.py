@@ -6,6 +6,7 @@ from typing import Final
 from dlctl.api.job import ReplicaSpec
 from dlctl.dialects.field_reader import FieldReader
 from dlctl.dialects.kubeflow.kind import KubeflowKind
+from dlctl.dialects.kubeflow.mpi_v1alpha1 import fields as mpi_v1alpha1
 from dlctl.dialects.kubeflow.mpi_v2beta1.fields import (
     DEFAULTS,
     FIELDS,
@@ -54,6 +55,6 @@ MPI_V2BETA1: Final = KubeflowKind(
             "message": f"Worker.replicas {_MIN_WORKERS_MESSAGE}",
         },
     ),
-    foreign_fields=dict.fromkeys(V1_FIELDS, "v1"),
+    foreign_fields=dict.fromkeys(V1_FIELDS, "v1") | dict.fromkeys(mpi_v1alpha1.FIELDS, "v1alpha1"),
     check=_check,
 )

@@ -1,0 +1,1 @@
+"""mpi-operator's first MPIJob: one pod template for the launcher and the workers."""

@@ -1,0 +1,48 @@
+"""The fields that MPIJob v1alpha1 alone has, and the rules about them.
+
+They are in the schemas of all versions, so that a stored object keeps them.
+"""
+
+from typing import Any, Final
+
+from dlctl.dialects import schema_parts
+from dlctl.dialects.kubeflow import cel_rules
+
+JSON = dict[str, Any]
+_PRESERVE_UNKNOWN: Final = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+FIELDS: Final[JSON] = {
+    "template": {**_PRESERVE_UNKNOWN, "description": "Of v1alpha1: the launcher and the workers."},
+    "replicas": {**schema_parts.int32(0), "description": "Of v1alpha1: the number of workers."},
+    **{
+        name: {**schema_parts.int32(minimum), "description": "Of v1alpha1."}
+        for name, minimum in (
+            ("gpus", 0),
+            ("gpusPerNode", 1),
+            ("processingUnits", 0),
+            ("processingUnitsPerNode", 1),
+        )
+    },
+    "processingResourceType": {"type": "string", "description": "Of v1alpha1: the resource."},
+    "jobPriority": {"type": "string", "description": "Of v1alpha1; without effect."},
+    "launcherOnMaster": {"type": "boolean", "description": "Of v1alpha1."},
+    # Two that arena writes.
+    "launcherResources": {**_PRESERVE_UNKNOWN, "description": "Of v1alpha1, as arena has it."},
+    "mountsOnLauncher": {"type": "boolean", "description": "Of v1alpha1; without effect."},
+}
+_OTHERS: Final = sorted(set(FIELDS) - {"template"})
+RULES: Final = (
+    cel_rules.replica_specs_required("mpiReplicaSpecs", "template"),
+    {
+        "rule": "!has(self.mpiReplicaSpecs) || !has(self.template)",
+        "message": "mpiReplicaSpecs have templates of their own: remove this one, of v1alpha1",
+        "fieldPath": ".template",
+    },
+    *(
+        {
+            "rule": f"!has(self.{field}) || has(self.template)",
+            "message": "is a field of v1alpha1, where spec.template is: remove it",
+            "fieldPath": f".{field}",
+        }
+        for field in _OTHERS
+    ),
+)
