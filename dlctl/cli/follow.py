@@ -12,7 +12,8 @@ from typing import Any, Final
 
 import attrs
 
-from dlctl.api.meta import MANAGED_BY_SELECTOR, PODS, Resource
+from dlctl.api.batch_jobs import BatchJob
+from dlctl.api.meta import BATCH_JOBS, MANAGED_BY_SELECTOR, PODS, Resource
 from dlctl.api.pods import Pod
 from dlctl.cli.log_selection import LogSelection
 from dlctl.cli.log_tails import LogTails, last_lines
@@ -64,6 +65,10 @@ class Follower:
             job.kind.resource: Informer(client, job.kind.resource, job.kind.object_type)
             for job in submitted
         }
+        # Of launchers, whose pods belong to them.
+        self._batch_jobs: Informer[BatchJob] = Informer(
+            client, BATCH_JOBS, BatchJob, label_selector=MANAGED_BY_SELECTOR
+        )
         self._warnings = PodWarnings(client)
         self.progress = [JobProgress(job.kind.singular, job.key) for job in submitted]
         # The lines shown last.
@@ -78,6 +83,7 @@ class Follower:
             tails = LogTails(self._run_dir, group, self._options.selection, self._on_log_lines)
             informers: list[Informer[Any]] = [
                 self._pods,
+                self._batch_jobs,
                 *self._jobs.values(),
                 self._warnings.informer,
             ]
@@ -122,8 +128,9 @@ class Follower:
         if obj is None:
             return attrs.evolve(before, deleted=informer.has_synced)
         now, uid = self._clock.now(), obj.metadata.uid
-        pods = self._pods.store.owned_by(uid)
-        gone = [pod for pod in self._gone if pod.metadata.controller_uid == uid]
+        owners = [uid, *(one.metadata.uid for one in self._batch_jobs.store.owned_by(uid))]
+        pods = [pod for owner in owners for pod in self._pods.store.owned_by(owner)]
+        gone = [pod for pod in self._gone if pod.metadata.controller_uid in owners]
         if gone:
             # Deleted pods first: each may already have a successor of the same name.
             before = job_progress(job.kind, obj, [*pods, *gone], before, now)

@@ -17,7 +17,14 @@ from dlctl.api.pods import ContainerState, ContainerStateTerminated, ContainerSt
 from dlctl.api.status import Failure, JobPhase, JobState, JobStatus
 from dlctl.dialects.kind import Kind
 from dlctl.errors import InvalidJobError
-from dlctl.reconcilers.observe import Children, ObservedReplica, ReplicaState, observe
+from dlctl.reconcilers.launcher_job.launcher_state import creation_order
+from dlctl.reconcilers.observe import (
+    Children,
+    ObservedReplica,
+    ReplicaState,
+    observe,
+    observe_replica,
+)
 
 _STOPPED: Final = "Stopped"
 _KEPT_EXITS: Final = 20
@@ -143,7 +150,10 @@ class JobProgress:
 def job_progress(
     kind: Kind, obj: JobObject, pods: Sequence[Pod], before: JobProgress, now: datetime.datetime
 ) -> JobProgress:
-    """Return the progress of a job, given its pods and the previous progress."""
+    """Return the progress of a job, given its pods and the previous progress.
+
+    Pods that are not the job's own are those of its launcher's batch/v1 Job.
+    """
     decoded = kind.decode(obj)
     status = decoded.dialect.read_status(decoded)
     seen = attrs.evolve(
@@ -159,10 +169,23 @@ def job_progress(
     except InvalidJobError:
         return seen
     observed = observe(job, Children(pods=pods), now)
+    launches = [pod for pod in pods if pod.metadata.controller_uid != obj.metadata.uid]
     replicas = tuple(
-        _replica(job, one, before.replica(str(one.replica))) for one in observed.replicas
+        _replica(job, _with_launch(job, one, launches, now), before.replica(str(one.replica)))
+        for one in observed.replicas
     )
     return attrs.evolve(seen, replicas=replicas)
+
+
+def _with_launch(
+    job: Job, observed: ObservedReplica, launches: Sequence[Pod], now: datetime.datetime
+) -> ObservedReplica:
+    """Return a launcher that runs in the pods of a Job as if the newest were its own."""
+    spec = job.replica_spec(observed.replica.type)
+    if job.has_own_pod(observed.replica) or spec is None or not launches:
+        return observed
+    newest = max(launches, key=creation_order)
+    return observe_replica(job, spec, observed.replica, newest, now)
 
 
 def _notice(status: JobStatus) -> str:

@@ -192,7 +192,7 @@ def observe(job: Job, children: Children, now: datetime.datetime) -> Observed:
             elif pod is None:
                 replicas.append(ObservedReplica(replica, ReplicaState.MISSING))
             else:
-                replicas.append(_observe_replica(job, spec, replica, pod, now))
+                replicas.append(observe_replica(job, spec, replica, pod, now))
     return Observed(
         replicas=tuple(replicas),
         surplus_pods=tuple(by_name.values()),
@@ -237,9 +237,10 @@ def _is_discarded(job: Job, pod: Pod) -> bool:
     return job.status.phase is JobPhase.SUSPENDED or deletion_requested < since
 
 
-def _observe_replica(
+def observe_replica(
     job: Job, spec: ReplicaSpec, replica: Replica, pod: Pod, now: datetime.datetime
 ) -> ObservedReplica:
+    """Return the state of a replica from a pod of its own."""
     discarded, status = _is_discarded(job, pod), pod.container_status(spec.container)
     restarts = _restart_count(status)
     in_place = 0 if discarded else restarts + sum(map(_restart_count, pod.regular_init_statuses))

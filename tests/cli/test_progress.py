@@ -11,6 +11,8 @@ from dlctl.api.status import JobPhase, JobState, JobStatus
 from dlctl.cli.progress import JobProgress, ReplicaProgress, job_progress
 from tests.builders import NOW, RUNNING, exited, job_object, kind_of, make_job, make_pod, mxjob
 from tests.dialects.et_operator.manifests import GROUP, elastic_job
+from tests.mpi_v2beta1 import mpi_job
+from tests.reconcilers.launcher_job.builders import launcher_pod
 
 WORKER = Replica("worker", 0)
 JOB = make_job()
@@ -38,6 +40,14 @@ def test_replicas_are_in_the_order_of_the_spec() -> None:
 
 def test_replica_without_a_pod_waits() -> None:
     assert worker(look()).phase == "Waiting"
+
+
+def test_launcher_shows_the_newest_pod_of_its_batch_job() -> None:
+    obj, kind = job_object(mpi_job()), kind_of("kubeflow.org/v2beta1", "MPIJob")
+    pods = [launcher_pod("b"), launcher_pod("a", "Failed", age_s=9)]
+    launcher = job_progress(kind, obj, pods, NEW, NOW).replica("launcher-0")
+    assert launcher
+    assert (launcher.pod, launcher.settled) == ("pi-launcher-b", False)
 
 
 def test_duration_is_from_the_start_of_the_program_to_its_end() -> None:

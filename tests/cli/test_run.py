@@ -15,6 +15,7 @@ import yaml
 from tests.builders import mxjob
 from tests.cli.conftest import Dlctl, Finished, Written, script_job
 from tests.cli.terminal import run_in_terminal
+from tests.mpi_v2beta1 import mpi_job
 
 GREET = """
 import os
@@ -66,6 +67,19 @@ def test_job_with_generate_name_is_followed_under_its_name(dlctl: Dlctl, written
     done = dlctl("run", written(job), "--timeout", "20")
     assert done.code == 0, done.err
     assert re.search("mxjob default/linear-[a-z0-9]{5}: Done, Succeeded", done.out)
+
+
+def test_launcher_of_a_batch_job_is_followed(dlctl: Dlctl, written: Written) -> None:
+    job = mpi_job(workers=1, worker=program("sleep", "60"), launcher=program("echo", "it ran"))
+    del job["metadata"]["namespace"], job["metadata"]["uid"]
+    done = dlctl("run", written(job), "--timeout", "30s")
+    assert done.code == 0, done.err
+    assert "pi launcher-0 | it ran" in done.out
+    assert re.search(r"pi launcher-0: Succeeded, .*, pod pi-launcher-\w{5}", done.out)
+
+
+def program(*command: str) -> dict[str, Any]:
+    return {"containers": [{"name": "mpi", "image": "mpi", "command": list(command)}]}
 
 
 def test_failed_job_exits_1_with_the_first_cause(dlctl: Dlctl, written: Written) -> None:

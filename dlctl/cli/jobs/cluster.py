@@ -8,7 +8,8 @@ from typing import Any
 
 import attrs
 
-from dlctl.api.meta import MANAGED_BY_SELECTOR, PODS, ObjectKey
+from dlctl.api.batch_jobs import BatchJob
+from dlctl.api.meta import BATCH_JOBS, MANAGED_BY_SELECTOR, PODS, ObjectKey
 from dlctl.api.pods import Pod
 from dlctl.cli.frameworks import loadable
 from dlctl.cli.jobs.job_snapshot import JobSnapshot
@@ -73,10 +74,16 @@ class TargetCluster:
         return None
 
     async def pods(self, job: JobSnapshot) -> list[Pod]:
+        """Return the pods of a job, and those of its launcher's batch/v1 Job."""
+        owners = {job.uid}
+        if job.kind.creates_launcher_jobs:
+            jobs = await self.client.list(BATCH_JOBS, BatchJob, namespace=job.key.namespace)
+            found = (one.metadata for one in jobs.items)
+            owners |= {one.uid for one in found if one.controller_uid == job.uid}
         page = await self.client.list(
             PODS, Pod, namespace=job.key.namespace, label_selector=MANAGED_BY_SELECTOR
         )
-        return [pod for pod in page.items if pod.metadata.controller_uid == job.uid]
+        return [pod for pod in page.items if pod.metadata.controller_uid in owners]
 
     async def _of_each(
         self, kinds: Sequence[Kind], ask: "Callable[[Kind], Awaitable[Sequence[JobSnapshot]]]"

@@ -17,6 +17,7 @@ from dlctl.api.status import JobStatus
 from dlctl.cli.jobs.job_events import JobEvent
 from dlctl.cli.jobs.job_snapshot import JobSnapshot
 from dlctl.errors import InvalidJobError
+from dlctl.reconcilers.launcher_job.launcher_state import REPLICA as LAUNCHER
 
 # Copies of what a pod's own status says, in events about its job.
 _ABOUT_ONE_POD: Final = re.compile(r"(?:Pod: [^. ]+\.|Error pod )(\S+) ")
@@ -66,6 +67,9 @@ def replica_names(job: JobSnapshot, pods: Collection[Pod]) -> Mapping[str, str]:
     names = {pod.metadata.name: pod.metadata.name for pod in pods}
     if isinstance(job.job, Job):
         names |= {job.job.child_name(replica): str(replica) for replica in job.job.replicas}
+        if job.job.launcher_job:
+            others = (pod for pod in pods if pod.metadata.controller_uid != job.uid)
+            names |= {pod.metadata.name: str(LAUNCHER) for pod in others}
     return names
 
 

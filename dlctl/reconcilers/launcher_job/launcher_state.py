@@ -48,7 +48,7 @@ def launcher_state(
     if batch_job is None:
         return LauncherState()
     uid = batch_job.metadata.uid
-    owned = sorted((pod for pod in pods if pod.metadata.controller_uid == uid), key=_age)
+    owned = sorted((pod for pod in pods if pod.metadata.controller_uid == uid), key=creation_order)
     active = [pod for pod in owned if not pod.phase.finished]
     attempts = [(end, pod) for pod in owned if (end := _failed_attempt(job, pod, now))]
     attempt, attempt_pod = max(attempts, key=lambda one: one[0].time, default=(None, None))
@@ -63,7 +63,8 @@ def launcher_state(
     )
 
 
-def _age(pod: Pod) -> tuple[float, str]:
+def creation_order(pod: Pod) -> tuple[float, str]:
+    """Return a key that sorts pods from the oldest to the newest."""
     created = pod.metadata.creation_timestamp
     return (created.timestamp() if created else 0.0, pod.metadata.name)
 
