@@ -215,6 +215,12 @@ MPI = [
         "spec.slotsPerWorker: Invalid value: must be 1 or more",
         "no slots",
     ),
+    bad(
+        "MPIJob",
+        policy(managedBy="me"),
+        "spec.runPolicy.managedBy: Invalid value: must be kubeflow.org/training-operator",
+        "a manager that is none",
+    ),
     bad_counts("MPIJob", "Launcher is missing: there must be exactly 1", "no launcher", Worker=2),
     bad_counts("MPIJob", "Launcher.replicas must be 1", "two launchers", Launcher=2),
 ]

@@ -60,11 +60,6 @@ def with_replicas(**change: Any) -> JSON:
         pytest.param(
             submitted(sshAuthMountPath="/a:/b"), "spec.sshAuthMountPath: Invalid value", id="path"
         ),
-        pytest.param(
-            submitted(policy={"managedBy": "kubeflow.org/training-operator"}),
-            'supported values: "kubeflow.org/mpi-operator", "kueue.x-k8s.io/multikueue"',
-            id="manager",
-        ),
         pytest.param(submitted(11, name="m" * 54), "metadata.name is too long", id="long name"),
         pytest.param(submitted(None, name="m" * 55), "metadata.name is too long", id="of launcher"),
         pytest.param(submitted(name="3d"), "and begin with a letter", id="name"),
@@ -85,7 +80,8 @@ async def test_invalid_job_is_rejected_with_the_field_and_the_fix(
         pytest.param(submitted(launcherCreationPolicy="Whenever"), id="unknown policy"),
         pytest.param(submitted(sshAuthMountPath=""), id="empty path"),
         pytest.param(submitted(10, name="m" * 54), id="longest name"),
-        pytest.param(submitted(policy={"managedBy": "kueue.x-k8s.io/multikueue"}), id="managed"),
+        pytest.param(submitted(policy={"managedBy": "kueue.x-k8s.io/multikueue"}), id="MultiKueue"),
+        pytest.param(submitted(policy={"managedBy": "example.com/mine"}), id="other controller"),
     ],
 )
 async def test_job_that_mpi_operator_runs_is_accepted(api: Api, wire: JSON) -> None:

@@ -79,6 +79,8 @@ class KubeflowKind:
     foreign_fields: Mapping[str, str] = attrs.field(factory=dict)
     # The values of ``runPolicy.managedBy`` that mean this controller: those it replaces.
     controllers: Sequence[str] = (TRAINING_OPERATOR,)
+    # Whether it may name any other controller, and not only MultiKueue's.
+    has_other_controllers: bool = False
     # Whether the schema requires replica specs; else rules do, for specs of the present form.
     requires_replica_specs: bool = True
     # Whether the policies may also be in spec, where the predecessors of ``runPolicy`` had them.

@@ -222,6 +222,7 @@ _MPI: Final = KubeflowKind(
         },
     },
     controllers=(TRAINING_OPERATOR, mpi_v2beta1.MPI_OPERATOR),
+    has_other_controllers=True,
     other_forms={"v2beta1": lambda _: MPIJobV2beta1(MPI_V2BETA1), "v1alpha1": MPIJobV1alpha1},
     spec_rules=(
         *mark_rules.V1_RULES,

@@ -115,11 +115,19 @@ def _run_policy(kind: KubeflowKind, unknown_fields: JSON) -> JSON:
             "managedBy": {
                 "type": "string",
                 "maxLength": 63,
-                "enum": [*kind.controllers, _MULTIKUEUE],
-                "description": "The controller of the job: this one, or MultiKueue's.",
+                **_controllers(kind),
             },
             "schedulingPolicy": schema_parts.scheduling_policy(unknown_fields),
         },
+    }
+
+
+def _controllers(kind: KubeflowKind) -> JSON:
+    if kind.has_other_controllers:
+        return {"description": "The controller of the job, if not this one."}
+    return {
+        "enum": [*kind.controllers, _MULTIKUEUE],
+        "description": "The controller of the job: this one, or MultiKueue's.",
     }
 
 

@@ -37,6 +37,7 @@ MPI_V2BETA1: Final = KubeflowKind(
     restart_policy_by_type={"launcher": "OnFailure"},
     restart_policies=("Never", "OnFailure"),
     controllers=(MPI_OPERATOR,),
+    has_other_controllers=True,
     unindexed_types=frozenset({"launcher"}),
     # The service has no ports, and pods get none.
     has_services=False,

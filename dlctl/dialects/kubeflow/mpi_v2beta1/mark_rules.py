@@ -6,6 +6,7 @@ an object seems to be of. What an object is meant as is :mod:`.version_choice`'s
 
 from typing import Any, Final
 
+from dlctl.dialects.kubeflow.kind import TRAINING_OPERATOR
 from dlctl.dialects.kubeflow.mpi_v2beta1.fields import FIELDS, FORM_FIELD, MPI_OPERATOR, V1_FIELDS
 
 JSON = dict[str, Any]
@@ -13,6 +14,8 @@ _MULTIKUEUE: Final = "kueue.x-k8s.io/multikueue"
 _MANAGED_BY: Final = "(has(self.runPolicy) && has(self.runPolicy.managedBy) ? {} : '')".format(
     "self.runPolicy.managedBy"
 )
+# The others have rules of their own.
+_CONTROLLERS: Final = ["", TRAINING_OPERATOR, MPI_OPERATOR, _MULTIKUEUE]
 _FIELDS_OF_V2BETA1: Final = sorted(set(FIELDS) - {FORM_FIELD, "slotsPerWorker"})
 
 
@@ -42,6 +45,11 @@ V1_RULES: Final = (
     {
         "rule": f"{_MANAGED_BY} != '{MPI_OPERATOR}' || has(self.{FORM_FIELD})",
         "message": "is the controller of v2beta1: write apiVersion kubeflow.org/v2beta1",
+        "fieldPath": ".runPolicy.managedBy",
+    },
+    {
+        "rule": f"has(self.{FORM_FIELD}) || {_MANAGED_BY} in {_CONTROLLERS}",
+        "message": f"must be {TRAINING_OPERATOR}",
         "fieldPath": ".runPolicy.managedBy",
     },
     {
