@@ -91,13 +91,15 @@ class ChildWriter:
 
         await map_all(delete, plan.force_deleted_pods, limit=MAX_PARALLEL)
 
-    async def create_secrets(self, job: Job, renderer: Renderer, state: SecretState) -> float:
+    async def create_secrets(
+        self, job: Job, renderer: Renderer, state: SecretState, now_s: float
+    ) -> float:
         """Create the secrets that the job's pods mount.
 
         Return the seconds until the next attempt: see :func:`secrets.create_secrets`.
         """
         objects = [(c.resource, renderer.dependent(c)) for c in renderer.framework.secrets()]
-        return await secrets.create_secrets(self.writer.client, job, objects, state)
+        return await secrets.create_secrets(self.writer.client, job, objects, state, now_s)
 
     async def create(
         self, job: Job, plan: Plan, renderer: Renderer, rejected: Mapping[str, Rejection]

@@ -108,8 +108,9 @@ class Executor:
         """
         job, renderer, secrets = context.job, context.renderer, context.cache.secrets
         wait_s = (self._backoff_left_s(context) or 0.0) if plan.has_writes else 0.0
-        if not wait_s and plan.needs_secrets and not secrets.created:
-            wait_s = await self.children.create_secrets(job, renderer, secrets)
+        now_s = self.clock.monotonic()
+        if not wait_s and plan.needs_secrets and secrets.is_due(now_s):
+            wait_s = await self.children.create_secrets(job, renderer, secrets, now_s)
         if wait_s:
             return wait_s, False
         created = CreateResult(rejections=secrets.rejections if plan.needs_secrets else {})

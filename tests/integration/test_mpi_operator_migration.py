@@ -39,7 +39,7 @@ def timestamp(cluster: ClusterHarness) -> str:
 async def left_behind(cluster: ClusterHarness, manifest: JSON, *stated: str, **status: Any) -> None:
     """Create a job as mpi-operator leaves it, with these conditions, and wait for its pods."""
     await cluster.start_job_controller()
-    job = await cluster.submit(manifest)
+    job = await cluster.submit(manifest, {})
     for resource, child in operator_children(renderer_of(job)):
         await cluster.user.create(resource, cluster.namespace, child)
     now = timestamp(cluster)

@@ -2,7 +2,9 @@
 
 from typing import Any, Final
 
-from dlctl.api.meta import BATCH_JOBS, CONFIG_MAPS, PODS, SECRETS, SERVICES
+import pytest
+
+from dlctl.api.meta import BATCH_JOBS, CONFIG_MAPS, PODS, SECRETS, SERVICES, Object
 from dlctl.kube.queries import PatchKind
 from tests.builders import kind_of
 from tests.mpi_v2beta1 import mpi_job
@@ -53,7 +55,7 @@ async def submit(cluster: ClusterHarness, job: JSON, **outcomes: Outcome) -> Non
     cluster.start()
     await cluster.start_job_controller()
     scripts = {name.replace("_", "-"): [one, KEEPS_RUNNING] for name, one in outcomes.items()}
-    await cluster.submit(job, scripts or None)
+    await cluster.submit(job, scripts)
 
 
 async def set_suspended(cluster: ClusterHarness, *, suspended: bool) -> None:
@@ -89,8 +91,8 @@ async def test_job_runs_and_succeeds_with_its_launcher(start_cluster: StartClust
         assert counts(cluster)["Launcher"] == {"succeeded": 1}
         assert [p["status"]["phase"] for p in pods(cluster, "launcher")] == ["Succeeded"]
         for resource, name in ((SERVICES, JOB), (CONFIG_MAPS, "pi-config"), (SECRETS, "pi-ssh")):
-            names = [obj["metadata"]["name"] for obj in cluster.objects(resource)]
-            assert name in names
+            kept = await cluster.user.get(resource, cluster.key(name), Object)
+            assert not kept.metadata.is_terminating
 
 
 async def test_failure_of_the_launcher_says_how_it_ended(start_cluster: StartCluster) -> None:
@@ -195,6 +197,19 @@ async def test_lost_worker_is_replaced(start_cluster: StartCluster) -> None:
             return len(uids) == 2 and lost["metadata"]["uid"] not in uids
 
         await cluster.until(is_replaced)
+
+
+@pytest.mark.embedded_only("the controller trusts what it has seen for 10 seconds")
+async def test_deleted_secret_is_created_again_for_the_next_worker(
+    start_cluster: StartCluster,
+) -> None:
+    async with start_cluster(kinds=[MPI]) as cluster:
+        await submit(cluster, mpi_job())
+        await cluster.until(lambda: is_true(cluster, "Running"))
+        await cluster.advance(15)
+        await cluster.user.delete(SECRETS, cluster.key("pi-ssh"))
+        await cluster.user.delete(PODS, cluster.key("pi-worker-1"))
+        await cluster.until(lambda: cluster.objects(SECRETS))
 
 
 async def test_evicted_worker_is_replaced_and_reported(start_cluster: StartCluster) -> None:

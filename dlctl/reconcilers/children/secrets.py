@@ -18,20 +18,31 @@ from dlctl.reconcilers.children.creation import Rejection, rejection_of
 
 _CONFLICT_RETRY_S: Final = 2.0
 _MAX_NAME_CONFLICTS: Final = 5
+# Long enough for the slices in which the pods of a large job are created.
+_SEEN_FOR_S: Final = 10.0
 
 
 @attrs.define
 class SecretState:
     """The state of one job's secrets, kept in memory; losing it changes no decision."""
 
-    created: bool = False
+    # When they were last known to exist.
+    seen_s: float = float("-inf")
     name_conflicts: int = 0
     # The rejections of the last attempt, by name.
     rejections: Mapping[str, Rejection] = attrs.field(factory=dict)
 
+    def is_due(self, now_s: float) -> bool:
+        """Return whether a new pod needs them created: somebody may have deleted them."""
+        return now_s - self.seen_s > _SEEN_FOR_S
+
 
 async def create_secrets(
-    client: Client, job: Job, objects: Iterable[tuple[Resource, dict[str, Any]]], state: SecretState
+    client: Client,
+    job: Job,
+    objects: Iterable[tuple[Resource, dict[str, Any]]],
+    state: SecretState,
+    now_s: float,
 ) -> float:
     """Create the secrets of a job; return the seconds to wait before the next attempt.
 
@@ -56,5 +67,5 @@ async def create_secrets(
     if name_conflict and is_new and state.name_conflicts < _MAX_NAME_CONFLICTS:
         state.name_conflicts += 1
         return _CONFLICT_RETRY_S
-    state.created = True
+    state.seen_s, state.name_conflicts = now_s, 0
     return 0.0
