@@ -113,6 +113,20 @@ async def test_retries_of_an_adopted_launcher_are_counted(start_cluster: StartCl
         await cluster.until(lambda: is_true(cluster, "Succeeded"))
 
 
+async def test_launcher_with_a_ttl_is_not_run_again(start_cluster: StartCluster) -> None:
+    async with start_cluster(kinds=[MPI]) as cluster:
+        manifest = mpi_job(policy={"ttlSecondsAfterFinished": 0})
+        await left_behind(cluster, manifest, "Created", "Running", replicaStatuses=RUNNING)
+        cluster.start()
+        await cluster.until(lambda: cluster.phase(JOB) == "Running")
+        await finish_launcher(cluster)
+        await cluster.ended(JOB)
+        await cluster.until(lambda: not launcher_job(cluster))
+        await cluster.settled()
+        assert is_true(cluster, "Succeeded")
+        assert not launcher_job(cluster)
+
+
 async def test_suspended_job_is_adopted_and_resumed(start_cluster: StartCluster) -> None:
     async with start_cluster(kinds=[MPI]) as cluster:
         manifest = mpi_job(0, policy={"suspend": True})

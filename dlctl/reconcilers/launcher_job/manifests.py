@@ -44,6 +44,8 @@ def patch(job: Job, planned: LauncherJobWrite, template: JSON) -> tuple[JSON, st
             return {"status": {"startTime": None}}, "status"
         case JobWrite.RESUME if planned.existing is not None:
             return _resumption(planned.existing.node_selector, template), ""
+        case JobWrite.REMOVE_TTL:
+            return {"spec": {"ttlSecondsAfterFinished": None}}, ""
         case JobWrite.SET_TTL if job.launcher_job is not None:
             return {"spec": {"ttlSecondsAfterFinished": job.launcher_job.ttl_after_finished_s}}, ""
     return {"spec": {"suspend": True}}, ""

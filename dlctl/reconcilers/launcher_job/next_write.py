@@ -22,6 +22,8 @@ class JobWrite(enum.Enum):
     CLEAR_START_TIME = enum.auto()
     RESUME = enum.auto()
     SET_TTL = enum.auto()
+    # mpi-operator sets it when it creates the Job.
+    REMOVE_TTL = enum.auto()
 
     @property
     def creates(self) -> bool:
@@ -49,7 +51,9 @@ def next_write(job: Job, launcher: LauncherState, *, may_start: bool) -> Launche
         return None
     if suspended:
         return suspension(launcher)
-    if not existing.is_suspended or not may_start or job.is_partial:
+    if not existing.is_suspended:
+        return _ttl_removal(job, existing)
+    if not may_start or job.is_partial:
         return None
     started = existing.status.start_time is not None
     return LauncherJobWrite(JobWrite.CLEAR_START_TIME if started else JobWrite.RESUME, existing)
@@ -75,6 +79,15 @@ def ttl_write(job: Job, launcher: LauncherState) -> LauncherJobWrite | None:
     if is_set or existing.metadata.is_terminating:
         return None
     return LauncherJobWrite(JobWrite.SET_TTL, existing)
+
+
+def _ttl_removal(job: Job, existing: BatchJob) -> LauncherJobWrite | None:
+    """Return the write that keeps a Job from being gone before the job knows its end."""
+    ttl_s = existing.spec.ttl_seconds_after_finished
+    wanted_s = job.launcher_job.ttl_after_finished_s if job.launcher_job else None
+    if ttl_s is None or ttl_s != wanted_s:
+        return None
+    return LauncherJobWrite(JobWrite.REMOVE_TTL, existing)
 
 
 def _creation(*, suspended: bool, may_start: bool) -> LauncherJobWrite | None:

@@ -113,5 +113,7 @@ def test_suspension_and_ttl_are_single_fields() -> None:
     job = mpi_job(ALL_SET)
     stop = LauncherJobWrite(JobWrite.SUSPEND, batch_job())
     expire = LauncherJobWrite(JobWrite.SET_TTL, batch_job())
+    keep = LauncherJobWrite(JobWrite.REMOVE_TTL, batch_job(ttl_s=5))
     assert manifests.patch(job, stop, {}) == ({"spec": {"suspend": True}}, "")
     assert manifests.patch(job, expire, {}) == ({"spec": {"ttlSecondsAfterFinished": 5}}, "")
+    assert manifests.patch(job, keep, {}) == ({"spec": {"ttlSecondsAfterFinished": None}}, "")

@@ -110,3 +110,19 @@ def test_ended_job_gets_its_ttl(
     job = mpi_job(LauncherJob(ttl_after_finished_s=wanted_s))
     planned = ttl_write(job, LauncherState(existing))
     assert planned == (LauncherJobWrite(expected, existing) if expected else None)
+
+
+@pytest.mark.parametrize(
+    ("existing", "expected"),
+    [
+        pytest.param(batch_job(ttl_s=0), JobWrite.REMOVE_TTL, id="as mpi-operator sets it"),
+        pytest.param(batch_job(ttl_s=9), None, id="of somebody else"),
+        pytest.param(batch_job(COMPLETE, ttl_s=0), None, id="ended"),
+    ],
+)
+def test_job_that_runs_has_no_ttl_by_which_its_end_could_be_missed(
+    existing: BatchJob, expected: JobWrite | None
+) -> None:
+    job = mpi_job(LauncherJob(ttl_after_finished_s=0))
+    planned = next_write(job, LauncherState(existing), may_start=True)
+    assert planned == (LauncherJobWrite(expected, existing) if expected else None)
