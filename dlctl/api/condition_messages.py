@@ -26,8 +26,8 @@ class ConditionMessages:
     emits_restarting: bool = True
     # Whether a container that the kubelet restarts in its pod makes the job Restarting.
     emits_in_place_restarts: bool = True
-    # Whether Running is written, as false, even for a job that has never run.
-    emits_not_running: bool = False
+    # Whether Running, as false, and counts of 0 are written even for a job that has never run.
+    emits_idle: bool = False
     # Whether a blocked job gets a Blocked condition in addition to the events.
     emits_blocked: bool = True
     # Whether reasons of events name the kind of the child: SuccessfulCreatePod.

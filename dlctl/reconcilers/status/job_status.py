@@ -82,7 +82,7 @@ def terminal_status(
         message = job.messages.failed(failure, _failed_count(status, failure))
     ended_at = completion.time or now
     new_conditions = conditions.without_condition(status.conditions, conditions.BLOCKED)
-    if job.messages.emits_not_running and not _is_set(new_conditions, conditions.RUNNING):
+    if job.messages.emits_idle and not _is_set(new_conditions, conditions.RUNNING):
         never = Condition.at(
             ended_at,
             conditions.RUNNING,
@@ -120,12 +120,17 @@ def suspended_status(job: Job, now: datetime.datetime) -> tuple[JobStatus, tuple
             status, conditions=new_conditions, observed_generation=job.generation
         ), ()
     if status.phase is JobPhase.NEW:
-        status = attrs.evolve(_created_status(status, job, now), start_time=job.status.start_time)
+        counts = _replica_statuses(job, Observed(())) if job.messages.emits_idle else ()
+        status = attrs.evolve(
+            _created_status(status, job, now),
+            start_time=job.status.start_time,
+            replica_statuses=counts or status.replica_statuses,
+        )
     reason, message = job.messages.suspended_reason(), job.messages.suspended()
     new_conditions = replica_conditions.with_blocked(status.conditions, job, Observed(()), now)
     changes = [(conditions.SUSPENDED, message, True)]
     is_running = conditions.is_true(new_conditions, conditions.RUNNING)
-    if is_running or job.messages.emits_not_running:
+    if is_running or job.messages.emits_idle:
         changes.insert(0, (conditions.RUNNING, job.messages.not_running(), False))
     for type_, text, value in changes:
         new = Condition.at(now, type_, reason, text, status=value)

@@ -16,7 +16,7 @@ class MPIJobMessages(ConditionMessages):
 
     emits_replica_states: bool = False
     emits_restarting: bool = False
-    emits_not_running: bool = True
+    emits_idle: bool = True
     emits_in_place_restarts: bool = False
     emits_blocked: bool = False
     emits_child_kinds: bool = True

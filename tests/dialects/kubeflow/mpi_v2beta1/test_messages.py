@@ -6,6 +6,8 @@ import pytest
 from dlctl.api import conditions
 from dlctl.api.job import Job
 from dlctl.api.status import Failure, JobPhase, JobState, JobStatus, ReplicaStatus
+from dlctl.dialects import replica_map_status
+from dlctl.dialects.kubeflow.mpi_v2beta1.kind import MPI_V2BETA1
 from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState
 from dlctl.reconcilers.status import job_status
@@ -59,6 +61,8 @@ def test_job_is_suspended_before_it_runs_and_resumed() -> None:
     ]
     assert [note.reason for note in notes] == ["MPIJobCreated", "MPIJobSuspended"]
     assert status.start_time is None
+    counts = replica_map_status.write_replica_statuses(status, MPI_V2BETA1)
+    assert counts == {"Launcher": {}, "Worker": {}}
 
     resumed, notes = job_status.running_status(with_status(job, status), Observed(()), {}, NOW)
     assert shown(resumed)[1:] == [
