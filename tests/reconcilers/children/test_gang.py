@@ -28,6 +28,7 @@ from tests.builders import (
     renderer_of,
     training_job,
 )
+from tests.mpi_v2beta1 import mpi_job
 
 JSON = dict[str, Any]
 STATES: Final = {"Succeeded": exited(0), "Running": RUNNING, "Pending": None}
@@ -378,3 +379,23 @@ def test_pods_do_not_wait_for_the_plugin() -> None:
     renderer = ganged(training(), PLUGINS)
     assert renderer.gang.pod_group_resource == COSCHEDULING_POD_GROUPS
     assert renderer.gang.hold_reason(nothing(renderer.job)) == ""
+
+
+@pytest.mark.parametrize(("creation", "members"), [("AtStartup", 3), ("WaitForWorkersReady", 2)])
+def test_launcher_that_waits_for_the_gang_is_not_waited_for(creation: str, members: int) -> None:
+    renderer = ganged(mpi_job(2, launcherCreationPolicy=creation))
+    assert group(renderer)["spec"]["minMember"] == members
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "field", "name"),
+    [
+        (VOLCANO, "annotations", "scheduling.k8s.io/group-name"),
+        (PLUGINS, "labels", "scheduling.x-k8s.io/pod-group"),
+    ],
+)
+def test_pods_of_a_launchers_job_are_in_the_gang(scheduler: str, field: str, name: str) -> None:
+    job = ganged(mpi_job(), scheduler).launcher_job(suspended=False)
+    template = job["spec"]["template"]
+    assert template["metadata"][field][name] == "pi"
+    assert template["spec"]["schedulerName"] == scheduler
