@@ -3,8 +3,10 @@
 Each script checks its model itself.
 """
 
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 from typing import Final
 
 import pytest
@@ -19,9 +21,12 @@ from tests.examples.running import JSON, LIMIT_S, PROJECT, Example, log, need, u
 
 pytestmark = [pytest.mark.examples, pytest.mark.timeout(LIMIT_S + 30)]
 
+SSHD: Final = "/usr/sbin/sshd"
 EXAMPLES: Final = [
     Example("jax/linear-psum.yaml", "jax"),
     Example("mpi/linear-mpirun.yaml", "mpi4py", debian=True, program="kubectl"),
+    Example("mpi/pi.yaml", "mpi4py", says="pi is 3.14159", debian=True, program=SSHD),
+    Example("mpi/pi-nonroot.yaml", "mpi4py", says="pi is 3.14159", debian=True, program=SSHD),
     Example("mxnet/linear-dist.yaml", "mxnet"),
     Example("mxnet/linear-v1.yaml", "mxnet"),
     Example("paddle/linear-collective.yaml", "paddle"),
@@ -36,10 +41,24 @@ ELASTIC: Final = Example("pytorch/linear-elastic.yaml", "torch", debian=True)
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.manifest)
 def test_example_trains_a_model(example: Example) -> None:
     need(example)
-    image = f"dlctl/{example.framework}={example.prefix}"
+    assert example.says in output_of(example.manifest, example.prefix)
+
+
+@pytest.mark.skipif(shutil.which("mpicc.mpich") is None, reason="mpicc.mpich is not on PATH")
+def test_mpich_computes_pi(tmp_path: Path) -> None:
+    folder, bin_ = PROJECT / "examples" / "mpi", tmp_path / "bin"
+    bin_.mkdir()
+    shutil.copy(folder / "wait-for-names", bin_ / "entrypoint")
+    subprocess.run(["mpicc.mpich", "-o", bin_ / "pi", folder / "pi.c"], check=True)
+    assert "pi is 3.14159" in output_of("mpi/pi-mpich.yaml", tmp_path)
+
+
+def output_of(manifest: str, prefix: Path) -> str:
+    """Return what `dlctl run` prints of a job that succeeds."""
+    image = f"dlctl/{manifest.partition('/')[0]}={prefix}"
     done = subprocess.run(
         [
-            *(sys.executable, "-m", "dlctl", "run", f"examples/{example.manifest}"),
+            *(sys.executable, "-m", "dlctl", "run", f"examples/{manifest}"),
             *("--image", image, "--timeout", str(LIMIT_S)),
         ],
         check=False,
@@ -49,7 +68,7 @@ def test_example_trains_a_model(example: Example) -> None:
         text=True,
     )
     assert done.returncode == 0, done.stdout
-    assert example.says in done.stdout
+    return done.stdout
 
 
 async def test_elastic_example_continues_when_a_worker_is_killed() -> None:
