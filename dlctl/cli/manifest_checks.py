@@ -81,6 +81,9 @@ def _job_problems(kind: Kind, manifest: Manifest, namespace: str) -> Iterator[Pr
     except ConfigError as error:
         yield Problem(manifest, ("metadata",), str(error))
         return
+    if obj.doubt:
+        yield Problem(manifest, ("apiVersion",), obj.doubt)
+        return
     unknown = list(unknown_fields(manifest.obj, obj.dialect))
     for field in unknown:
         yield Problem(manifest, field.path, f"{dotted(field.path)}: {field.message}")

@@ -49,7 +49,13 @@ def _foreign(spec: Any, dialect: Dialect) -> Iterator[UnknownField]:
     """Yield the fields of a spec that only another version has."""
     for name in spec if isinstance(spec, dict) else ():
         if version := dialect.foreign_fields.get(name):
-            yield UnknownField(("spec", name), f": it is a field of {version}")
+            moved = ", or write it in spec.runPolicy" if _has_in_run_policy(dialect, name) else ""
+            yield UnknownField(("spec", name), f": it is a field of {version}{moved}")
+
+
+def _has_in_run_policy(dialect: Dialect, name: str) -> bool:
+    policy = dialect.spec_schema()["properties"].get("runPolicy", {})
+    return name in policy.get("properties", {})
 
 
 def _unknown(value: Any, schema: JSON, path: Path) -> Iterator[UnknownField]:

@@ -7,6 +7,7 @@ import pytest
 
 from tests.builders import mxjob
 from tests.cli.conftest import Dlctl, Written, script_job
+from tests.mpi_v2beta1 import mpi_job
 
 CONFIG = """\
 apiVersion: v1
@@ -129,6 +130,43 @@ def test_names_in_any_case_are_known_where_the_controller_reads_them(
     template = job["spec"]["replicaSpecs"][0]["template"]
     template["spec"]["Containers"] = template["spec"].pop("containers")
     assert dlctl("render", written(job)).code == 0
+
+
+@pytest.mark.parametrize(
+    ("version", "fields", "said"),
+    [
+        pytest.param(
+            "v2beta1",
+            {"cleanPodPolicy": "All"},
+            "'cleanPodPolicy': it is a field of v1, or write it in spec.runPolicy",
+            id="policy of v1",
+        ),
+        pytest.param(
+            "v2beta1", {"mainContainer": "a"}, "'mainContainer': it is a field of v1", id="of v1"
+        ),
+        pytest.param(
+            "v1", {"mpiImplementation": "Intel"}, "it is a field of v2beta1", id="of v2beta1"
+        ),
+        pytest.param("v1", {"gpus": 1}, "'gpus': it is a field of v1alpha1", id="of v1alpha1"),
+    ],
+)
+def test_field_of_another_version_is_named(
+    version: str, fields: dict[str, Any], said: str, dlctl: Dlctl, written: Written
+) -> None:
+    job = mpi_job(**fields)
+    del job["spec"]["sshAuthMountPath"]
+    path = written({**job, "apiVersion": f"kubeflow.org/{version}"})
+    done = dlctl("render", path)
+    assert done.code == 2
+    assert said in done.err
+
+
+def test_annotation_that_names_no_version_is_reported(dlctl: Dlctl, written: Written) -> None:
+    job = mpi_job()
+    job["metadata"]["annotations"] = {"dlctl.dev/mpijob-version": "v2"}
+    done = dlctl("render", written(job))
+    assert done.code == 2
+    assert "is 'v2', but must be v1 or v2beta1" in done.err
 
 
 def _worker(job: dict[str, Any]) -> dict[str, Any]:

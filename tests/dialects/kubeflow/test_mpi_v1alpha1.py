@@ -55,6 +55,20 @@ def slots(job: Job) -> object:
         pytest.param(
             {"replicas": 2, "container": limited(4), "slotsPerWorker": 2}, 2, 2, id="slots"
         ),
+        pytest.param(
+            {"replicas": 2, "container": limited(4), "slotsPerWorker": 1}, 2, 1, id="one slot"
+        ),
+        pytest.param(
+            {
+                "replicas": 2,
+                "container": limited(4),
+                "slotsPerWorker": 1,
+                "sshAuthMountPath": "/root/.ssh",
+            },
+            2,
+            4,
+            id="defaults of v2beta1, by a webhook",
+        ),
         pytest.param({"gpus": 2}, 2, 1, id="GPUs, one per node"),
         pytest.param({"gpus": 16, "gpusPerNode": 8}, 2, 8, id="GPUs"),
         pytest.param({"gpus": 2, "gpusPerNode": 8}, 1, 2, id="less than a node"),

@@ -204,9 +204,8 @@ def test_manifest_is_of_its_own_version(version: str, marked: bool, expected: st
 def test_manifest_of_v1_with_fields_of_v2beta1_is_reported_before_it_is_sent() -> None:
     found = choice([], job_spec(**MARKED), uid="")
     assert found.doubt == (
-        "the spec was written as v1, but has sshAuthMountPath, as jobs of v2beta1 have: say which "
-        "version is meant, v1 or v2beta1: "
-        "kubectl annotate mpijob pi dlctl.dev/mpijob-version=v2beta1"
+        "the spec was written as v1, but has sshAuthMountPath, as jobs of v2beta1 have: "
+        "write apiVersion kubeflow.org/v2beta1, or remove the fields that only v2beta1 has"
     )
 
 

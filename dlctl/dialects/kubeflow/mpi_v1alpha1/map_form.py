@@ -10,6 +10,8 @@ from dlctl.dialects.field_reader import MAX_REPLICAS, FieldReader
 from dlctl.errors import InvalidJobError, quoted
 
 JSON = dict[str, Any]
+# Of v2beta1, which has a default for it.
+_MARK: Final = "sshAuthMountPath"
 _MAX_INT32: Final = 2**31 - 1
 _GPU: Final = "nvidia.com/gpu"
 _RESOURCES: Final = (_GPU, "cpu")
@@ -41,7 +43,7 @@ def as_map(spec: Any) -> JSON:
             },
             "Worker": {"replicas": workers, "restartPolicy": "Always", "template": worker.wire()},
         },
-        "slotsPerWorker": fields.integer("slotsPerWorker", units or 1, maximum=_MAX_INT32),
+        "slotsPerWorker": _slots(fields) or units or 1,
         "runPolicy": run_policy(fields),
     }
 
@@ -91,6 +93,13 @@ def _resource(fields: FieldReader) -> str:
         message = f"is {quoted(resource)}, but must be one of {', '.join(_RESOURCES)}"
         raise InvalidJobError(message, field=fields.path_of("processingResourceType"))
     return resource
+
+
+def _slots(fields: FieldReader) -> int:
+    """Return the processes per worker that the job gives; 0 if none."""
+    given = fields.integer("slotsPerWorker", 0, maximum=_MAX_INT32)
+    # A webhook of v2beta1, such as Kueue's, adds that version's defaults: this field is 1 then.
+    return 0 if given == 1 and _MARK in fields else given
 
 
 def _workers(fields: FieldReader, limit: int) -> tuple[int, int, bool]:

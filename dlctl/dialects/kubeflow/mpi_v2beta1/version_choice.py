@@ -104,8 +104,11 @@ def _unknown_annotation(given: str) -> str:
 
 def _doubt(obj: JobObject, authors: SpecAuthors) -> str:
     written = " and ".join(sorted(authors.replica_specs)) or "parts"
+    what = f"the spec was written as {written}, but has {FORM_FIELD}, as jobs of {V2BETA1} have"
+    if not obj.metadata.uid:
+        fields = f"the fields that only {V2BETA1} has"
+        return f"{what}: write apiVersion kubeflow.org/{V2BETA1}, or remove {fields}"
     return (
-        f"the spec was written as {written}, but has {FORM_FIELD}, as jobs of {V2BETA1} have: say "
-        f"which version is meant, {V1} or {V2BETA1}: kubectl annotate mpijob {obj.metadata.name} "
-        f"{VERSION_ANNOTATION}={V2BETA1}"
+        f"{what}: say which version is meant, {V1} or {V2BETA1}: "
+        f"kubectl annotate mpijob {obj.metadata.name} {VERSION_ANNOTATION}={V2BETA1}"
     )
