@@ -198,6 +198,11 @@ e2e-elastic: $(READY) dist/dlctl.tar dist/horovod.tar ## Scale elastic Horovod i
 	$(BIN)/python -m e2e.cluster run --nodes 2 --load dist/dlctl.tar --load dist/horovod.tar -- \
 		env E2E_FRAMEWORKS=localhost $(E2E) e2e/suite/test_elastic.py
 
+.PHONY: mpi-operator
+mpi-operator: $(READY) ## Compare dlctl with the real mpi-operator; needs Go
+	$(BIN)/python -m e2e.cluster build --what mpi-operator
+	$(BIN)/python -m e2e.cluster run -- $(BIN)/python -m e2e.mpi_operator
+
 E2E := $(BIN)/pytest --override-ini timeout=600 $(AGAIN) -rR
 
 .PHONY: e2e-kind

@@ -7,8 +7,9 @@ times relative to the plain writers of the same round.
 A scenario is ``JOBSxREPLICAS`` or one of these, with the sizes that are the default:
 ``fairness:5000x4`` (small jobs beside a large one), ``first-write``, ``foreign:10000`` (pods of
 others), ``job-restart:1000`` (ranks), ``live:1000x4`` (processor time by live jobs),
-``one-service:1x1000`` (jobs with a service each instead of each replica), ``overload:200x4``,
-``restart:1000x10`` (of the controller), ``sustained:10000x4``.
+``mpi:100x4`` (MPIJobs of v2beta1, and the workers of each), ``one-service:1x1000`` (jobs with a
+service each instead of each replica), ``overload:200x4``, ``restart:1000x10`` (of the controller),
+``sustained:10000x4``.
 """
 
 import argparse
@@ -23,10 +24,11 @@ from typing import Final
 
 from bench.cluster import results
 from bench.cluster.api_server import ApiServer
+from bench.cluster.mpi_operator import mpi_operators
 from bench.cluster.operators import Program, dlctl
 from bench.cluster.peer import peer
 from bench.cluster.results import Row, Run, medians
-from bench.cluster.scenario import Bench, Scenario
+from bench.cluster.scenario import Bench, Scenario, fits
 from bench.cluster.scenarios import parse_scenario
 from e2e.cluster import programs
 from e2e.cluster.control_plane import ControlPlane
@@ -42,7 +44,7 @@ async def measure(
     runs = []
     for number in range(rounds):
         for program in operators:
-            if program.is_dlctl or not scenario.dlctl_only:
+            if fits(program, scenario):
                 run = Run(program.name, name, await scenario.measure(bench, program))
                 runs.append(run)
                 at = f"round {number + 1} at {time.strftime('%X')}"
@@ -72,6 +74,9 @@ def main() -> int:
     parser.add_argument("folder", type=Path, help="the cluster's folder")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--peer", type=Path, help="the program of training-operator v1")
+    parser.add_argument(
+        "--mpi-operator", action="store_true", help="measure mpi-operator, too, and build it first"
+    )
     parser.add_argument("--flags", default="", help="flags of dlctl controller")
     parser.add_argument("--out", type=Path, help="add the figures to this JSON file, too")
     parser.add_argument(
@@ -85,6 +90,8 @@ def main() -> int:
     operators = [dlctl(args.folder, shlex.split(args.flags))]
     if args.peer:
         operators.append(peer(args.folder, args.peer))
+    if args.mpi_operator:
+        operators += mpi_operators(args.folder)
     asyncio.run(_report(args, operators))
     return 0
 

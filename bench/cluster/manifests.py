@@ -5,7 +5,8 @@ from typing import Any, Final
 JSON = dict[str, Any]
 PYTORCH_JOBS: Final = "/apis/kubeflow.org/v1/namespaces/{}/pytorchjobs"
 TRAINING_JOBS: Final = "/apis/kai.alibabacloud.com/v1alpha1/namespaces/{}/trainingjobs"
-JOB_COLLECTIONS: Final = (PYTORCH_JOBS, TRAINING_JOBS)
+MPI_JOBS: Final = "/apis/kubeflow.org/v2beta1/namespaces/{}/mpijobs"
+JOB_COLLECTIONS: Final = (PYTORCH_JOBS, TRAINING_JOBS, MPI_JOBS)
 # On the pods of both operators.
 JOB_LABEL: Final = "training.kubeflow.org/job-name"
 
@@ -39,6 +40,22 @@ def training_job(name: str, ranks: int) -> JSON:
                 "launcher": {"replicas": 1, "template": template},
                 "worker": {"replicas": ranks - 1, "template": template},
             },
+        },
+    }
+
+
+def mpi_job(name: str, workers: int) -> JSON:
+    """Return a job whose launcher no node takes: kwok would end it at once, as a pod of a Job."""
+    launcher = {**_pod_spec("main"), "nodeSelector": {"bench": "none"}}
+    return {
+        "apiVersion": "kubeflow.org/v2beta1",
+        "kind": "MPIJob",
+        "metadata": {"name": name},
+        "spec": {
+            "mpiReplicaSpecs": {
+                "Launcher": {"replicas": 1, "template": {"spec": launcher}},
+                "Worker": {"replicas": workers, "template": {"spec": _pod_spec("main")}},
+            }
         },
     }
 

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from bench.cluster.operators import Operator, Program
+from bench.cluster.scenario import TRAINING_OPERATOR
 from e2e.cluster import programs
 from e2e.cluster.control_plane import ControlPlane
 from e2e.cluster.identity import Identity
 from e2e.cluster.programs import Release
 
 JSON = dict[str, Any]
-_NAME: Final = "training-operator"
 _NAMESPACE: Final = "default"
 # Its webhooks serve with certificates from there, which it puts into the secret. None is called.
 _CERTIFICATES: Final = Path("/tmp/k8s-webhook-server/serving-certs")
@@ -47,20 +47,20 @@ def peer(folder: Path, program: Path) -> Program:
     command += ["--kube-api-qps=2000", "--kube-api-burst=4000"]
     command += ["--metrics-bind-address=0", "--health-probe-bind-address=0"]
     command += [f"--kubeconfig={folder / 'admin.kubeconfig'}"]
-    return Program(_NAME, partial(_run, folder, command))
+    return Program(TRAINING_OPERATOR, partial(_run, folder, command))
 
 
 @contextmanager
 def _run(folder: Path, command: Sequence[str]) -> Iterator[Operator]:
     _install(folder)
-    log = folder / f"{_NAME}.log"
+    log = folder / f"{TRAINING_OPERATOR}.log"
     with log.open("wb") as output:
         started_at = time.time()
         environment = os.environ | {"MY_POD_NAMESPACE": _NAMESPACE}
         process = subprocess.Popen(command, stdout=output, stderr=output, env=environment)
         try:
             _wait(process, log)
-            yield Operator(_NAME, process.pid, started_at)
+            yield Operator(TRAINING_OPERATOR, process.pid, started_at)
         finally:
             process.terminate()
             process.wait(_STOP_S)
@@ -79,7 +79,7 @@ def _wait(process: "subprocess.Popen[bytes]", log: Path) -> None:
     deadline = time.monotonic() + _READY_S
     while _WORKERS not in log.read_text():
         if process.poll() is not None or time.monotonic() > deadline:
-            raise RuntimeError(f"{_NAME} does not work:\n{log.read_text()[-2000:]}")
+            raise RuntimeError(f"{TRAINING_OPERATOR} does not work:\n{log.read_text()[-2000:]}")
         time.sleep(_POLL_S)
     # Its start is over, so that it is not measured.
     time.sleep(1.0)

@@ -15,6 +15,8 @@ from bench.controller_process import quantile_s
 
 # A list is a series, such as one value a second.
 Figures = Mapping[str, float | Sequence[float] | None]
+TRAINING_OPERATOR: Final = "training-operator"
+MPI_OPERATOR: Final = "mpi-operator"
 _SHARE: Final = 0.999
 _STEADY_S: Final = 2.0
 _STEADY_LIMIT_S: Final = 60.0
@@ -35,12 +37,17 @@ class Bench:
 class Scenario(Protocol):
     """A scenario of a given size. Its name and its sizes, in order, are how the user spells it."""
 
-    # Whether only dlctl can be measured.
-    dlctl_only: ClassVar[bool]
+    # The other operator that can do it: how its names begin; empty if only dlctl can.
+    peer: ClassVar[str]
 
     async def measure(self, bench: Bench, program: Program) -> Figures:
         """Start the operator, do it once, and return the figures."""
         ...
+
+
+def fits(program: Program, scenario: Scenario) -> bool:
+    """Return whether an operator can do what a scenario is about."""
+    return program.is_dlctl or (scenario.peer != "" and program.name.startswith(scenario.peer))
 
 
 async def steady(bench: Bench) -> None:

@@ -24,7 +24,7 @@ from e2e.cluster.errors import ClusterError
 from e2e.cluster.image import write_archive
 from e2e.cluster.network import create_bridge, start_services
 from e2e.cluster.node import Node
-from e2e.cluster.programs import Release
+from e2e.cluster.programs import MPI_OPERATOR, Release
 
 _IN_NAMESPACES: Final = "E2E_CLUSTER_APART"
 
@@ -33,7 +33,9 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m e2e.cluster", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     built = commands.add_parser("build", help="build the programs that are not in the cache")
-    built.add_argument("--what", choices=("control-plane", "node"), default="node")
+    built.add_argument(
+        "--what", choices=("control-plane", "node", MPI_OPERATOR.name), default="node"
+    )
     up = commands.add_parser("up", help="start a cluster and print the path of its kubeconfig")
     down = commands.add_parser("down", help="end a cluster and its containers")
     load = commands.add_parser("load", help="import OCI archives into the real nodes")
@@ -72,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(args: argparse.Namespace) -> int:
     match args.command:
         case "build":
-            _build(args.k8s, node=args.what == "node")
+            _build(args.k8s, args.what)
         case "up":
             _up(_plane(args), args)
             sys.stdout.write(f"{_plane(args).kubeconfig}\n")
@@ -91,9 +93,12 @@ def _plane(args: argparse.Namespace) -> ControlPlane:
     return ControlPlane(args.directory.resolve(), programs.folder(args.k8s))
 
 
-def _build(release: Release, *, node: bool) -> None:
-    wanted = programs.control_plane(release) + (programs.node(release) if node else [])
-    folder = programs.folder(release)
+def _build(release: Release, what: str) -> None:
+    wanted, folder = programs.control_plane(release), programs.folder(release)
+    if what == "node":
+        wanted += programs.node(release)
+    elif what == MPI_OPERATOR.name:
+        wanted, folder = [MPI_OPERATOR], programs.mpi_operator_folder()
     built = build(wanted, folder)
     sys.stdout.write(f"{folder}: built {', '.join(built) or 'nothing, all is there'}\n")
 

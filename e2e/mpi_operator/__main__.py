@@ -99,7 +99,6 @@ def _records(
         group: asyncio.run(_recorded(operator, group, args.case))
         for group in args.group or cases.GROUPS
     }
-    Kubectl()("delete", "mpijobs.v2beta1.kubeflow.org", "--all", "--all-namespaces")
     if file:
         file.write_text(json.dumps(records, indent=1))
     return records

@@ -1,10 +1,92 @@
-"""Where dlctl differs from mpi-operator on purpose. The page on migration says so to users."""
+"""Where dlctl differs from mpi-operator on purpose: ``docs/kinds/mpijob.md`` tells users.
+
+Paths begin at a step's record; a case that is refused has the path of nothing.
+"""
 
 from typing import Final
 
 from e2e.mpi_operator.difference import Meant
 
+# Events of dlctl alone.
+_OURS: Final = (
+    r"^\(nothing\) > (Normal Successful(Create|Delete)|Warning FailedCreate|Normal ExitedWithCode"
+    "|Warning (Unschedulable|SchedulingGated|UnknownLauncherCreationPolicy))"
+)
+_LAST: Final = (
+    r"^Created (Suspended Running > Created Running Suspended"
+    "|Succeeded Running > Created Running Succeeded)$"
+)
+# Refused by the CRD; mpi-operator only records an event.
+_REFUSED: Final = (
+    "no-workers-wanted",
+    "worker-replicas-unset",
+    "two-launchers",
+    "no-launchers-wanted",
+    "no-launcher",
+    "no-types",
+    "unknown-type",
+    "no-template",
+    "no-containers",
+    "no-worker-containers",
+    "no-specs",
+    "t+",
+    "u+",
+    "v+",
+    "1-digit",
+    "with.dot",
+    "exit-code",
+    "always",
+    "slots-negative",
+    "slots-text",
+    "implementation-unknown",
+    "clean-unknown",
+    "ttl-negative",
+    "deadline-negative",
+    "deadline-zero",
+    "backoff-negative",
+    "many-errors",
+)
+
 MEANT: Final = (
-    Meant("all children have dlctl's label", r"metadata/labels/dlctl\.dev/managed-by"),
-    Meant("dlctl keeps what it needs to know in the status", r"^objects/MPIJob JOB/status/dlctl"),
+    Meant("all children have dlctl's label", r"metadata/labels(/dlctl\.dev/managed-by)?$"),
+    Meant(
+        "dlctl notes what it has applied", r"annotations(/dlctl\.dev/(applied|placement)-hash)?$"
+    ),
+    Meant("the status is dlctl's memory, too", r"^objects/MPIJob JOB/status/dlctl"),
+    Meant("dlctl says what it creates and deletes", "^events$", what=_OURS),
+    Meant("pods do not get the owners of their template", r"Job .*template/metadata/ownerRef"),
+    Meant("the API server refuses what is invalid", "^$|^objects|^events$", "|".join(_REFUSED)),
+    Meant("hosts are in numeric order", r"discover_hosts\.sh$", "twelve-workers"),
+    Meant("a launcher that waits is in no gang", "^objects/", "gang-waits"),
+    Meant("the gang's resources are those of its members", "minResources", "gang-worker-higher"),
+    Meant("nothing is not a resource", "nvidia.com/gpu$", "gang-min-available-one"),
+    Meant("the search domain follows --cluster-domain", "dnsConfig/searches", "domain.*"),
+    Meant("the launcher waits after a suspension, too", "^objects/", "wait-suspended"),
+    Meant(
+        "a failed worker is replaced",
+        "^objects/(Pod|MPIJob|ConfigMap)|^events$",
+        "worker-(fails|and|evicted).*",
+    ),
+    Meant("the right workers go", "^objects/", "scaled-in-as-worker"),
+    Meant("no worker of a suspended job stays", "^objects/", "suspend-running"),
+    Meant("the message says why a launcher failed", r"^objects/.*Failed/message$"),
+    Meant("so does the event", "^events$", what="Warning BackoffLimitExceeded"),
+    Meant("volcano's own default is written down", "PodGroup JOB/spec/queue", what="> default"),
+    Meant("nothing is not a minimum", "PodGroup JOB/spec/minResources", what=r"^\{\} >"),
+    Meant("volcano learns each pod's task", r"annotations(/volcano\.sh/task-spec)?$"),
+    Meant("the TTL is set once the end is in the status", "ttlSecondsAfterFinished", "ttl.*"),
+    Meant("a Secret cannot be read, so it is not missed", "^objects/Secret", "secret-deleted"),
+    Meant("what the server refuses fails", "^objects/|^events$", "(mount|volume)-clash|.*-refused"),
+    Meant(
+        "a name that is taken holds the job up, with a condition", "^objects/|^events$", "taken-.*"
+    ),
+    Meant("what others write into an object stays", "^objects/", "hostfile-edited|service-edited"),
+    Meant("a suspended or ended job's last condition says so", "conditions order$", what=_LAST),
+    Meant(
+        "types without pods have no counts", r"replicaStatuses(/(Launcher|Worker))?$", what=r"\{\}"
+    ),
+    Meant(
+        "dlctl never creates a pod twice", "^events$", what="Warning MPIJobFailed.*already exists"
+    ),
+    Meant("unknown fields of containers are kept", "containers/main/gpus", "unknown-field"),
 )

@@ -28,6 +28,8 @@ _PEM: Final = re.compile(rb"-----BEGIN ([A-Z ]+)-----\n(.*)\n-----END \1-----\n\
 def normalized(obj: JSON, namespace: str) -> JSON:
     """Return an object as two runs in different namespaces should have it in common."""
     meta = {key: value for key, value in obj["metadata"].items() if key not in _SERVER}
+    if meta.get("generateName"):
+        del meta["name"]
     obj = {**obj, "metadata": meta}
     obj.pop("apiVersion", None)
     match obj["kind"]:
@@ -35,7 +37,7 @@ def normalized(obj: JSON, namespace: str) -> JSON:
             obj["data"] = {key: _shape(value) for key, value in obj.get("data", {}).items()}
         case "Pod":
             obj["status"] = {"phase": obj["status"]["phase"]}
-        case "Service":
+        case "Service" | "PodGroup":
             obj.pop("status", None)
         case "Job":
             obj["status"].pop("uncountedTerminatedPods", None)

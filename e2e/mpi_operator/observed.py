@@ -4,11 +4,12 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Final, Self
 
 import attrs
 
+from dlctl.api.gangs import VOLCANO_POD_GROUPS
 from dlctl.api.meta import (
     BATCH_JOBS,
     CONFIG_MAPS,
@@ -20,6 +21,7 @@ from dlctl.api.meta import (
     Resource,
 )
 from dlctl.kube.client import Client
+from dlctl.kube.errors import NotFoundError
 from e2e.kubectl import JSON
 
 MPIJOBS: Final = Resource("kubeflow.org", "v2beta1", "mpijobs", "MPIJob")
@@ -47,15 +49,19 @@ class Observed:
         """Yield the namespace while its objects are watched."""
         observed = cls(client, namespace)
         async with asyncio.TaskGroup() as group:
-            watches = [group.create_task(observed._watch(resource)) for resource in resources]
+            tasks = [group.create_task(observed._watch(resource)) for resource in resources]
+            if VOLCANO_POD_GROUPS in resources:
+                tasks.append(group.create_task(observed._admit_gangs()))
             yield observed
-            for watch in watches:
-                watch.cancel()
+            for task in tasks:
+                task.cancel()
 
     def of_job(self, job: str) -> list[JSON]:
-        """Return the job and all objects that belong to it, by their kinds and names."""
-        found = [(key, obj) for key, obj in self.objects.items() if _job_of(obj) == job]
-        return [obj for _, obj in sorted(found, key=lambda one: one[0])]
+        """Return the job and all objects that belong to it, by their kinds and names.
+
+        Those with random names come in the order in which they were created.
+        """
+        return sorted((o for o in self.objects.values() if _job_of(o) == job), key=_order)
 
     def pods(self, job: str, role: str) -> list[JSON]:
         label = "training.kubeflow.org/job-role"
@@ -107,6 +113,16 @@ class Observed:
                     self._note(event["type"], {**event["object"], "kind": resource.kind})
         raise ConnectionError(f"the watch on {resource.plural} has ended")
 
+    async def _admit_gangs(self) -> None:
+        """Let each gang have room, as Volcano would."""
+        admitted = {"status": {"phase": "Inqueue"}}
+        while True:
+            groups = [obj for (kind, _), obj in self.objects.items() if kind == "PodGroup"]
+            for name in [obj["metadata"]["name"] for obj in groups if "status" not in obj]:
+                with suppress(NotFoundError):
+                    await self.patch(VOLCANO_POD_GROUPS, name, admitted, "status")
+            await asyncio.sleep(_POLL_S)
+
     def _note(self, change: str, obj: JSON) -> None:
         self._written_at[_job_of(obj)] = time.monotonic()
         key = (obj["kind"], obj["metadata"]["name"])
@@ -114,6 +130,11 @@ class Observed:
             self.objects.pop(key, None)
         else:
             self.objects[key] = obj
+
+
+def _order(obj: JSON) -> tuple[str, str]:
+    meta = obj["metadata"]
+    return obj["kind"], meta["creationTimestamp"] if "generateName" in meta else meta["name"]
 
 
 def _job_of(obj: JSON) -> str:

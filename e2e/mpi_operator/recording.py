@@ -11,7 +11,9 @@ from e2e.mpi_operator.case import Case
 from e2e.mpi_operator.observed import Observed
 
 # With more, mpi-operator takes seconds to look: each event of a job doubles its next delay.
-_AT_ONCE: Final = 24
+_AT_ONCE: Final = 20
+_NOTICED_S: Final = 10.0
+_COUNTED_S: Final = 12.0
 # By step, what there is.
 Record = Mapping[str, Any]
 
@@ -35,6 +37,7 @@ async def _record(seen: Observed, case: Case) -> Record:
             await seen.create(obj)
     except ApiError as error:
         return {"refused": str(error).replace(seen.namespace, "NAMESPACE")}
+    await seen.until(lambda: _is_noticed(seen, case), within_s=_NOTICED_S)
     await seen.settled(case.name)
     records: dict[str, Any] = {"created": _now(seen, case)}
     for number, step in enumerate(case.steps, start=1):
@@ -45,8 +48,22 @@ async def _record(seen: Observed, case: Case) -> Record:
             records[name] = {"refused": str(error).replace(seen.namespace, "NAMESPACE")}
             break
         await seen.settled(case.name)
+        await seen.until(lambda: _is_counted(seen, case), within_s=_COUNTED_S)
         records[name] = _now(seen, case)
     return records
+
+
+def _is_noticed(seen: Observed, case: Case) -> bool:
+    """Return whether the operator has done anything about a new job."""
+    return any(obj["kind"] == "Event" or "status" in obj for obj in seen.of_job(case.name))
+
+
+def _is_counted(seen: Observed, case: Case) -> bool:
+    """Return whether the status shows how many workers run; dlctl may take some seconds."""
+    status = seen.objects.get(("MPIJob", case.name), {}).get("status") or {}
+    workers = (status.get("replicaStatuses") or {}).get("Worker", {})
+    running = [p for p in seen.pods(case.name, "worker") if p["status"]["phase"] == "Running"]
+    return "completionTime" in status or workers.get("active", 0) == len(running)
 
 
 def _now(seen: Observed, case: Case) -> JSON:

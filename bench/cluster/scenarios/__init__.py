@@ -12,6 +12,7 @@ from bench.cluster.scenarios.first_write import FirstWrite
 from bench.cluster.scenarios.foreign_pods import ForeignPods
 from bench.cluster.scenarios.job_restart import JobRestart
 from bench.cluster.scenarios.live_jobs import LiveJobs
+from bench.cluster.scenarios.mpi_jobs import MPIJobs
 from bench.cluster.scenarios.overload import Overload
 from bench.cluster.scenarios.restart import Restart
 from bench.cluster.scenarios.sustained import Sustained
@@ -24,6 +25,7 @@ _BY_NAME: Final[Mapping[str, type[Any]]] = {
     "foreign": ForeignPods,
     "job-restart": JobRestart,
     "live": LiveJobs,
+    "mpi": MPIJobs,
     "one-service": OneService,
     "overload": Overload,
     "restart": Restart,

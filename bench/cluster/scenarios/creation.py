@@ -15,7 +15,7 @@ from bench.cluster.controller_metrics import scrape
 from bench.cluster.manifests import PYTORCH_JOBS, pytorch_job
 from bench.cluster.namespaces import namespace
 from bench.cluster.operators import Operator, Program
-from bench.cluster.scenario import Bench, Figures, loop_lag, ratio
+from bench.cluster.scenario import TRAINING_OPERATOR, Bench, Figures, loop_lag, ratio
 from bench.cluster.seen import Seen, has_condition
 from bench.process_usage import cpu_s, rss_mb
 from dlctl.dialects.service_layout import SERVICE_ANNOTATION
@@ -41,7 +41,7 @@ class Creation:
 
     jobs: int
     replicas: int
-    dlctl_only: ClassVar[bool] = False
+    peer: ClassVar[str] = TRAINING_OPERATOR
     # Whether the replicas of a job share one service.
     shares_service: ClassVar[bool] = False
 
@@ -96,7 +96,7 @@ class OneService(Creation):
 
     jobs: int = 1
     replicas: int = 1000
-    dlctl_only: ClassVar[bool] = True
+    peer: ClassVar[str] = ""
     shares_service: ClassVar[bool] = True
 
 

@@ -12,7 +12,7 @@ from bench.cluster.api_server import ApiServer
 from bench.cluster.manifests import JOB_LABEL, PYTORCH_JOBS, pytorch_job
 from bench.cluster.namespaces import LIMIT_S, namespace
 from bench.cluster.operators import Program
-from bench.cluster.scenario import Bench, Figures, loop_lag
+from bench.cluster.scenario import TRAINING_OPERATOR, Bench, Figures, loop_lag
 from bench.cluster.seen import Seen
 
 _IDLE_RUNS: Final = 5
@@ -27,7 +27,7 @@ class Fairness:
 
     replicas: int = 5000
     small: int = 4
-    dlctl_only: ClassVar[bool] = False
+    peer: ClassVar[str] = TRAINING_OPERATOR
 
     async def measure(self, bench: Bench, program: Program) -> Figures:
         with program.run() as operator:

@@ -18,7 +18,7 @@ from bench.cluster.seen import Seen
 class FirstWrite:
     """A cluster with nothing but one job."""
 
-    dlctl_only: ClassVar[bool] = True
+    peer: ClassVar[str] = ""
 
     async def measure(self, bench: Bench, program: Program) -> Figures:
         async with namespace(bench.server) as name:

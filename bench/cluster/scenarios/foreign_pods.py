@@ -9,7 +9,7 @@ from bench.cluster.concurrency import each
 from bench.cluster.manifests import plain_pod
 from bench.cluster.namespaces import namespace
 from bench.cluster.operators import Program
-from bench.cluster.scenario import Bench, Figures
+from bench.cluster.scenario import TRAINING_OPERATOR, Bench, Figures
 from bench.process_usage import rss_mb
 
 _SETTLED_S: Final = 5.0
@@ -20,7 +20,7 @@ class ForeignPods:
     """A number of plain pods, created while the operator runs and before it starts again."""
 
     pods: int = 10_000
-    dlctl_only: ClassVar[bool] = False
+    peer: ClassVar[str] = TRAINING_OPERATOR
 
     async def measure(self, bench: Bench, program: Program) -> Figures:
         async with namespace(bench.server) as name:

@@ -24,7 +24,7 @@ class JobRestart:
     """A TrainingJob of this many ranks; the plain writers delete and create as many pods."""
 
     ranks: int = 1000
-    dlctl_only: ClassVar[bool] = True
+    peer: ClassVar[str] = ""
 
     async def measure(self, bench: Bench, program: Program) -> Figures:
         plain_s = await plain_writers.replace_s(bench.server, self.ranks)

@@ -7,7 +7,7 @@ import attrs
 
 from bench.cluster.namespaces import namespace
 from bench.cluster.operators import Program
-from bench.cluster.scenario import Bench, Figures
+from bench.cluster.scenario import TRAINING_OPERATOR, Bench, Figures
 from bench.cluster.scenarios.creation import create_jobs
 from bench.process_usage import cpu_s, rss_mb
 
@@ -22,7 +22,7 @@ class LiveJobs:
 
     jobs: int = 1000
     replicas: int = 4
-    dlctl_only: ClassVar[bool] = False
+    peer: ClassVar[str] = TRAINING_OPERATOR
 
     async def measure(self, bench: Bench, program: Program) -> Figures:
         live: list[float] = []

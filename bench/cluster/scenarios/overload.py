@@ -32,7 +32,7 @@ class Overload:
 
     jobs: int = 200
     replicas: int = 4
-    dlctl_only: ClassVar[bool] = True
+    peer: ClassVar[str] = ""
 
     async def measure(self, bench: Bench, program: Program) -> Figures:
         config = json.loads((bench.folder / "admin.kubeconfig").read_text())

@@ -25,7 +25,7 @@ class Restart:
 
     jobs: int = 1000
     replicas: int = 10
-    dlctl_only: ClassVar[bool] = True
+    peer: ClassVar[str] = ""
 
     async def measure(self, bench: Bench, program: Program) -> Figures:
         async with namespace(bench.server) as name:

@@ -12,7 +12,7 @@ from bench.cluster.concurrency import each
 from bench.cluster.manifests import PYTORCH_JOBS, pytorch_job
 from bench.cluster.namespaces import LIMIT_S, namespace
 from bench.cluster.operators import Operator, Program
-from bench.cluster.scenario import Bench, Figures, loop_lag
+from bench.cluster.scenario import TRAINING_OPERATOR, Bench, Figures, loop_lag
 from bench.process_usage import cpu_s, rss_mb
 
 JSON = dict[str, Any]
@@ -30,7 +30,7 @@ class Sustained:
 
     jobs: int = 10_000
     replicas: int = 4
-    dlctl_only: ClassVar[bool] = False
+    peer: ClassVar[str] = TRAINING_OPERATOR
 
     async def measure(self, bench: Bench, program: Program) -> Figures:
         with program.run() as operator:

@@ -77,7 +77,7 @@ CASES: Final = (
     with_policy("suspended-after-end", *RUN, suspends()),
     with_policy("ttl", *RUN, ttlSecondsAfterFinished=3600),
     with_policy("ttl-zero", *RUN, ttlSecondsAfterFinished=0),
-    with_policy("deadline", *_STARTS, until_ended(), activeDeadlineSeconds=8),
+    with_policy("deadline", *_STARTS, until_ended(), activeDeadlineSeconds=15),
     with_policy("deadline-suspended", suspends(), activeDeadlineSeconds=30),
     with_policy("never-runs", launcher_succeeds()),
     with_policy("fails-once", *_STARTS, launcher_fails(), until_ended(), **_ONCE),
