@@ -93,6 +93,7 @@ async def test_running_job_is_adopted_and_ends_undisturbed(start_cluster: StartC
         await cluster.until(lambda: cluster.phase(JOB) == "Running")
         await cluster.settled()
         assert uids(cluster) == children
+        assert cluster.status(JOB)["dlctl"]["version"] == "v2beta1"
         assert {n: v for n, v in cluster.status(JOB).items() if n != "dlctl"} == status
         await finish_launcher(cluster)
         await cluster.until(lambda: is_true(cluster, "Succeeded") and not pods(cluster, "worker"))
@@ -157,4 +158,5 @@ async def test_ended_job_is_left_as_it_is(start_cluster: StartCluster) -> None:
         await cluster.until(lambda: cluster.phase(JOB) == "Done")
         await cluster.settled()
         assert uids(cluster) == children
+        assert cluster.status(JOB)["dlctl"]["version"] == "v2beta1"
         assert counts(cluster)["Launcher"] == {"succeeded": 1}
