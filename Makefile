@@ -199,9 +199,10 @@ e2e-elastic: $(READY) dist/dlctl.tar dist/horovod.tar ## Scale elastic Horovod i
 		env E2E_FRAMEWORKS=localhost $(E2E) e2e/suite/test_elastic.py
 
 .PHONY: mpi-operator
-mpi-operator: $(READY) ## Compare dlctl with the real mpi-operator; needs Go
+mpi-operator: $(READY) ## Compare dlctl with the real mpi-operator, and hand live jobs over; needs Go
 	$(BIN)/python -m e2e.cluster build --what mpi-operator
 	$(BIN)/python -m e2e.cluster run -- $(BIN)/python -m e2e.mpi_operator
+	$(BIN)/python -m e2e.cluster run -- $(BIN)/python -m e2e.mpi_operator.handover
 
 E2E := $(BIN)/pytest --override-ini timeout=600 $(AGAIN) -rR
 

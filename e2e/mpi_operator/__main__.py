@@ -93,8 +93,7 @@ def _records(
     if file and file.exists():
         found: Mapping[str, Mapping[str, Record]] = json.loads(file.read_text())
         return found
-    Kubectl()("apply", "--server-side", "--force-conflicts", "-f", str(operator.definition()))
-    Kubectl().until(_served, within_s=30, what="MPIJobs to be served")
+    install(operator.definition())
     records = {
         group: asyncio.run(_recorded(operator, group, args.case))
         for group in args.group or cases.GROUPS
@@ -102,6 +101,23 @@ def _records(
     if file:
         file.write_text(json.dumps(records, indent=1))
     return records
+
+
+def install(definition: Path) -> None:
+    """Install a CRD of MPIJobs, or update it."""
+    Kubectl()("apply", "--server-side", "--force-conflicts", "-f", str(definition))
+    Kubectl().until(_served, within_s=30, what="MPIJobs to be served")
+
+
+def new_namespace(name: str) -> str:
+    """Create a namespace in which pods can be created, and return its name."""
+    Kubectl()("create", "namespace", name)
+    Kubectl().until(
+        lambda: Kubectl(name).get("serviceaccount", "default"),
+        within_s=20,
+        what="an account for pods",
+    )
+    return name
 
 
 def _served() -> bool:
@@ -117,13 +133,7 @@ async def _recorded(
 ) -> Mapping[str, Record]:
     found = [case for case in cases.GROUPS[group] if not names or case.name in names]
     folder = Path(os.environ["E2E_CLUSTER"])
-    namespace = f"{operator.name}-{group}"
-    Kubectl()("create", "namespace", namespace)
-    Kubectl().until(
-        lambda: Kubectl(namespace).get("serviceaccount", "default"),
-        within_s=20,
-        what="an account for pods",
-    )
+    namespace = new_namespace(f"{operator.name}-{group}")
     resources = [*FOLLOWED, *([_POD_GROUPS[group]] if group in _POD_GROUPS else [])]
     began = time.monotonic()
     async with Client(await load(), user_agent="side-by-side") as client:

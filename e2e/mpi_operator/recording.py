@@ -59,11 +59,18 @@ def _is_noticed(seen: Observed, case: Case) -> bool:
 
 
 def _is_counted(seen: Observed, case: Case) -> bool:
-    """Return whether the status shows how many workers run; dlctl may take some seconds."""
+    """Return whether the status shows how many pods run; dlctl may take some seconds."""
     status = seen.objects.get(("MPIJob", case.name), {}).get("status") or {}
-    workers = (status.get("replicaStatuses") or {}).get("Worker", {})
-    running = [p for p in seen.pods(case.name, "worker") if p["status"]["phase"] == "Running"]
-    return "completionTime" in status or workers.get("active", 0) == len(running)
+    counts = status.get("replicaStatuses") or {}
+    return "completionTime" in status or all(
+        counts.get(type_, {}).get("active", 0) == len(_running(seen, case, type_))
+        for type_ in ("Launcher", "Worker")
+    )
+
+
+def _running(seen: Observed, case: Case, type_: str) -> list[JSON]:
+    pods = seen.pods(case.name, type_.lower())
+    return [pod for pod in pods if pod["status"]["phase"] == "Running"]
 
 
 def _now(seen: Observed, case: Case) -> JSON:
