@@ -147,7 +147,7 @@ async def test_job_is_suspended_and_resumed_with_another_placement(
         assert cluster.services() == [JOB]
         assert counts(cluster)["Launcher"] == {}
         await cluster.user.patch(
-            MPI.resource, cluster.key(JOB), [_tolerate("Launcher")], kind=PatchKind.JSON
+            MPI.resource, cluster.key(JOB), [_tolerate(cluster, "Launcher")], kind=PatchKind.JSON
         )
         await set_suspended(cluster, suspended=False)
         await cluster.until(lambda: is_true(cluster, "Running"))
@@ -241,9 +241,11 @@ async def test_name_of_the_launcher_that_is_taken_is_reported(start_cluster: Sta
 _TOLERATION: Final = {"key": "pool", "operator": "Exists"}
 
 
-def _tolerate(type_: str) -> JSON:
+def _tolerate(cluster: ClusterHarness, type_: str) -> JSON:
+    """Return the operation that adds a toleration to the pods of a type."""
+    spec = cluster.job(JOB)["spec"]["mpiReplicaSpecs"][type_]["template"]["spec"]
     path = f"/spec/mpiReplicaSpecs/{type_}/template/spec/tolerations"
-    return {"op": "add", "path": path, "value": [_TOLERATION]}
+    return {"op": "add", "path": path, "value": [*(spec.get("tolerations") or ()), _TOLERATION]}
 
 
 def _hosts(cluster: ClusterHarness) -> int:
