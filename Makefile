@@ -173,16 +173,17 @@ contract: $(VENV)/.sdk ## Hold the embedded API server to a real one, and dlctl 
 	$(BIN)/pytest -n 2 -m 'sdk and not real' $(AGAIN) $(BUDGETED) tests/sdk
 
 # Without KUBECONFIG the cluster is made for the tests, which needs root, Debian and Go, and may be
-# broken by them. Any other must be able to pull E2E_IMAGE, and E2E_MXNET_IMAGE unless it is empty.
+# broken by them. Any other must be able to pull E2E_IMAGE, and E2E_MPI_IMAGE and E2E_MXNET_IMAGE
+# unless they are empty.
 .PHONY: e2e
 ifeq ($(origin KUBECONFIG),command line)
 e2e: $(READY) ## Try dlctl in a real cluster: one of its own, or that of KUBECONFIG=...
 	KUBECONFIG=$(KUBECONFIG) $(E2E) e2e/suite
 else
-e2e: $(READY) dist/dlctl.tar dist/mxnet.tar
+e2e: $(READY) dist/dlctl.tar dist/mpi.tar dist/mxnet.tar
 	$(BIN)/python -m e2e.cluster build --k8s $(K8S)
 	$(BIN)/python -m e2e.cluster run --k8s $(K8S) --nodes 2 --kwok 3 --audit \
-		--load dist/dlctl.tar --load dist/mxnet.tar -- $(E2E) e2e/suite
+		--load dist/dlctl.tar --load dist/mpi.tar --load dist/mxnet.tar -- $(E2E) e2e/suite
 endif
 
 # One node, since the images are large.
@@ -209,9 +210,10 @@ E2E := $(BIN)/pytest --override-ini timeout=600 $(AGAIN) -rR
 .PHONY: e2e-kind
 e2e-kind: $(READY) ## The same in a kind cluster made for it; needs Docker and kind
 	docker build --tag localhost/dlctl:e2e .
+	docker build --tag localhost/mpi:4.1.4 examples/mpi
 	docker build --tag localhost/mxnet:1.9.1 examples/mxnet
 	kind create cluster --name dlctl-e2e --config e2e/kind.yaml --kubeconfig dist/kind.kubeconfig
-	kind load docker-image --name dlctl-e2e localhost/dlctl:e2e localhost/mxnet:1.9.1
+	kind load docker-image --name dlctl-e2e localhost/dlctl:e2e localhost/mpi:4.1.4 localhost/mxnet:1.9.1
 	KUBECONFIG=dist/kind.kubeconfig $(E2E) e2e/suite; \
 		status=$$?; kind delete cluster --name dlctl-e2e; exit $$status
 
@@ -242,6 +244,7 @@ dist/tensorflow.tar: TAG := 2.21.0
 dist/tensorflow.tar: LIMIT_MB := 1500
 
 dist/jax.tar dist/mxnet.tar dist/tensorflow.tar: dist/%.tar: examples/%/requirements.txt
+dist/mpi.tar: examples/mpi/pi.c examples/mpi/wait-for-names
 $(IMAGES:%=dist/%.tar): dist/%.tar: examples/%/Dockerfile | $(READY)
 	@mkdir -p dist
 	$(BIN)/python -m e2e.image $@ --name localhost/$*:$(TAG) --context examples/$* --limit-mb $(LIMIT_MB)

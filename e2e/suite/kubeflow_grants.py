@@ -3,13 +3,14 @@
 No pod of these jobs ever runs.
 """
 
+import json
 from functools import partial
 from typing import Any, Final
 
 import attrs
 
 from e2e.kubectl import JSON, Kubectl
-from e2e.suite import kubeflow
+from e2e.suite import kubeflow, mpi
 
 # No node has this label, so the pods stay pending.
 UNSCHEDULABLE: Final = {"nodeSelector": {"e2e": "nowhere"}}
@@ -30,6 +31,18 @@ def submit(kubectl: Kubectl) -> None:
         MANY.job("many", ["true"], pod=UNSCHEDULABLE, runPolicy=cleaned),
         list_form("TFJob", "tfReplicaSpecs", "tfReplicaType"),
         list_form("PyTorchJob", "pytorchReplicaSpecs", "replicaType"),
+    )
+    submit_launcher_jobs(kubectl)
+
+
+def submit_launcher_jobs(kubectl: Kubectl) -> None:
+    """Create MPIJobs of v2beta1: a suspended one, and one whose launcher's name is taken."""
+    template = mpi.job("", "true")["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]
+    template["spec"]["restartPolicy"] = "Never"
+    taken = {"metadata": {"name": "named-launcher"}, "apiVersion": "batch/v1", "kind": "Job"}
+    kubectl.apply({**taken, "spec": {"suspend": True, "template": template}})
+    kubectl.apply(
+        *(mpi.job(name, "true", runPolicy={"suspend": True}) for name in ("held", "named"))
     )
 
 
@@ -109,7 +122,31 @@ def owned(owner: JSON, api_version: str, kind: str, metadata: JSON, **fields: An
     return {"apiVersion": api_version, "kind": kind, **fields, "metadata": metadata}
 
 
+def await_launcher_jobs(kubectl: Kubectl) -> None:
+    """Wait for the launchers' Jobs; the one that was suspended resumes, without a node for it."""
+    created = partial(kubectl.get, "job", "held-launcher")
+    kubectl.until(created, within_s=60, what="the Job of a launcher")
+    nowhere = {
+        "Launcher": {"template": {"spec": UNSCHEDULABLE}},
+        "Worker": {"template": {"spec": UNSCHEDULABLE}},
+    }
+    patch = {"mpiReplicaSpecs": nowhere, "runPolicy": {"suspend": False}}
+    mpi.patch(kubectl, "held", json.dumps(patch))
+
+    def resumed() -> bool:
+        found = kubectl.get("job", "held-launcher") or {"spec": {"suspend": True}}
+        return not found["spec"]["suspend"]
+
+    kubectl.until(resumed, within_s=60, what="the Job of a launcher to be resumed")
+    kubectl.until(
+        lambda: any(e["reason"] == "ErrResourceExists" for e in kubectl.items("events")),
+        within_s=60,
+        what="an event about the taken name of a launcher",
+    )
+
+
 def await_all(kubectl: Kubectl) -> None:
+    await_launcher_jobs(kubectl)
     for kind in kubeflow.KINDS:
         gone = partial(is_gone, kubectl, kind)
         kubectl.until(gone, within_s=60, what=f"the {kind.name} to be deleted")

@@ -26,6 +26,8 @@ Grant = tuple[str, str, str]
 # Not in the log: servers check it internally for exec by GET. Launchers get it by their roles,
 # which the controller can only grant if it has it.
 HELD: Final = {("", "pods/exec", "create")}
+# From Kubernetes 1.36 on, the server clears the start time of a suspended Job itself.
+BEFORE_1_36: Final = {("batch", "jobs/status", "patch")}
 
 
 def granted() -> set[Grant]:
@@ -183,7 +185,7 @@ def test_service_account_uses_nothing_beyond_its_role(used: set[Grant]) -> None:
 
 
 def test_service_account_uses_all_of_its_role(used: set[Grant]) -> None:
-    assert granted() - used == HELD
+    assert granted() - used - BEFORE_1_36 == HELD
 
 
 @pytest.mark.usefixtures("used")

@@ -1,9 +1,10 @@
 """Elastic Horovod on the embedded cluster: sshd in pods, a varying number of workers.
 
-sshd changes its user, which requires root, and needs its own directory.
+As root, sshd changes its user, and needs its own directory.
 """
 
 import os
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,6 +24,7 @@ RESCALE_S: Final = 180
 EXAMPLE: Final = Example("horovod/elastic.yaml", "horovod", program="/usr/sbin/sshd")
 SSHD: Final = Path("/run/sshd")
 WORKERS: Final = "training-job-role=worker"
+LAUNCHERS: Final = "training.kubeflow.org/job-role=launcher"
 
 pytestmark = [pytest.mark.examples, pytest.mark.timeout(5 * RESCALE_S)]
 
@@ -72,6 +74,67 @@ async def test_horovod_continues_while_the_number_of_workers_changes() -> None:
     assert steps == sorted(set(steps))
     assert " sizes 2 4 1\n" in said
     assert EXAMPLE.says in said
+
+
+async def test_horovod_follows_the_workers_of_an_mpijob() -> None:
+    need(EXAMPLE)
+    mpi = kind_of_api_version(KINDS, "kubeflow.org/v2beta1", "MPIJob")
+    assert mpi is not None
+    job, config = mpijob()
+    key = ObjectKey("default", job["metadata"]["name"])
+    async with local_control_plane(
+        KINDS, LocalOptions({"dlctl/horovod": EXAMPLE.prefix})
+    ) as running:
+        client = running.client
+        if not running.cluster.network.isolated:
+            pytest.skip(f"no namespaces: {running.cluster.network.reason}")
+
+        async def launcher_says() -> str:
+            pods = await client.list(PODS, JSON, namespace="default", label_selector=LAUNCHERS)
+            return "".join([await log(running, pod["metadata"]["name"]) for pod in pods.items])
+
+        async def trains_in(count: int) -> bool:
+            return f" size {count} rank 0 loss " in await launcher_says()
+
+        async def succeeded() -> bool:
+            status: JSON = (await client.get(mpi.resource, key, JSON)).get("status", {})
+            true = [c["type"] for c in status.get("conditions", ()) if c["status"] == "True"]
+            assert "Failed" not in true, await launcher_says()
+            return "Succeeded" in true
+
+        await client.create(CONFIG_MAPS, "default", config)
+        await client.create(mpi.resource, "default", job)
+        await until(partial(trains_in, 2), within_s=RESCALE_S)
+        await client.patch(mpi.resource, key, workers_patch(3))
+        await until(partial(trains_in, 3), within_s=RESCALE_S)
+        await until(succeeded, within_s=RESCALE_S)
+        said = await launcher_says()
+    assert " sizes 2 3\n" in said
+    assert EXAMPLE.says in said
+
+
+def mpijob() -> tuple[JSON, JSON]:
+    """Return the example as an MPIJob of v2beta1, and its script."""
+    job, config = manifests("elastic.yaml")
+    replicas = job["spec"]["etReplicaSpecs"]
+    launcher, worker = (replicas[type_]["template"] for type_ in ("launcher", "worker"))
+    (container,) = launcher["spec"]["containers"]
+    args = [*container["args"][:-2], "--slots-per-host", "1", *container["args"][-2:]]
+    args[args.index("--host-discovery-script") + 1] = "/etc/mpi/discover_hosts.sh"
+    container["args"] = args
+    spec = {
+        "launcherCreationPolicy": "WaitForWorkersReady",
+        "mpiReplicaSpecs": {
+            "Launcher": {"replicas": 1, "template": launcher},
+            "Worker": {"replicas": 2, "template": worker},
+        },
+    }
+    form = {"apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob"}
+    return {**form, "metadata": {"name": "elastic"}, "spec": spec}, config
+
+
+def workers_patch(count: int) -> JSON:
+    return {"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": count}}}}
 
 
 def manifests(file: str) -> list[Any]:
