@@ -19,7 +19,9 @@ from tests.support.harness import ClusterHarness, start_cluster
 
 JSON = dict[str, Any]
 Act = Callable[["Play"], Awaitable[None]]
-MPI: Final = kind_of("kubeflow.org/v2beta1", "MPIJob")
+MPI: Final = kind_of("kubeflow.org/v1", "MPIJob")
+# The version of requests; v1 is the stored one.
+MPIJOBS: Final = attrs.evolve(MPI.resource, version="v2beta1")
 JOB: Final = "pi"
 LAUNCHER: Final = "pi-launcher"
 _VERBS: Final = ("get", "list", "watch", "create", "patch", "delete")
@@ -50,7 +52,7 @@ class Play:
             self.launchers_at_once = max(self.launchers_at_once, running)
 
     async def change(self, spec: JSON) -> None:
-        await self.cluster.user.patch(MPI.resource, self.cluster.key(JOB), {"spec": spec})
+        await self.cluster.user.patch(MPIJOBS, self.cluster.key(JOB), {"spec": spec})
 
     def is_true(self, type_: str) -> bool:
         stated = self.cluster.status(JOB).get("conditions") or ()

@@ -10,6 +10,7 @@ from tests.builders import renderer_of
 from tests.integration.test_mpi_v2beta1 import (
     JOB,
     MPI,
+    MPIJOBS,
     counts,
     finish_launcher,
     is_true,
@@ -55,9 +56,7 @@ async def left_behind(cluster: ClusterHarness, manifest: JSON, *stated: str, **s
         for type_ in stated
     ]
     status.setdefault("startTime", now)
-    await cluster.user.patch(
-        MPI.resource, cluster.key(JOB), {"status": status}, subresource="status"
-    )
+    await cluster.user.patch(MPIJOBS, cluster.key(JOB), {"status": status}, subresource="status")
     if not launcher_job(cluster)["spec"].get("suspend"):
         await cluster.until(lambda: _running(cluster) == 3)
 

@@ -2,6 +2,7 @@
 
 from typing import Any, Final
 
+import attrs
 import pytest
 
 from dlctl.api.meta import BATCH_JOBS, CONFIG_MAPS, PODS, SECRETS, SERVICES, Object
@@ -13,7 +14,9 @@ from tests.support.harness import ClusterHarness, StartCluster
 from tests.support.outcomes import KEEPS_RUNNING, Evicted, Outcome
 
 JSON = dict[str, Any]
-MPI: Final = kind_of("kubeflow.org/v2beta1", "MPIJob")
+MPI: Final = kind_of("kubeflow.org/v1", "MPIJob")
+# The version of requests; v1 is the stored one.
+MPIJOBS: Final = attrs.evolve(MPI.resource, version="v2beta1")
 JOB: Final = "pi"
 LAUNCHER: Final = "pi-launcher"
 ROLE: Final = "training.kubeflow.org/job-role"
@@ -60,13 +63,13 @@ async def submit(cluster: ClusterHarness, job: JSON, **outcomes: Outcome) -> Non
 
 async def set_suspended(cluster: ClusterHarness, *, suspended: bool) -> None:
     patch = {"spec": {"runPolicy": {"suspend": suspended}}}
-    await cluster.user.patch(MPI.resource, cluster.key(JOB), patch)
+    await cluster.user.patch(MPIJOBS, cluster.key(JOB), patch)
 
 
 async def scale(cluster: ClusterHarness, workers: int) -> None:
     """Set the number of workers, and wait until so many run and are in the host file."""
     patch = {"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": workers}}}}
-    await cluster.user.patch(MPI.resource, cluster.key(JOB), patch)
+    await cluster.user.patch(MPIJOBS, cluster.key(JOB), patch)
     await cluster.until(lambda: len(pods(cluster, "worker", "Running")) == workers)
     await cluster.until(lambda: _hosts(cluster) == workers)
 
@@ -147,7 +150,7 @@ async def test_job_is_suspended_and_resumed_with_another_placement(
         assert cluster.services() == [JOB]
         assert counts(cluster)["Launcher"] == {}
         await cluster.user.patch(
-            MPI.resource, cluster.key(JOB), [_tolerate(cluster, "Launcher")], kind=PatchKind.JSON
+            MPIJOBS, cluster.key(JOB), [_tolerate(cluster, "Launcher")], kind=PatchKind.JSON
         )
         await set_suspended(cluster, suspended=False)
         await cluster.until(lambda: is_true(cluster, "Running"))
