@@ -187,8 +187,15 @@ def test_recorded_version_stays_whatever_is_written_later() -> None:
     assert chosen([entry("v2beta1", WHOLE_WITH_MARK)], job_spec(**MARKED), status=recorded) == V1
 
 
-@pytest.mark.parametrize("status", [None, [], {"dlctl": 1}, {"dlctl": {"version": 7}}])
-def test_status_without_a_version_decides_nothing(status: Any) -> None:
+def test_recorded_v1alpha1_stays_one_of_the_versions_that_differ_by_shape() -> None:
+    status = {"dlctl": {"version": "v1alpha1"}}
+    assert chosen([entry("v2beta1", WHOLE_WITH_MARK)], job_spec(**MARKED), status=status) == V1
+
+
+@pytest.mark.parametrize(
+    "status", [None, [], {"dlctl": 1}, {"dlctl": {"version": 7}}, {"dlctl": {"version": "v9"}}]
+)
+def test_status_without_a_known_version_decides_nothing(status: Any) -> None:
     assert chosen([entry("v2beta1", WHOLE_WITH_MARK)], job_spec(**MARKED), status=status) == V2BETA1
 
 

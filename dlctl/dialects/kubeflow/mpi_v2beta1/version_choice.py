@@ -20,6 +20,7 @@ V1: Final = "v1"
 V2BETA1: Final = "v2beta1"
 VERSION_ANNOTATION: Final = "dlctl.dev/mpijob-version"
 _CHOICES: Final = {V1: BY_SHAPE, V2BETA1: VersionChoice(V2BETA1)}
+_RECORDS: Final = {**_CHOICES, "v1alpha1": BY_SHAPE}
 _V1_RESTART_POLICIES: Final = ("Always", "ExitCode")
 _VERSION_BY_CONTROLLER: Final = {TRAINING_OPERATOR: V1, MPI_OPERATOR: V2BETA1}
 
@@ -37,8 +38,8 @@ _decode_status: Final = msgspec.json.Decoder(_Status | None).decode
 
 def choose_version(obj: JobObject, spec: Any) -> VersionChoice:
     """Return the version of an MPIJob, or why it is unknown."""
-    if recorded := _recorded_version(obj.status):
-        return _CHOICES.get(recorded, BY_SHAPE)
+    if (recorded := _RECORDS.get(_recorded_version(obj.status))) is not None:
+        return recorded
     if (given := (obj.metadata.annotations or {}).get(VERSION_ANNOTATION)) is not None:
         return _CHOICES.get(given) or VersionChoice("", _unknown_annotation(given))
     authors = _authors(obj)
