@@ -11,7 +11,14 @@ from dlctl.cli.jobs.history import replica_names, some_names
 from dlctl.cli.jobs.job_events import JobEvent
 from dlctl.cli.jobs.job_snapshot import JobSnapshot
 from dlctl.cli.jobs.tables import duration
-from dlctl.reconcilers.observe import Children, ObservedReplica, ReplicaState, observe
+from dlctl.reconcilers.launcher_job.launcher_state import creation_order
+from dlctl.reconcilers.observe import (
+    Children,
+    ObservedReplica,
+    ReplicaState,
+    observe,
+    observe_replica,
+)
 
 # Longer than a controller needs to take a job up.
 _UNCLAIMED_S: Final = 10.0
@@ -23,30 +30,53 @@ def waiting_lines(
     """Yield what the job waits for; nothing if all of its replicas run, or it has ended."""
     if job.is_decided or not isinstance(job.job, Job):
         return
-    if job.decoded.dialect.managed_by_external_controller(job.decoded):
-        yield "another controller: spec.runPolicy.managedBy names it, so dlctl leaves the job alone"
-        return
-    age_s = (now - job.created).total_seconds() if job.created else 0.0
-    if job.status.phase is JobPhase.NEW and age_s > _UNCLAIMED_S:
-        yield (
-            f"a controller: none has taken the job up in {duration(age_s)}; does `dlctl "
-            "controller` run, and does it serve this kind in this namespace?"
-        )
-        return
-    if job.status.phase is JobPhase.SUSPENDED:
-        yield f"`dlctl resume {job}`: the job is suspended"
+    if obstacle := _obstacle(job, now):
+        yield obstacle
         return
     if job.blocked_message:
         yield job.blocked_message
     warnings = _last_warnings(job, pods, events)
     by_reason: dict[str, list[str]] = {}
-    for one in observe(job.job, Children(pods=pods), now).replicas:
+    for one in _replicas(job, job.job, pods, now):
         if reason := _reason(one, warnings, now):
             if one.state is ReplicaState.MISSING and (problem := warnings.get("")):
                 reason = f"{reason}: {problem}"
             by_reason.setdefault(reason, []).append(str(one.replica))
     for reason, replicas in by_reason.items():
         yield f"{some_names(replicas)}: {reason}"
+
+
+def _obstacle(job: JobSnapshot, now: datetime.datetime) -> str:
+    """Return what keeps the job as a whole from running; empty if only replicas wait."""
+    if job.decoded.dialect.managed_by_external_controller(job.decoded):
+        return (
+            "another controller: spec.runPolicy.managedBy names it, so dlctl leaves the job alone"
+        )
+    if job.decoded.doubt:
+        return job.decoded.doubt
+    age_s = (now - job.created).total_seconds() if job.created else 0.0
+    if job.status.phase is JobPhase.NEW and age_s > _UNCLAIMED_S:
+        return (
+            f"a controller: none has taken the job up in {duration(age_s)}; does `dlctl "
+            "controller` run, and does it serve this kind in this namespace?"
+        )
+    if job.status.phase is JobPhase.SUSPENDED:
+        return f"`dlctl resume {job}`: the job is suspended"
+    return ""
+
+
+def _replicas(
+    snapshot: JobSnapshot, job: Job, pods: Sequence[Pod], now: datetime.datetime
+) -> Iterator[ObservedReplica]:
+    """Yield the replicas; a launcher's pod may be that of a batch/v1 Job."""
+    launched = [pod for pod in pods if pod.metadata.controller_uid != snapshot.uid]
+    for one in observe(job, Children(pods=pods), now).replicas:
+        spec = job.replica_spec(one.replica.type)
+        if spec is None or job.has_own_pod(one.replica) or not launched:
+            yield one
+        else:
+            newest = max(launched, key=creation_order)
+            yield observe_replica(job, spec, one.replica, newest, now)
 
 
 def _last_warnings(

@@ -12,6 +12,7 @@ from dlctl.api.pods import Pod
 from dlctl.cli.jobs.job_events import JobEvent
 from dlctl.cli.jobs.job_snapshot import JobSnapshot
 from tests.builders import NOW, kind_of, make_pod, training_job
+from tests.mpi_v2beta1 import mpi_job
 
 BEGIN = NOW - datetime.timedelta(seconds=90)
 
@@ -185,6 +186,23 @@ def unclaimed() -> Situation:
     return Situation(snapshot())
 
 
+def version_in_doubt() -> Situation:
+    job = mpi_job(2, name="sum")
+    job["metadata"]["annotations"] = {"dlctl.dev/mpijob-version": "v9"}
+    return Situation(snapshot(job))
+
+
+def launcher_waits() -> Situation:
+    """A launcher that is the pod of a batch/v1 Job runs, and a worker does not."""
+    job = snapshot(mpi_job(2, name="sum"), conditions=[CREATED], startTime=at(0))
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "sum-launcher", "uid": "of-the-job"}
+    meta = {"name": "sum-launcher-x7k2p", "ownerReferences": [{**owner, "controller": True}]}
+    launcher = pod(job, "launcher-0", state=running(2), metadata=meta)
+    of_job = {"ownerReferences": [{**owner, "uid": job.uid, "controller": True}]}
+    worker = pod(job, "worker-0", state=running(2), metadata=of_job)
+    return Situation(job, (launcher, worker))
+
+
 def invalid() -> Situation:
     return Situation(
         snapshot(
@@ -214,5 +232,6 @@ SITUATIONS = {
     for made in (
         *(failed, crash_loop, unschedulable, missing_secret, name_taken),
         *(suspended, unclaimed, invalid, succeeded),
+        *(version_in_doubt, launcher_waits),
     )
 }
