@@ -95,6 +95,30 @@ async def test_job_keeps_its_own_labels(api: Api) -> None:
     assert made["metadata"]["labels"] == {"x": "y"}
 
 
+@pytest.mark.parametrize(
+    ("field", "value", "go_type"),
+    [
+        ("parallelism", 2**31, "int32"),
+        ("backoffLimit", -(2**31) - 1, "int32"),
+        ("activeDeadlineSeconds", 2**63, "int64"),
+    ],
+)
+async def test_number_too_large_for_its_field_is_a_bad_request(
+    api: Api, field: str, value: int, go_type: str
+) -> None:
+    answer = await api.post(path(api), batch_job(None, **{field: value}))
+    assert api.failure_text(answer) == (
+        '400 BadRequest: Job in version "v1" cannot be handled as a Job: json: cannot unmarshal '
+        f"number {value} into Go struct field JobSpec.spec.{field} of type {go_type}"
+    )
+
+
+async def test_largest_numbers_are_kept(api: Api) -> None:
+    made = await created(api, parallelism=2**31 - 1, activeDeadlineSeconds=2**63 - 1)
+    spec = made["spec"]
+    assert (spec["parallelism"], spec["activeDeadlineSeconds"]) == (2**31 - 1, 2**63 - 1)
+
+
 async def test_generated_fields_belong_to_nobody(api: Api) -> None:
     made = await created(api)
     (entry,) = made["metadata"]["managedFields"]

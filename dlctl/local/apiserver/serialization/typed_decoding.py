@@ -42,6 +42,8 @@ _JSON_TYPES: Final = {
     "intstr": ("integer", "string"),
     "quantity": ("integer", "number", "string"),
 }
+# The first number that is too large.
+_INTEGER_LIMITS: Final = {"int32": 2**31, "int64": 2**63}
 _GO_JSON: Final = {"boolean": "bool", "integer": "number"}
 
 
@@ -119,6 +121,9 @@ class TypedDecoder:
             return self._struct(value, kind, path, go[1])
         if type_name(value) not in _JSON_TYPES[field.type]:
             raise self._mismatch(value, go[0], _GO_NAMES.get(field.type, field.type))
+        limit = _INTEGER_LIMITS.get(field.type)
+        if limit is not None and not -limit <= value < limit:
+            raise self._unfit(f"number {value}", go[0], _GO_NAMES[field.type])
         if field.type == "quantity":
             try:
                 return canonicalize(value)
@@ -128,10 +133,10 @@ class TypedDecoder:
 
     def _mismatch(self, value: Any, owner: str, go_type: str) -> Exception:
         actual = type_name(value)
-        problem = (
-            f"json: cannot unmarshal {_GO_JSON.get(actual, actual)} into Go struct field {owner} "
-            f"of type {go_type}"
-        )
+        return self._unfit(_GO_JSON.get(actual, actual), owner, go_type)
+
+    def _unfit(self, what: str, owner: str, go_type: str) -> Exception:
+        problem = f"json: cannot unmarshal {what} into Go struct field {owner} of type {go_type}"
         return cannot_handle(self.resource, problem)
 
 
