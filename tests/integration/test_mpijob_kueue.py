@@ -37,9 +37,10 @@ POD_SETS: Final = ("Launcher", "Worker")
 
 @attrs.frozen
 class Flavor:
-    """A flavor: the nodes that it is about, and its toleration."""
+    """A flavor: the labels of its nodes, and its toleration."""
 
     name: str
+    labels: JSON
     gates: tuple[JSON, ...] = ()
 
     @property
@@ -104,9 +105,14 @@ class Kueue:
         return "", ""
 
 
+def flavor(cluster: ClusterHarness, name: str, *gates: JSON) -> Flavor:
+    """Return a flavor of nodes on which the pods of the test can run."""
+    return Flavor(name, cluster.node.placement().get("nodeSelector") or {"pool": name}, gates)
+
+
 def _admitted(template: JSON, type_: str, flavor: Flavor) -> JSON:
     spec: JSON = {
-        "nodeSelector": {"type": "kwok"},
+        "nodeSelector": flavor.labels,
         "tolerations": [*(template["spec"].get("tolerations") or ()), flavor.toleration],
     }
     if flavor.gates:
@@ -147,7 +153,7 @@ async def test_job_is_admitted_evicted_and_admitted_elsewhere(start_cluster: Sta
         await cluster.until(lambda: cluster.condition("Suspended", JOB))
         assert not cluster.pods()
 
-        await kueue.admit(Flavor("spot"))
+        await kueue.admit(flavor(cluster, "spot"))
         await cluster.until(lambda: kueue.pods_ready)
         assert tolerations(cluster) == [["spot"]] * 3
         for pod in cluster.objects(PODS):
@@ -162,7 +168,7 @@ async def test_job_is_admitted_evicted_and_admitted_elsewhere(start_cluster: Sta
         template = launcher_job(cluster)["spec"]["template"]
         assert cluster.condition("Suspended", JOB)
 
-        await kueue.admit(Flavor("reserved"))
+        await kueue.admit(flavor(cluster, "reserved"))
         await cluster.until(lambda: kueue.pods_ready)
         assert tolerations(cluster) == [["reserved"]] * 3
         assert launcher_job(cluster)["spec"]["template"] != template
@@ -178,7 +184,7 @@ async def test_topology_is_assigned_by_the_index_of_workers(start_cluster: Start
         kueue = Kueue(cluster)
         await submit(cluster, queued())
         await cluster.until(lambda: cluster.condition("Suspended", JOB))
-        await kueue.admit(Flavor("spot", (TOPOLOGY_GATE,)))
+        await kueue.admit(flavor(cluster, "spot", TOPOLOGY_GATE))
         await cluster.until(lambda: len(cluster.pods()) == 3)
         await cluster.settled()
         assert all(
@@ -191,8 +197,7 @@ async def test_topology_is_assigned_by_the_index_of_workers(start_cluster: Start
         assert sorted(indexes) == ["0", "1"]
 
         for name in cluster.pods():
-            change = {"spec": {"schedulingGates": None, "nodeSelector": {"type": "kwok"}}}
-            await cluster.user.patch(PODS, cluster.key(name), change)
+            await cluster.user.patch(PODS, cluster.key(name), {"spec": {"schedulingGates": None}})
 
         await cluster.until(lambda: kueue.pods_ready)
 
@@ -208,7 +213,7 @@ async def test_launcher_waits_for_the_workers_of_each_admission(
         for name in ("spot", "reserved"):
             await cluster.until(lambda: cluster.condition("Suspended", JOB))
             cluster.node.has_room.clear()
-            await kueue.admit(Flavor(name))
+            await kueue.admit(flavor(cluster, name))
             await cluster.until(lambda: len(pods(cluster, "worker")) == 2)
             await cluster.settled()
             assert not pods(cluster, "launcher")

@@ -4,7 +4,7 @@ from typing import Any, Final
 
 import pytest
 
-from dlctl.api.meta import CONFIG_MAPS, PODS, SECRETS
+from dlctl.api.meta import BATCH_JOBS, CONFIG_MAPS, PODS, SERVICES
 from tests.builders import kind_of, training_job
 from tests.integration.kubeflow import Outcomes, only
 from tests.support.harness import ClusterHarness, StartCluster
@@ -13,6 +13,7 @@ from tests.support.outcomes import DONE, KEEPS_RUNNING, Exit
 JSON = dict[str, Any]
 JOBS: Final = kind_of("kubeflow.org/v1", "MPIJob").resource
 RUNS: Final[Outcomes] = dict.fromkeys(("launcher-0", "worker-0", "worker-1"), (KEEPS_RUNNING,))
+CHILDREN: Final = (PODS, SERVICES, CONFIG_MAPS, BATCH_JOBS)
 ANNOTATION: Final = "dlctl.dev/mpijob-version"
 # What the defaults of v2beta1 leave in a spec.
 MARKED: Final[JSON] = {
@@ -37,8 +38,8 @@ def recorded(cluster: ClusterHarness) -> str:
 
 
 def uses_ssh(cluster: ClusterHarness) -> bool:
-    """Return whether workers are set up for ssh, and not for ``kubectl exec``."""
-    return any(secret["metadata"]["name"] == "linear-ssh" for secret in cluster.objects(SECRETS))
+    """Return whether workers are reached by ssh and names, and not by ``kubectl exec``."""
+    return "linear" in cluster.services()
 
 
 async def annotate(cluster: ClusterHarness, version: str) -> None:
@@ -96,7 +97,8 @@ async def test_exported_job_waits_until_its_version_is_stated(
         await cluster.settled()
         assert cluster.events() == {"MPIJobInvalid": message}
         assert (recorded(cluster), cluster.phase()) == ("", "")
-        assert not [*cluster.objects(PODS), *cluster.objects(CONFIG_MAPS), *cluster.services()]
+        job = cluster.job()
+        assert not [each for kind in CHILDREN for each in cluster.owned(kind, job)]
 
         await annotate(cluster, version)
 

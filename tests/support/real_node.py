@@ -106,5 +106,7 @@ def _entries(spec: Any) -> Iterable[JSON]:
     """Return the replica specs of a job in any form."""
     if isinstance(spec, list):
         return spec
+    if "template" in spec:
+        return [spec]
     whole = next(value for field, value in spec.items() if field.lower().endswith("replicaspecs"))
     return whole.values() if isinstance(whole, dict) else whole
