@@ -215,6 +215,19 @@ async def test_deleted_secret_is_created_again_for_the_next_worker(
         await cluster.until(lambda: cluster.objects(SECRETS))
 
 
+async def test_secret_that_may_be_somebody_elses_is_reported(start_cluster: StartCluster) -> None:
+    async with start_cluster(kinds=[MPI]) as cluster:
+        foreign = {"metadata": {"name": "pi-ssh"}, "data": {}}
+        await cluster.user.create(SECRETS, cluster.key(JOB).namespace, foreign)
+        await submit(cluster, mpi_job())
+        await cluster.until(lambda: "ErrResourceExists" in cluster.events(JOB))
+        assert cluster.events(JOB)["ErrResourceExists"] == (
+            'Resource "pi-ssh" of Kind "Secret" already exists, and its keys are used: if it was '
+            "not made for this MPIJob, delete it, and create the job again"
+        )
+        await cluster.until(lambda: is_true(cluster, "Running"))
+
+
 async def test_evicted_worker_is_replaced_and_reported(start_cluster: StartCluster) -> None:
     async with start_cluster(kinds=[MPI]) as cluster:
         await submit(cluster, mpi_job(), worker_1=Evicted())

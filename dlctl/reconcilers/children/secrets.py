@@ -2,10 +2,11 @@
 
 The owner of an existing Secret with the same name is therefore unknown. It belongs to this job, or
 to an earlier job of the same name and is about to be deleted; so creation is retried a few times
-before pods that mount the Secret are created.
+before pods that mount the Secret are created. One that stays then may be of somebody else, and is
+reported.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import attrs
@@ -29,6 +30,8 @@ class SecretState:
     # When they were last known to exist.
     seen_s: float = float("-inf")
     name_conflicts: int = 0
+    # Those that are used although they may be somebody else's.
+    doubtful: Sequence[str] = ()
     # The rejections of the last attempt, by name.
     rejections: Mapping[str, Rejection] = attrs.field(factory=dict)
 
@@ -46,17 +49,17 @@ async def create_secrets(
 ) -> float:
     """Create the secrets of a job; return the seconds to wait before the next attempt.
 
-    Rejections are stored in ``state``.
+    Rejections, and Secrets of doubtful owners, are stored in ``state``.
     """
-    name_conflict = False
+    conflicts: list[str] = []
     rejections: dict[str, Rejection] = {}
     for resource, body in objects:
+        name = body["metadata"]["name"]
         try:
             await client.create(resource, job.key.namespace, body)
         except AlreadyExistsError:
-            name_conflict = True
+            conflicts.append(name)
         except ApiError as error:
-            name = body["metadata"]["name"]
             if (rejection := rejection_of(resource, name, error)) is None:
                 raise
             rejections[name] = rejection
@@ -64,8 +67,9 @@ async def create_secrets(
     if rejections:
         return 0.0
     is_new = state.name_conflicts > 0 or not job.status.replica_statuses
-    if name_conflict and is_new and state.name_conflicts < _MAX_NAME_CONFLICTS:
+    if conflicts and is_new and state.name_conflicts < _MAX_NAME_CONFLICTS:
         state.name_conflicts += 1
         return _CONFLICT_RETRY_S
+    state.doubtful = conflicts if is_new else ()
     state.seen_s, state.name_conflicts = now_s, 0
     return 0.0

@@ -18,6 +18,7 @@ SUCCESSFUL_CREATE: Final = "SuccessfulCreate"
 SUCCESSFUL_DELETE: Final = "SuccessfulDelete"
 OTHER_SCHEDULER: Final = "SetPodTemplateSchedulerName"
 POD_FORCE_DELETED: Final = "PodForceDeleted"
+SECRET_EXISTS: Final = "SecretExists"
 
 
 @attrs.frozen
@@ -54,6 +55,16 @@ class JobEvents:
         if types := sorted(types):
             warnings.append(EventNote("Warning", OTHER_SCHEDULER, _other_scheduler(job, types)))
         self.record_all(job, obj, warnings)
+
+    def doubtful_secrets(self, job: Job, obj: Object, names: Iterable[str]) -> None:
+        """Record that Secrets are used which the controller has found and may not read."""
+        reason = job.messages.name_conflict_reason or SECRET_EXISTS
+        for name in names:
+            message = (
+                f'Resource "{name}" of Kind "Secret" already exists, and its keys are used: if it '
+                f"was not made for this {job.resource.kind}, delete it, and create the job again"
+            )
+            self.record_all(job, obj, [EventNote("Warning", reason, message)])
 
     def deleted(self, job: Job, obj: Object, plan: Plan) -> None:
         if not job.messages.emits_pod_events:
