@@ -37,10 +37,13 @@ def waiting_lines(
         yield job.blocked_message
     warnings = _last_warnings(job, pods, events)
     by_reason: dict[str, list[str]] = {}
-    for one in _replicas(job, job.job, pods, now):
-        if reason := _reason(one, warnings, now):
-            if one.state is ReplicaState.MISSING and (problem := warnings.get("")):
-                reason = f"{reason}: {problem}"
+    observed = list(_replicas(job, job.job, pods, now))
+    for one in observed:
+        if one.state is ReplicaState.MISSING:
+            reason = _why_missing(job.job, one, observed, warnings.get("", ""))
+        else:
+            reason = _reason(one, warnings, now)
+        if reason:
             by_reason.setdefault(reason, []).append(str(one.replica))
     for reason, replicas in by_reason.items():
         yield f"{some_names(replicas)}: {reason}"
@@ -91,11 +94,21 @@ def _last_warnings(
     }
 
 
+def _why_missing(
+    job: Job, one: ObservedReplica, replicas: Sequence[ObservedReplica], warning: str
+) -> str:
+    """Return why a replica has no pod."""
+    if job.launcher_job and job.launcher_job.waits_for_workers and not job.has_own_pod(one.replica):
+        workers = (other for other in replicas if job.has_own_pod(other.replica))
+        unready = [str(worker.replica) for worker in workers if not worker.is_ready]
+        if unready:
+            return f"it starts once all workers are ready; still to be: {some_names(unready)}"
+    return ": ".join(filter(None, ("it has no pod yet", warning)))
+
+
 def _reason(one: ObservedReplica, warnings: Mapping[str, str], now: datetime.datetime) -> str:
-    """Return why a replica does not run; empty if it runs or has ended."""
+    """Return why a replica that has a pod does not run; empty if it runs or has ended."""
     match one.state:
-        case ReplicaState.MISSING:
-            return "it has no pod yet"
         case ReplicaState.FAILED_RETRYABLE:
             cause = one.termination.message if one.termination else "its pod is lost"
             return f"it is about to be restarted: {cause}"

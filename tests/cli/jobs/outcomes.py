@@ -203,6 +203,20 @@ def launcher_waits() -> Situation:
     return Situation(job, (launcher, worker))
 
 
+def launcher_waits_for_workers() -> Situation:
+    wire = mpi_job(2, name="sum", launcherCreationPolicy="WaitForWorkersReady")
+    job = snapshot(wire, conditions=[CREATED], startTime=at(0))
+    of_job = {"ownerReferences": [{"kind": "MPIJob", "uid": job.uid, "controller": True}]}
+    ready = [{"type": "Ready", "status": "True"}]
+    return Situation(
+        job,
+        (
+            pod(job, "worker-0", state=running(2), metadata=of_job),
+            pod(job, "worker-1", state=running(2), metadata=of_job, conditions=ready),
+        ),
+    )
+
+
 def invalid() -> Situation:
     return Situation(
         snapshot(
@@ -232,6 +246,6 @@ SITUATIONS = {
     for made in (
         *(failed, crash_loop, unschedulable, missing_secret, name_taken),
         *(suspended, unclaimed, invalid, succeeded),
-        *(version_in_doubt, launcher_waits),
+        *(version_in_doubt, launcher_waits, launcher_waits_for_workers),
     )
 }
