@@ -60,9 +60,11 @@ def finished_at(pod: NodePod) -> datetime.datetime:
     return pod.metadata.deletion_requested_at or pod.metadata.creation_timestamp or _START
 
 
-def removal_order(pod: NodePod) -> tuple[bool, bool, bool]:
-    """Return a key by which the pods that have come the least far are first."""
-    return bool(pod.spec.node_name), phase(pod) == "Running", is_ready(pod)
+def removal_order(pod: NodePod) -> tuple[bool, bool, bool, float]:
+    """Return a key by which the pods that have come the least far are first, the newest ahead."""
+    created = pod.metadata.creation_timestamp or _START
+    is_running = phase(pod) == "Running"
+    return bool(pod.spec.node_name), is_running, is_ready(pod), -created.timestamp()
 
 
 def _conditions(pod: NodePod) -> list[dict[str, Any]]:

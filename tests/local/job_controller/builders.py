@@ -46,8 +46,9 @@ def make_pod(
     terminating: bool = False,
     ended: float | None = None,
     restarts: int = 0,
+    created: float = 100,
 ) -> NodePod:
-    """Return a pod of the job; ``ended`` so many seconds ago."""
+    """Return a pod of the job; ``created`` and ``ended`` so many seconds ago."""
     end = None if ended is None else {"terminated": {"finishedAt": ago(ended)}}
     body = {
         "metadata": {
@@ -55,7 +56,7 @@ def make_pod(
             "uid": name,
             "finalizers": [FINALIZER] if tracked else [],
             "deletionTimestamp": ago(0) if terminating else None,
-            "creationTimestamp": ago(100),
+            "creationTimestamp": ago(created),
         },
         "spec": {"containers": [], "nodeName": "node"},
         "status": {

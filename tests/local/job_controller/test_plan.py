@@ -199,6 +199,12 @@ def test_pods_that_have_come_the_least_far_are_surplus() -> None:
     assert len(planned.delete) == 2
 
 
+def test_newest_of_pods_that_have_come_equally_far_are_surplus() -> None:
+    pods = [make_pod("old", created=90), make_pod("new", created=10), make_pod("oldest")]
+    planned = plan(make_job(parallelism=1, completions=5), *pods)
+    assert names(planned.delete) == ["new", "old"]
+
+
 def test_job_that_is_being_deleted_releases_its_pods_and_creates_none() -> None:
     planned = plan(make_job(deleted=True, parallelism=2, completions=2), make_pod("p"))
     assert planned.create_count == 0
