@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import attrs
 
 from dlctl.api.exit_codes import describe_exit_code
+from dlctl.api.job import Job
 from dlctl.api.pods import Pod
 from dlctl.cli.jobs.history import (
     container_of,
@@ -20,6 +21,7 @@ from dlctl.cli.jobs.job_snapshot import JobSnapshot
 from dlctl.cli.jobs.tables import duration
 from dlctl.cli.jobs.waiting import waiting_lines
 from dlctl.errors import InvalidJobError
+from dlctl.reconcilers.launcher_job.launcher_state import REPLICA as LAUNCHER
 
 
 @attrs.frozen
@@ -124,7 +126,9 @@ def _restarts(job: JobSnapshot, pods: Sequence[Pod], now: datetime.datetime) -> 
     for replica in dict.fromkeys((*job.status.restarts, *in_place)):
         record = job.status.restarts.get(replica)
         status = main_status(job, in_place[replica], replica) if replica in in_place else None
-        count = (record.attempts if record else 0) + ((status and status.restart_count) or 0)
+        earlier, in_pod = record.attempts if record else 0, (status and status.restart_count) or 0
+        # The record of a launcher that is the pod of a Job has those in the pod as well.
+        count = max(earlier, in_pod) if _is_of_a_job(job, replica) else earlier + in_pod
         if not count:
             continue
         last = status.last_state.terminated if status and status.last_state else None
@@ -138,6 +142,11 @@ def _restarts(job: JobSnapshot, pods: Sequence[Pod], now: datetime.datetime) -> 
         yield f"{replica}: {count}; the last after {how}{ago}"
     if job.status.job_restarts:
         yield f"the whole job: {job.status.job_restarts}"
+
+
+def _is_of_a_job(job: JobSnapshot, replica: str) -> bool:
+    launched = isinstance(job.job, Job) and job.job.launcher_job is not None
+    return launched and replica == str(LAUNCHER)
 
 
 def _recorded(code: int | None, reason: str) -> str:

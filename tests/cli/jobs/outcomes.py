@@ -193,11 +193,17 @@ def version_in_doubt() -> Situation:
 
 
 def launcher_waits() -> Situation:
-    """A launcher that is the pod of a batch/v1 Job runs, and a worker does not."""
-    job = snapshot(mpi_job(2, name="sum"), conditions=[CREATED], startTime=at(0))
+    """A launcher that is the pod of a batch/v1 Job was restarted in it; a worker is missing."""
+    record = {"attempts": 1, "exitCode": 1, "reason": "Error", "finishedAt": at(1)}
+    job = snapshot(
+        mpi_job(2, name="sum"),
+        conditions=[CREATED],
+        startTime=at(0),
+        dlctl={"phase": "Creating", "version": "v2beta1", "restarts": {"launcher-0": record}},
+    )
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "sum-launcher", "uid": "of-the-job"}
     meta = {"name": "sum-launcher-x7k2p", "ownerReferences": [{**owner, "controller": True}]}
-    launcher = pod(job, "launcher-0", state=running(2), metadata=meta)
+    launcher = pod(job, "launcher-0", state=running(2), last_state=ended(1, 0, 1), metadata=meta)
     of_job = {"ownerReferences": [{**owner, "uid": job.uid, "controller": True}]}
     worker = pod(job, "worker-0", state=running(2), metadata=of_job)
     return Situation(job, (launcher, worker))
