@@ -111,7 +111,9 @@ def test_jobs_of_all_versions_are_tried() -> None:
         for kind in KINDS
         for version in kind.dialects
     }
-    assert {(wire["apiVersion"], wire["kind"]) for wire in JOBS} == served
+    # Typed clients do not know the one template of MPIJob v1alpha1: it is read when the job runs.
+    unknown_to_clients = {("kubeflow.org/v1alpha1", "MPIJob")}
+    assert {(wire["apiVersion"], wire["kind"]) for wire in JOBS} == served - unknown_to_clients
 
 
 @of_each_form
