@@ -11,7 +11,16 @@ from typing import Any, Final
 
 import attrs
 
-from dlctl.api.meta import BATCH_JOBS, PODS, SERVICES, UID, Object, ObjectKey, Resource
+from dlctl.api.meta import (
+    BATCH_JOBS,
+    PODS,
+    ROLE_BINDINGS,
+    SERVICES,
+    UID,
+    Object,
+    ObjectKey,
+    Resource,
+)
 from dlctl.controller.object_writer import ObjectWriter
 from dlctl.errors import InvalidJobError
 from dlctl.kube.errors import (
@@ -22,6 +31,7 @@ from dlctl.kube.errors import (
     NamespaceTerminatingError,
     NotFoundError,
     ThrottledError,
+    UnreachableError,
 )
 from dlctl.reconcilers.children.adoption import label_child
 from dlctl.reconcilers.content_errors import ContentError, wrap_content_errors
@@ -122,11 +132,17 @@ class Creator:
         """
         names: dict[Resource, list[str]] = {}
         rejections: dict[str, Rejection] = {}
+        failures: list[ApiError | UnreachableError] = []
 
         async def create(child: Child) -> None:
-            if rejections:
+            if rejections or failures:
                 return
-            answer = await self._create_one(owner, child)
+            try:
+                answer = await self._create_one(owner, child)
+            except (ApiError, UnreachableError) as error:
+                # The others are on their way: cancelled, a slow one would not succeed in any retry.
+                failures.append(error)
+                return
             if answer is None:
                 names.setdefault(child.resource, []).append(child.key.name)
             elif answer is not ALREADY_CREATED:
@@ -134,6 +150,8 @@ class Creator:
 
         for stage in creation_stages(children, rejected):
             await map_all(create, stage, limit=MAX_PARALLEL)
+            if failures:
+                raise failures[0]
         return CreateResult(names, rejections)
 
     async def _create_one(self, owner: UID, child: Child) -> Rejection | None:
@@ -227,6 +245,8 @@ def creation_stages(
 ) -> Iterator[list[Child]]:
     """Yield what pods need, their services, a pod of each template, the others, and Jobs.
 
+    Bindings come after the roles that they refer to.
+
     Before the services and before the pods comes one that was rejected before, alone. Single ones
     expose a broken template or an exceeded quota at the first request, not at the thousandth.
     """
@@ -243,7 +263,7 @@ def creation_stages(
             stage = 3 if child is retried.get(PODS) else 4 if is_first else 5
         else:
             # The pods of Jobs connect to the others.
-            stage = 6 if child.resource == BATCH_JOBS else 0
+            stage = {ROLE_BINDINGS: 0, BATCH_JOBS: 6}.get(child.resource, -1)
         by_stage.setdefault(stage, []).append(child)
     for _, stage_children in sorted(by_stage.items()):
         yield stage_children
