@@ -1,17 +1,35 @@
-"""The order in which children are created."""
+"""The order in which children are created, and what the failure of one means for the others."""
 
-from collections.abc import Collection, Mapping
+import asyncio
+from collections.abc import Callable, Collection, Mapping
+from typing import TYPE_CHECKING, Any, cast
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlctl.api.meta import BATCH_JOBS, CONFIG_MAPS, PODS, SERVICES, ObjectKey, Resource
+from dlctl.api.meta import (
+    BATCH_JOBS,
+    CONFIG_MAPS,
+    PODS,
+    ROLE_BINDINGS,
+    ROLES,
+    SERVICES,
+    UID,
+    ObjectKey,
+    Resource,
+)
+from dlctl.kube.errors import UnreachableError
 from dlctl.reconcilers.children.creation import (
     Child,
+    Creator,
     Rejection,
     RejectionCause,
     creation_stages,
 )
+
+if TYPE_CHECKING:
+    from dlctl.controller.object_writer import ObjectWriter
 
 
 def child(resource: Resource, name: str, template: str = "") -> Child:
@@ -43,6 +61,38 @@ def stages(rejected: Mapping[str, Rejection]) -> list[list[Child]]:
 def test_services_come_before_pods_and_a_pod_of_each_template_before_the_others() -> None:
     first, others = [pod("master-0"), pod("worker-0")], [pod("worker-1")]
     assert stages({}) == [[CONFIG_MAP], [*map(service, NAMES)], first, others, [JOB]]
+
+
+def test_bindings_come_after_the_roles_that_they_refer_to() -> None:
+    role, binding = child(ROLES, "launcher"), child(ROLE_BINDINGS, "launcher")
+    assert list(creation_stages([binding, CONFIG_MAP, role], {})) == [[CONFIG_MAP, role], [binding]]
+
+
+class SlowServer:
+    """Creates roles slowly, and cannot be reached for anything else."""
+
+    def __init__(self) -> None:
+        self.created: list[str] = []
+        self.failed = asyncio.Event()
+
+    async def create(
+        self, owner: UID, resource: Resource, key: ObjectKey, body: Callable[[], Any]
+    ) -> None:
+        if resource != ROLES:
+            self.failed.set()
+            raise UnreachableError("reset")
+        await self.failed.wait()
+        await asyncio.sleep(0)
+        self.created.append(key.name)
+
+
+async def test_failed_create_leaves_those_that_are_on_their_way() -> None:
+    server = SlowServer()
+    with pytest.raises(UnreachableError):
+        await Creator(cast("ObjectWriter", server)).create(
+            UID("u"), [child(ROLES, "launcher"), CONFIG_MAP], {}
+        )
+    assert server.created == ["launcher"]
 
 
 def test_rejected_child_is_tried_alone() -> None:
