@@ -4,14 +4,16 @@ All jobs run at the same time; each test looks at one of them.
 """
 
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import datetime
 from functools import partial
 
 import pytest
 
-from e2e.kubectl import JSON, Kubectl
+from e2e.kubectl import JSON, Kubectl, KubectlError
 from e2e.suite import mpi
 from e2e.suite.conftest import dump, failed, own_namespace
+from e2e.suite.kubeflow import true_conditions
 
 EXAMPLES = ("pi", "pi-nonroot", "pi-mpich")
 MPIRUN = "mpirun --bind-to none -np"
@@ -52,7 +54,8 @@ def namespace(
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_ranks_run_on_the_workers(name: str, namespace: Kubectl) -> None:
-    status = mpi.reached(namespace, name, "Succeeded")
+    # With time for retries of the launcher, as when a name resolves late.
+    status = mpi.reached(namespace, name, "Succeeded", within_s=240)
     assert status["completionTime"]
     said = mpi.launcher_says(namespace, name)
     hosts = [line.split(" on ")[1] for line in said.splitlines() if line.startswith("rank ")]
@@ -130,10 +133,19 @@ def test_suspended_job_has_no_pods_and_runs_when_it_is_resumed(namespace: Kubect
     is_without_pods(namespace)
     mpi.patch(namespace, "paused", '{"runPolicy": {"suspend": false}}')
     mpi.reached(namespace, "paused", "Running")
-    (launcher,) = mpi.names(mpi.pods(namespace, "paused", "launcher"))
-    namespace("exec", launcher, "--", "touch", "/tmp/go")
-    mpi.reached(namespace, "paused", "Succeeded")
+    namespace.until(
+        lambda: let_go_on(namespace, "paused"), within_s=240, what="paused to be Succeeded"
+    )
     assert mpi.launcher_says(namespace, "paused").splitlines()[-2:] == ["mpiuser"] * 2
+
+
+def let_go_on(kubectl: Kubectl, name: str) -> bool:
+    """Let the launcher go on, also when it is retried; return whether the job has succeeded."""
+    for launcher in mpi.names(mpi.pods(kubectl, name, "launcher")):
+        # A restarted container has lost the file, one that has ended takes none.
+        with suppress(KubectlError):
+            kubectl("exec", launcher, "--", "touch", "/tmp/go")
+    return "Succeeded" in true_conditions(mpi.status(kubectl, name))
 
 
 def is_without_pods(kubectl: Kubectl) -> None:
