@@ -34,7 +34,7 @@ def completed(line: str, **environment: str) -> list[str]:
         ("dlctl logs --ti", ["--timestamps"]),
         ("dlctl up --network ", ["auto", "isolated", "host"]),
         ("dlctl completion f", ["fish"]),
-        ("dlctl new m", ["mpi", "mxnet"]),
+        ("dlctl new m", ["mpi-ssh", "mpi", "mxnet"]),
         ("dlctl run --kind py", ["pytorch"]),
         ("dlctl nothing", []),
     ],

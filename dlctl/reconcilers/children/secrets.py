@@ -35,6 +35,10 @@ class SecretState:
     # The rejections of the last attempt, by name.
     rejections: Mapping[str, Rejection] = attrs.field(factory=dict)
 
+    @property
+    def were_seen(self) -> bool:
+        return self.seen_s > float("-inf")
+
     def is_due(self, now_s: float) -> bool:
         """Return whether a new pod needs them created: somebody may have deleted them."""
         return now_s - self.seen_s > _SEEN_FOR_S
@@ -66,7 +70,9 @@ async def create_secrets(
     state.rejections = rejections
     if rejections:
         return 0.0
-    is_new = state.name_conflicts > 0 or not job.status.replica_statuses
+    # A restart of the whole job has no replica statuses either.
+    is_first = not state.were_seen and not job.status.replica_statuses
+    is_new = state.name_conflicts > 0 or is_first
     if conflicts and is_new and state.name_conflicts < _MAX_NAME_CONFLICTS:
         state.name_conflicts += 1
         return _CONFLICT_RETRY_S
