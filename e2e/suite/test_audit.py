@@ -62,6 +62,8 @@ def demanded_by_admission(children: list[JSON]) -> set[Grant]:
     They are not in the log: the API server checks them internally.
     """
     owners = [o for child in children for o in child["metadata"].get("ownerReferences", ())]
+    # The cluster creates the pods of Jobs.
+    owners = [owner for owner in owners if owner["apiVersion"] != "batch/v1"]
     return {
         (owner["apiVersion"].partition("/")[0], f"{owner['kind'].lower()}s/finalizers", "update")
         for owner in owners
