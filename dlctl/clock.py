@@ -5,7 +5,10 @@ Durations are float seconds. Tests pass a :class:`Clock` of their own.
 
 import datetime
 import time
-from typing import Protocol
+from typing import Final, Protocol
+
+# The default of missing times.
+EPOCH: Final = datetime.datetime.fromtimestamp(0, datetime.UTC)
 
 
 class Clock(Protocol):

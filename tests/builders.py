@@ -128,6 +128,7 @@ def make_pod(
     last_state: Mapping[str, Any] | None = None,
     metadata: Mapping[str, Any] | None = None,
     restart_policy: str = "OnFailure",
+    node_name: str = "",
     **status: Any,
 ) -> Pod:
     """Return the pod of a replica with the given state of its single container."""
@@ -145,7 +146,7 @@ def make_pod(
             "uid": f"uid-of-{replica}",
             **(metadata or {}),
         },
-        "spec": {"restartPolicy": restart_policy},
+        "spec": {"restartPolicy": restart_policy, **({"nodeName": node_name} if node_name else {})},
         "status": {"phase": phase, "containerStatuses": [container], **status},
     }
     return msgspec.json.decode(msgspec.json.encode(wire), type=Pod)

@@ -28,8 +28,6 @@ class ConditionMessages:
     emits_in_place_restarts: bool = True
     # Whether Running, as false, and counts of 0 are written even for a job that has never run.
     emits_idle: bool = False
-    # Whether a blocked job gets a Blocked condition in addition to the events.
-    emits_blocked: bool = True
     # Whether reasons of events name the kind of the child: SuccessfulCreatePod.
     emits_child_kinds: bool = False
     # Whether events report how each pod ended, why it does not run, and its deletion.

@@ -1,6 +1,6 @@
 """Conditions as Kubeflow's jobs write them, where the order of the list is part of the API.
 
-``kubectl get`` shows the last one, so the most recently set condition is last.
+``kubectl get`` shows the last one, so the most recently set condition is last, except for Waiting.
 """
 
 import datetime
@@ -15,8 +15,9 @@ RESTARTING: Final = "Restarting"
 SUCCEEDED: Final = "Succeeded"
 FAILED: Final = "Failed"
 SUSPENDED: Final = "Suspended"
-# Not Kubeflow's: a child cannot be created now (name taken, quota exceeded); it is retried.
-BLOCKED: Final = "Blocked"
+# Not Kubeflow's: why replicas do not run. It comes first in the list, never last, so that State
+# stays what training-operator shows.
+WAITING: Final = "Waiting"
 
 
 @attrs.frozen
@@ -38,6 +39,10 @@ class Condition:
         return cls(type_, status, reason, message, last_transition_time=now, last_update_time=now)
 
 
+def find(conditions: Sequence[Condition], type_: str) -> Condition | None:
+    return next((c for c in conditions if c.type == type_), None)
+
+
 def is_true(conditions: Sequence[Condition], type_: str) -> bool:
     return any(c.type == type_ and c.status for c in conditions)
 
@@ -48,7 +53,7 @@ def with_condition(conditions: Sequence[Condition], new: Condition) -> tuple[Con
     A Failed job stays Failed. Running and Restarting exclude each other, and both become false when
     a job ends.
     """
-    old = next((c for c in conditions if c.type == new.type), None)
+    old = find(conditions, new.type)
     if is_true(conditions, FAILED):
         return tuple(conditions)
     if old and (old.status, old.reason, old.message) == (new.status, new.reason, new.message):
@@ -63,7 +68,7 @@ def with_condition(conditions: Sequence[Condition], new: Condition) -> tuple[Con
             attrs.evolve(c, status=False) if c.type in (RUNNING, RESTARTING) and c.status else c
             for c in kept
         ]
-    return (*kept, new)
+    return (new, *kept) if new.type == WAITING else (*kept, new)
 
 
 def without_condition(conditions: Sequence[Condition], type_: str) -> tuple[Condition, ...]:

@@ -32,9 +32,10 @@ _CLASS_BY_CODE: Final[Mapping[int, ExitClass]] = {
     138: ExitClass.RETRYABLE,
     143: ExitClass.RETRYABLE,
 }
+GENERAL_ERROR: Final = "general error"
 _DESCRIPTION_BY_CODE: Final[Mapping[int, str]] = {
     0: "success",
-    1: "general error",
+    1: GENERAL_ERROR,
     2: "wrong usage",
     126: "the command cannot be executed",
     127: "the command was not found",
@@ -44,7 +45,8 @@ _DESCRIPTION_BY_CODE: Final[Mapping[int, str]] = {
     139: "segmentation fault (SIGSEGV)",
     143: "stopped (SIGTERM)",
 }
-_SIGNAL_BASE: Final = 128
+# A program that a signal ended has exit code 128 + n.
+SIGNAL_BASE: Final = 128
 
 
 class RetryPolicy(enum.Enum):
@@ -70,7 +72,7 @@ class RetryPolicy(enum.Enum):
             return ExitClass.SUCCESS
         if self.uses_table and code in _CLASS_BY_CODE:
             return _CLASS_BY_CODE[code]
-        by_signal = code >= _SIGNAL_BASE or code < 0
+        by_signal = code >= SIGNAL_BASE or code < 0
         retried = self is RetryPolicy.ALL or (
             by_signal and self in (RetryPolicy.SIGNALS, RetryPolicy.TABLE_AND_SIGNALS)
         )
@@ -82,6 +84,6 @@ def describe_exit_code(code: int) -> str:
     if code in _DESCRIPTION_BY_CODE:
         return _DESCRIPTION_BY_CODE[code]
     try:
-        return f"ended by {signal.Signals(code - _SIGNAL_BASE).name}"
+        return f"ended by {signal.Signals(code - SIGNAL_BASE).name}"
     except ValueError:
         return "a program-defined error"

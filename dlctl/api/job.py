@@ -6,7 +6,7 @@ Dialects decode users' objects into these values; nothing here knows a wire form
 import enum
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, Final, Self
 
 import attrs
 
@@ -14,11 +14,15 @@ from dlctl.api.condition_messages import ConditionMessages
 from dlctl.api.defaults import JobDefaults
 from dlctl.api.elastic import LAUNCHER, Elasticity
 from dlctl.api.exit_codes import RetryPolicy
+from dlctl.api.failure_policy import FailurePolicy
 from dlctl.api.gangs import SchedulingPolicy
 from dlctl.api.launcher_job import LauncherJob
 from dlctl.api.meta import UID, ObjectKey, Resource
 from dlctl.api.status import JobStatus
 from dlctl.api.undecoded_object import UndecodedObject
+
+# That of core/v1.
+DEFAULT_GRACE_PERIOD_S: Final = 30
 
 
 class CleanPodPolicy(enum.StrEnum):
@@ -45,6 +49,10 @@ class RunPolicy:
     backoff_limit: int | None = None
     suspended: bool = False
     scheduling_policy: SchedulingPolicy = attrs.field(factory=SchedulingPolicy)
+    # Decides about failures instead of restart policies and the limit; None if the user gave none.
+    failure_policy: FailurePolicy | None = None
+    # Seconds between the job's creation or resumption and its failure unless it runs.
+    starting_deadline_s: int | None = None
 
 
 @attrs.frozen(order=True)
@@ -56,6 +64,11 @@ class Replica:
 
     def __str__(self) -> str:
         return f"{self.type}-{self.index}"
+
+
+def replica_type(name: str) -> str:
+    """Return the type in the name of a replica, such as ``worker-0``; empty if it names none."""
+    return name.rpartition("-")[0]
 
 
 @attrs.frozen
@@ -90,6 +103,12 @@ class ReplicaSpec:
     label_selector: str = ""
 
     @property
+    def grace_period_s(self) -> int:
+        """Return the seconds between SIGTERM and SIGKILL of its pods."""
+        given = self.template["spec"].get("terminationGracePeriodSeconds")
+        return given if isinstance(given, int) else DEFAULT_GRACE_PERIOD_S
+
+    @property
     def indexes(self) -> Sequence[int]:
         return range(self.replicas) if self.explicit_indexes is None else self.explicit_indexes
 
@@ -115,6 +134,17 @@ class SuccessPolicy:
     all_run: bool = False
     # The types whose failures do not fail the job.
     tolerated_types: frozenset[str] = frozenset()
+
+    def requires(self, replica: Replica) -> bool:
+        """Return whether the job fails if a replica fails for good."""
+        if replica.type not in self.tolerated_types:
+            return True
+        return not self.any_succeeds and replica in self._success_set
+
+    @cached_property
+    def _success_set(self) -> frozenset[Replica]:
+        # A set, since it is checked for each of many replicas.
+        return frozenset(self.success_replicas)
 
     @classmethod
     def of_chief(cls, chief: Replica) -> Self:
@@ -187,6 +217,11 @@ class Job:
     @property
     def total_replicas(self) -> int:
         return sum(spec.replicas for spec in self.replica_specs)
+
+    def failure_policy_decides(self, replica_type: str) -> bool:
+        """Return whether the failure policy decides about a type whose failures matter."""
+        policy = self.run_policy.failure_policy
+        return policy is not None and replica_type not in self.success_policy.tolerated_types
 
     def has_own_pod(self, replica: Replica) -> bool:
         """Return whether a replica's pod is the job's own, and not that of a batch/v1 Job."""

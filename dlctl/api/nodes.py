@@ -1,10 +1,20 @@
-"""The fields of nodes that the controller reads: signals that a node is about to be removed."""
+"""The fields of nodes that the controller reads: taints, conditions and labels.
 
-from collections.abc import Collection
+Without the times of heartbeats, so that a node that merely reports equals its last report.
+"""
+
+import datetime
+from collections.abc import Sequence
+from typing import Final
 
 from dlctl.api.meta import Object, Projection, Resource
 
 NODES = Resource("", "v1", "nodes", "Node", namespaced=False)
+# Set by an administrator who knows that the node is off; Kubernetes then deletes its pods by force.
+OUT_OF_SERVICE_TAINT: Final = "node.kubernetes.io/out-of-service"
+# Set by dlctl where administrators opt in.
+CHARGED_TAINT: Final = "dlctl.dev/charged"
+HOSTNAME_LABEL: Final = "kubernetes.io/hostname"
 
 
 class Taint(Projection, frozen=True, gc=False):
@@ -20,10 +30,12 @@ class NodeSpec(Projection, frozen=True, gc=False):
 
 
 class NodeCondition(Projection, frozen=True, gc=False):
-    """One aspect of a node."""
+    """One aspect of a node, and since when it is so."""
 
     type: str = ""
     status: str = ""
+    reason: str | None = None
+    last_transition_time: datetime.datetime | None = None
 
 
 class NodeStatus(Projection, frozen=True, gc=False):
@@ -33,14 +45,31 @@ class NodeStatus(Projection, frozen=True, gc=False):
 
 
 class Node(Object, frozen=True, gc=False):
-    """A node, as far as it shows that it is about to be removed."""
+    """A node, as far as it shows whether it is healthy and stays."""
 
     spec: NodeSpec | None = None
     status: NodeStatus | None = None
 
-    def has_drain_signal(self, signals: Collection[str]) -> bool:
-        """Return whether it has a taint or a true condition with one of these names."""
+    @property
+    def conditions(self) -> Sequence[NodeCondition]:
+        return (self.status.conditions if self.status else None) or ()
+
+    def has_taint(self, key: str) -> bool:
         taints = (self.spec.taints if self.spec else None) or ()
-        conditions = (self.status.conditions if self.status else None) or ()
-        true_conditions = (c.type for c in conditions if c.status == "True")
-        return any(signal in signals for signal in (*(t.key for t in taints), *true_conditions))
+        return any(taint.key == key for taint in taints)
+
+    def condition(self, type_: str) -> NodeCondition | None:
+        return next((c for c in self.conditions if c.type == type_), None)
+
+    @property
+    def hostname(self) -> str:
+        """Return the value of the label by which pods select and avoid it."""
+        return self.metadata.label(HOSTNAME_LABEL) or self.metadata.name
+
+    def reports_as(self, other: "Node") -> bool:
+        """Return whether another report of it says the same."""
+        return (
+            self.metadata.labels == other.metadata.labels
+            and self.spec == other.spec
+            and self.status == other.status
+        )

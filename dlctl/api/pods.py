@@ -129,10 +129,20 @@ class Pod(Object, frozen=True, gc=False):
         phase = (self.status.phase if self.status else None) or PodPhase.PENDING
         return _PHASES.get(phase, PodPhase.UNKNOWN)
 
+    @property
+    def node_name(self) -> str:
+        """Return the name of its node; empty if it is not scheduled."""
+        return (self.spec.node_name if self.spec else None) or ""
+
     def container_status(self, name: str) -> ContainerStatus | None:
         """Return the status of a container by name, if the kubelet has reported it."""
         statuses = (self.status.container_statuses if self.status else None) or ()
         return next((status for status in statuses if status.name == name), None)
+
+    def terminated(self, name: str) -> ContainerStateTerminated | None:
+        """Return how a container ended, if it does not run or wait now."""
+        status = self.container_status(name)
+        return status.state.terminated if status and status.state else None
 
     @property
     def regular_init_statuses(self) -> list[ContainerStatus]:

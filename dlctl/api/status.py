@@ -13,6 +13,7 @@ import attrs
 from dlctl.api.conditions import Condition
 from dlctl.api.elastic import Membership
 from dlctl.api.exit_codes import describe_exit_code
+from dlctl.api.verdict import Attempt
 
 
 class JobPhase(enum.StrEnum):
@@ -30,6 +31,11 @@ class JobPhase(enum.StrEnum):
     DONE = "Done"
     # Never started: the spec is invalid.
     FAILED = "Failed"
+
+    @property
+    def is_active(self) -> bool:
+        """Return whether the job's replicas are being created, or run."""
+        return self in (JobPhase.CREATING, JobPhase.RUNNING)
 
 
 class JobState(enum.StrEnum):
@@ -101,6 +107,8 @@ class JobStatus:
     conditions: tuple[Condition, ...] = ()
     start_time: datetime.datetime | None = None
     completion_time: datetime.datetime | None = None
+    # When the job first ran since its creation or resumption; only of jobs that must by a deadline.
+    first_run_time: datetime.datetime | None = None
     restarts: Mapping[str, RestartRecord] = attrs.field(factory=dict)
     failure: Failure | None = None
     observed_generation: int = 0
@@ -108,8 +116,14 @@ class JobStatus:
     version: str = ""
     # Elastic jobs: the workers; None before they are chosen.
     membership: Membership | None = None
-    # How often the whole job was restarted.
+    # How often the whole job was restarted: the number of its present attempt.
     job_restarts: int = 0
+    # How many restarts count towards the failure policy's maximum.
+    counted_restarts: int = 0
+    # The last attempts, the oldest first; the last one runs, unless the job has ended.
+    attempts: tuple[Attempt, ...] = ()
+    # When the present attempt gave up avoiding nodes, since it could not be scheduled.
+    exclusions_dropped_at: datetime.datetime | None = None
     # The name prefix of workers, since the status lists them by name.
     worker_name_prefix: str = ""
     # Last written by another operator, whose children of the job lack dlctl's label.

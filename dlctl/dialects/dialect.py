@@ -51,6 +51,8 @@ class Dialect(abc.ABC):
     # Whether a spec is required. For jobs stored before this rule, not even the status could be
     # written.
     requires_spec: bool = True
+    # Whether the replicas of a job depend on its status, and not on its spec alone.
+    status_affects_replicas: bool = False
     # Whether a job may have a TTL.
     supports_ttl: bool = False
     # The field of a spec by which :meth:`matches` recognizes the form, besides the replicas.

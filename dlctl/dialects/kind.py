@@ -14,6 +14,7 @@ from dlctl.api.nesting import MAX_DEPTH
 from dlctl.api.undecoded_object import TOO_DEEP
 from dlctl.dialects.dialect import DecodedObject, Dialect
 from dlctl.dialects.elastic_dialect import ElasticDialect
+from dlctl.dialects.failure_policy import with_failure_policy
 from dlctl.dialects.field_reader import MAX_REPLICAS
 from dlctl.dialects.service_layout import shares_service
 from dlctl.errors import InvalidJobError
@@ -130,7 +131,7 @@ class Kind:
         """
         if obj.invalid_reason:
             raise InvalidJobError(obj.invalid_reason, field="spec")
-        job = obj.dialect.read(obj)
+        job = with_failure_policy(obj.dialect.read(obj))
         if job.total_replicas > MAX_REPLICAS:
             message = (
                 f"asks for {job.total_replicas} replicas, but a job may have {MAX_REPLICAS}: "

@@ -10,6 +10,9 @@ from dlctl.dialects.kind import Kind
 JSON = dict[str, Any]
 
 CATEGORY: Final = "dlctl"
+# What keeps the job from running, in the wide form of ``kubectl get``.
+_WAITING_PATH: Final = '.status.conditions[?(@.type=="Waiting")].message'
+_WAITING_COLUMN: Final = ("Waiting", _WAITING_PATH, "string", 1)
 # The limits of labels and of services. The rules apply only to new jobs: otherwise not even the
 # status of jobs stored before them could be written.
 _NAME_RULES: Final = [
@@ -65,6 +68,8 @@ def job_crd(kind: Kind) -> JSON:
 def _version(name: str, dialect: Dialect, kind: Kind, *, is_storage: bool) -> JSON:
     schema = _schema(dialect, kind)
     stored = kind.dialects[kind.resource.version]
+    # kubectl asks for the stored version unless told otherwise, and definitions are large.
+    columns = (*dialect.printer_columns, *((_WAITING_COLUMN,) if is_storage else ()))
     is_repeated = not is_storage and type(dialect) is type(stored)
     return {
         "name": name,
@@ -75,7 +80,7 @@ def _version(name: str, dialect: Dialect, kind: Kind, *, is_storage: bool) -> JS
             "status": {},
             **({"scale": dialect.scale_subresource} if dialect.scale_subresource else {}),
         },
-        "additionalPrinterColumns": [_column(*column) for column in dialect.printer_columns],
+        "additionalPrinterColumns": [_column(*column) for column in columns],
     }
 
 

@@ -76,12 +76,16 @@ def job_without_spec(kind: Kind, obj: DecodedObject, status: JobStatus, reason: 
 def with_run_policy(job: Job, obj: DecodedObject) -> Job:
     """Return a job with its object's current run policy, without the invalid fields of that."""
     policy_read, suspend_unknown = RunPolicy(), True
+    had_failure_policy = failures_unknown = job.run_policy.failure_policy is not None
     if obj.spec is not None:
         readable = msgspec.structs.replace(obj, spec=_without_scheduling_policy(obj.spec))
         with suppress(InvalidJobError):
             policy_read, dropped = _read_without_invalid_fields(obj.dialect.run_policy, readable)
             suspend_unknown = any(
                 field.lower().endswith(("suspend", "runpolicy")) for field in dropped
+            )
+            failures_unknown = any(
+                _hides_failure_policy(field, had_one=had_failure_policy) for field in dropped
             )
     # An invalid value there does not mean that the job should start.
     policy = attrs.evolve(
@@ -91,7 +95,18 @@ def with_run_policy(job: Job, obj: DecodedObject) -> Job:
         else policy_read.suspended,
         scheduling_policy=job.run_policy.scheduling_policy,
     )
-    return attrs.evolve(job, run_policy=policy)
+    # Without some of its rules, a failure policy would decide otherwise.
+    return attrs.evolve(job, run_policy=policy, is_partial=job.is_partial or failures_unknown)
+
+
+def _hides_failure_policy(field: str, *, had_one: bool) -> bool:
+    """Return whether a failure policy is not known as a whole without a field.
+
+    Of kinds that have none, the whole field is invalid.
+    """
+    *_, last = segments = [name.lower() for _, name in _PATH_SEGMENT.findall(field)]
+    is_inside = "failurepolicy" in segments and last != "failurepolicy"
+    return is_inside or (had_one and last in ("failurepolicy", "runpolicy"))
 
 
 def _without_scheduling_policy(spec: Any) -> Any:

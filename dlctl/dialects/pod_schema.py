@@ -63,17 +63,21 @@ _CLOSED_IF_CASE_SENSITIVE: Final = frozenset(
     """.split()
 )
 
+# Preserving unknown fields in more types would exceed the size limit.
+_OPEN_IN_FORMER_VERSIONS: Final = frozenset({POD_TEMPLATE_TYPE, "PodSpec", "Container"})
 
-def pod_template_schema(*, case_insensitive: bool = False) -> JSON:
+
+def pod_template_schema(*, case_insensitive: bool = False, is_current: bool = True) -> JSON:
     """Return the schema of a pod template, without descriptions of its fields.
 
-    Unknown fields are preserved in types that may get new ones; with ``any_case`` also in those
-    where only the case may differ.
+    Unknown fields are preserved in types that may get new ones, unless the schema is for a former
+    version of a kind, whose users need none; if ``case_insensitive``, also in those where only the
+    case may differ.
     """
-    template = _struct(
-        POD_TEMPLATE_TYPE,
-        _CLOSED_TYPES if case_insensitive else _CLOSED_TYPES | _CLOSED_IF_CASE_SENSITIVE,
-    )
+    closed = _CLOSED_TYPES if case_insensitive else _CLOSED_TYPES | _CLOSED_IF_CASE_SENSITIVE
+    if not is_current:
+        closed = frozenset(pod_types()) - _OPEN_IN_FORMER_VERSIONS
+    template = _struct(POD_TEMPLATE_TYPE, closed)
     return {"type": "object", "description": "A pod template, as in core/v1.", **template}
 
 

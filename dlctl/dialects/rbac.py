@@ -16,10 +16,9 @@ def cluster_role(kinds: Iterable[Kind]) -> JSON:
     """Return the ClusterRole in its wire form."""
     kinds = list(kinds)
     rules: list[JSON] = []
-    if any(kind.scalers for kind in kinds):
-        # To evacuate workers from draining nodes. It comes first, to be found easily if the rest
-        # becomes a Role: a Role cannot grant access to nodes.
-        rules.append(_rule("", ["nodes"], ["list", "watch"]))
+    # It comes first, to be found easily if the rest becomes a Role: a Role cannot grant access to
+    # nodes.
+    rules.append(_rule("", ["nodes"], ["list", "watch"]))
     rules += [rule for kind in kinds for rule in _job_rules(kind)]
     rules += [rule for kind in kinds for scaler in kind.scalers for rule in _scaler_rules(scaler)]
     child_verbs = ["get", "list", "watch", "create", "patch", "delete"]
@@ -47,6 +46,8 @@ def cluster_role(kinds: Iterable[Kind]) -> JSON:
         rules.append(_rule("batch", ["jobs"], [verb for verb in child_verbs if verb != "delete"]))
         # To resume Jobs, whose start time the server requires to be cleared before.
         rules.append(_rule("batch", ["jobs/status"], ["patch"]))
+    # To say why Kueue does not admit a job; where Kueue is not installed, this grants nothing.
+    rules.append(_rule("kueue.x-k8s.io", ["workloads"], ["list", "watch"]))
     rules.append(_rule("", ["events"], ["create", "patch"]))
     return {
         "apiVersion": "rbac.authorization.k8s.io/v1",

@@ -10,7 +10,7 @@ from typing import Any, Final, Protocol
 
 from dlctl.api import conditions
 from dlctl.api.status import JobPhase, JobState, JobStatus, ReplicaStatus
-from dlctl.dialects import index_ranges
+from dlctl.dialects import attempts_codec, index_ranges
 from dlctl.dialects import status_codec as codec
 
 JSON = dict[str, Any]
@@ -45,6 +45,11 @@ def write(status: JobStatus, types: ReplicaTypeNames) -> JSON:
         "completedIndexes": completed_by_type,
         "restarts": {name: codec.write_restart(r) for name, r in sorted(status.restarts.items())},
         "failure": codec.write_failure(status.failure) if status.failure else None,
+        "attempts": attempts_codec.write(status.attempts),
+        "firstRunTime": codec.write_time(status.first_run_time),
+        "jobRestarts": status.job_restarts,
+        "countedRestarts": status.counted_restarts,
+        "exclusionsDroppedTime": codec.write_time(status.exclusions_dropped_at),
         # The reason of an invalid spec shows whether it has been reported.
         "reason": status.reason,
     }
@@ -91,6 +96,11 @@ def read(wire: JSON, types: ReplicaTypeNames) -> JobStatus:
         restarts={name: codec.read_restart(codec.mapping(r)) for name, r in restarts.items()},
         failure=codec.read_failure(failure) if failure else None,
         observed_generation=codec.number(dlctl_state, "observedGeneration") or 0,
+        first_run_time=codec.read_time(dlctl_state.get("firstRunTime")),
+        attempts=attempts_codec.read(dlctl_state, "attempts"),
+        job_restarts=codec.count(dlctl_state, "jobRestarts"),
+        counted_restarts=codec.count(dlctl_state, "countedRestarts"),
+        exclusions_dropped_at=codec.read_time(dlctl_state.get("exclusionsDroppedTime")),
         written_by_other_operator=bool(found_conditions) and not dlctl_state,
     )
 

@@ -1,18 +1,23 @@
 """The field ``runPolicy`` of Kubeflow's kinds: schema and reader."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
 
 from dlctl.api.gangs import SchedulingPolicy
 from dlctl.api.job import CleanPodPolicy, RunPolicy
 from dlctl.api.quantities import QuantityError, canonicalize
-from dlctl.dialects import schema_parts
+from dlctl.dialects import failure_policy, schema_parts
 from dlctl.dialects.field_reader import FieldReader
 from dlctl.errors import InvalidJobError, quoted
 
 JSON = dict[str, Any]
 # An int32, like all seconds in Kubernetes.
 _MAX_INT32: Final = 2**31 - 1
+STARTING_DEADLINE: Final = "startingDeadlineSeconds"
+STARTING_DEADLINE_SCHEMA: Final = {
+    **schema_parts.int32(1),
+    "description": "Seconds from creation or resumption until the job must run; or it fails.",
+}
 # Before runPolicy existed, most of its fields were in the spec itself.
 LEGACY_SPEC_FIELDS: Final = (
     "activeDeadlineSeconds", "backoffLimit", "cleanPodPolicy", "ttlSecondsAfterFinished",
@@ -20,11 +25,16 @@ LEGACY_SPEC_FIELDS: Final = (
 
 
 def read(
-    fields: FieldReader, clean_pod_policy: CleanPodPolicy, *, spec_fields: Collection[str] = ()
+    fields: FieldReader,
+    clean_pod_policy: CleanPodPolicy,
+    types: Mapping[str, str],
+    *,
+    spec_fields: Collection[str] = (),
 ) -> RunPolicy:
     """Read the run policy of a spec; ``clean_pod_policy`` is the default.
 
-    Fields named by ``spec_fields`` may also be in the spec itself.
+    ``types`` are the replica types by their names in lower case. Fields named by ``spec_fields``
+    may also be in the spec itself.
     """
     policy = fields.object("runPolicy")
 
@@ -32,15 +42,22 @@ def read(
         return fields if name in spec_fields and name not in policy else policy
 
     clean = where("cleanPodPolicy").enum("cleanPodPolicy", CleanPodPolicy, clean_pod_policy)
+    failures = failure_policy.read(policy, types)
     ttl, deadline, limit = "ttlSecondsAfterFinished", "activeDeadlineSeconds", "backoffLimit"
     return RunPolicy(
         clean_pod_policy=clean,
         ttl_after_finished_s=where(ttl).optional_integer(ttl, maximum=_MAX_INT32),
         active_deadline_s=where(deadline).optional_integer(deadline, minimum=1, maximum=_MAX_INT32),
-        backoff_limit=where(limit).optional_integer(limit, maximum=_MAX_INT32),
+        backoff_limit=where(limit).optional_integer(limit, maximum=_MAX_INT32)
+        if failures is None
+        else None,
         suspended=where("suspend").boolean("suspend", default=False),
         scheduling_policy=_read_scheduling_policy(
             where("schedulingPolicy").object("schedulingPolicy")
+        ),
+        failure_policy=failures,
+        starting_deadline_s=policy.optional_integer(
+            STARTING_DEADLINE, minimum=1, maximum=_MAX_INT32
         ),
     )
 
@@ -72,7 +89,8 @@ def _read_quantities(resources: FieldReader) -> Mapping[str, str]:
     return quantities
 
 
-def schema() -> JSON:
+def schema(types: Iterable[str]) -> JSON:
+    """Return the schema, given the names of the replica types in lower case."""
     return {
         "type": "object",
         "description": "When the job runs, and its clean-up.",
@@ -91,6 +109,7 @@ def schema() -> JSON:
                 **schema_parts.int32(1),
                 "description": "Seconds from start to failure of the job.",
             },
+            STARTING_DEADLINE: STARTING_DEADLINE_SCHEMA,
             "backoffLimit": {
                 **schema_parts.int32(0),
                 "description": "Number of failures of all replicas that fails the job; unlimited "
@@ -100,5 +119,7 @@ def schema() -> JSON:
                 "type": "boolean",
                 "description": "Whether the job is suspended: it has no pods.",
             },
+            failure_policy.FIELD: failure_policy.schema(types),
         },
+        "x-kubernetes-validations": [failure_policy.LIMIT_RULE],
     }

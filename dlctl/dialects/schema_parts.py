@@ -74,9 +74,9 @@ def _time() -> JSON:
     return {"type": "string", "format": "date-time", "nullable": True, "pattern": TIME_PATTERN}
 
 
-def required_pod_template() -> JSON:
+def required_pod_template(*, is_current: bool = True) -> JSON:
     """Return the schema of a pod template with at least one container and its image."""
-    template = pod_schema.pod_template_schema()
+    template = pod_schema.pod_template_schema(is_current=is_current)
     spec = template["properties"]["spec"]
     containers = spec["properties"]["containers"]
     container = containers["items"]

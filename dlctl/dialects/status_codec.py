@@ -4,17 +4,18 @@ Reading never fails: malformed fields count as absent.
 """
 
 import datetime
-from typing import Any, TypeVar
+import enum
+from typing import Any, Final, TypeVar
 
 import msgspec
 
 from dlctl.api.conditions import Condition
-from dlctl.api.status import Failure, JobPhase, JobState, RestartRecord
+from dlctl.api.status import Failure, RestartRecord
+from dlctl.clock import EPOCH
 
 JSON = dict[str, Any]
-E = TypeVar("E", JobPhase, JobState)
-# The default of missing times.
-EPOCH = datetime.datetime.fromtimestamp(0, datetime.UTC)
+E = TypeVar("E", bound=enum.StrEnum)
+_MAX_INT32: Final = 2**31 - 1
 
 
 def write_condition(condition: Condition) -> JSON:
@@ -133,6 +134,12 @@ def text(wire: JSON, name: str) -> str:
 def number(wire: JSON, name: str) -> int | None:
     value = wire.get(name)
     return value if isinstance(value, int) else None
+
+
+def count(wire: JSON, name: str) -> int:
+    """Return a number of things, which is never negative; 0 for one that no job can have."""
+    value = wire.get(name)
+    return value if type(value) is int and 0 <= value <= _MAX_INT32 else 0
 
 
 def enum_member(options: type[E], value: Any, default: E) -> E:

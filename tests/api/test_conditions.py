@@ -41,8 +41,8 @@ def test_new_message_leaves_the_transition_time() -> None:
 
 
 def test_condition_that_turns_false_has_a_new_transition_time() -> None:
-    stated = (condition(conditions.BLOCKED),)
-    (new,) = with_condition(stated, condition(conditions.BLOCKED, status=False, at=LATER))
+    stated = (condition(conditions.WAITING),)
+    (new,) = with_condition(stated, condition(conditions.WAITING, status=False, at=LATER))
     assert (new.status, new.last_transition_time) == (False, LATER)
 
 
@@ -66,6 +66,15 @@ def test_failed_job_stays_failed() -> None:
     assert with_condition(stated, condition(conditions.SUCCEEDED)) == stated
 
 
+def test_waiting_comes_first_since_the_last_condition_is_the_state() -> None:
+    stated = (condition(conditions.CREATED), condition(conditions.RUNNING))
+    waiting = with_condition(stated, condition(conditions.WAITING))
+    assert types(waiting) == ["Waiting", "Created", "Running"]
+    again = with_condition(waiting, condition(conditions.WAITING, message="another", at=LATER))
+    assert types(again) == ["Waiting", "Created", "Running"]
+    assert types(with_condition(again, condition(conditions.SUSPENDED)))[-1] == "Suspended"
+
+
 def test_condition_with_status_false_is_not_true() -> None:
     stated = (condition(conditions.RUNNING, status=False),)
     assert not is_true(stated, conditions.RUNNING)
@@ -73,5 +82,5 @@ def test_condition_with_status_false_is_not_true() -> None:
 
 
 def test_removed_condition_leaves_no_trace() -> None:
-    stated = (condition(conditions.CREATED), condition(conditions.BLOCKED))
-    assert types(without_condition(stated, conditions.BLOCKED)) == ["Created"]
+    stated = (condition(conditions.CREATED), condition(conditions.WAITING))
+    assert types(without_condition(stated, conditions.WAITING)) == ["Created"]

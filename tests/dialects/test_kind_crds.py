@@ -140,7 +140,8 @@ def test_columns_show_fields_of_the_status_and_the_age(kind: Kind) -> None:
         old = version["name"] == "v1alpha1" or kind.resource.group != "kubeflow.org"
         wanted = ["Phase", "State", "Age", "Reason"] if old else ["State", "Age"]
         special = {"mpijob": ["Age", "State", "Version"], "trainingjob": ["Phase", "Age"]}
-        assert list(columns) == special.get(kind.singular, wanted)
+        wide = ["Waiting"] if version["storage"] else []
+        assert list(columns) == special.get(kind.singular, wanted) + wide
         assert columns["Age"] == ".metadata.creationTimestamp"
 
 

@@ -30,3 +30,12 @@ def test_no_kind_fails_on_an_undecodable_status(kind: Kind) -> None:
 @pytest.mark.parametrize("text", ["0001-01-01T00:00:00Z", "0999-12-31T23:59:59Z"])
 def test_early_time_is_written_as_it_was_read(text: str) -> None:
     assert status_codec.write_time(status_codec.read_time(text)) == text
+
+
+@pytest.mark.parametrize("value", [-5, 2**31, 10**30, True, 1.5, "3", None])
+def test_impossible_count_counts_as_absent(value: object) -> None:
+    assert status_codec.count({"jobRestarts": value}, "jobRestarts") == 0
+
+
+def test_count_is_read_as_written() -> None:
+    assert status_codec.count({"jobRestarts": 2**31 - 1}, "jobRestarts") == 2**31 - 1

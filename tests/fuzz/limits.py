@@ -23,7 +23,7 @@ _MAX_DECODED: Final = 2
 # Of a job whose plan is made in a thread: it may have 10,000 replicas.
 LARGE_MAX_TIME_S: Final = 1.0
 _LARGE_MAX_MEMORY_BYTES: Final = 64 << 20
-# Measuring memory takes several times as long as the rest: one of so many is measured.
+# Measuring memory takes several times as long as the rest: only every n-th is measured.
 MEASURE_EVERY: Final = 10
 # These all are.
 ALWAYS_MEASURED_BYTES: Final = 50_000

@@ -21,7 +21,7 @@ _VALUES_BY_FIELD: Final[Mapping[str, Sequence[str]]] = {
     "mountPath": ("/data", "relative"),
     "fieldPath": ("metadata.name", "spec.x"),
     "script": ("/scale.sh", "/proc/self/environ", ""),
-    "type": ("Running", "Failed", "Succeeded", "Blocked", "Created", "Suspended"),
+    "type": ("Running", "Failed", "Succeeded", "Waiting", "Created", "Suspended"),
     "status": ("True", "False", "Unknown", ""),
     "phase": ("", "Creating", "Running", "CleanUp", "Done", "Failed", "Suspended", "Restarting"),
     "state": ("", "Running", "Failed", "Succeeded"),

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import attrs
 
-from dlctl.api.elastic import AttachMode, Elasticity
+from dlctl.api.elastic import LAUNCHER, WORKER, AttachMode, Elasticity
 from dlctl.api.exit_codes import RetryPolicy
 from dlctl.api.job import CleanPodPolicy, RunPolicy
 from dlctl.dialects import run_policy
@@ -22,6 +22,7 @@ DEFAULT_BACKOFF_LIMIT: Final = 6
 _SPEC_FIELDS: Final = (
     "activeDeadlineSeconds", "schedulingPolicy", "suspend", "ttlSecondsAfterFinished",
 )  # fmt: skip
+_TYPES: Final = {LAUNCHER: LAUNCHER, WORKER: WORKER}
 _MAX_INT32: Final = 2**31 - 1
 _JOB_RESTART_POLICIES: Final = (RestartPolicy.NEVER, RestartPolicy.ON_FAILURE)
 
@@ -75,8 +76,10 @@ def read_run_policy(
     """Read the run policy, including the annotation that suspends a job."""
     # et-operator kept the pods for an unknown value, so it is no reason to reject the job.
     rest = FieldReader(spec.canonicalized(cleanPodPolicy=None), spec.path)
-    read = run_policy.read(rest, _clean_pod_policy(spec), spec_fields=_SPEC_FIELDS)
+    read = run_policy.read(rest, _clean_pod_policy(spec), _TYPES, spec_fields=_SPEC_FIELDS)
     limit = backoff_limit(spec) if _restarts_launcher(launcher) else None
+    if read.failure_policy is not None:
+        limit = None
     suspended = read.suspended or annotations.get(SUSPENDED_ANNOTATION) == "true"
     return attrs.evolve(read, backoff_limit=limit, suspended=suspended)
 

@@ -13,6 +13,7 @@ import msgspec
 
 from dlctl.api.elastic import Scaler, ScalerObject, ScalerPhase, ScalerStatus, Script
 from dlctl.api.meta import Resource
+from dlctl.clock import EPOCH
 from dlctl.dialects import status_codec as codec
 from dlctl.dialects.et_operator.resources import SCALE_OUTS
 from dlctl.dialects.field_reader import MAX_REPLICAS, FieldReader
@@ -58,7 +59,7 @@ def unread(obj: ScalerObject, resource: Resource, invalid_reason: str = "") -> S
         resource=resource,
         key=obj.key,
         uid=obj.metadata.uid,
-        created=obj.metadata.creation_timestamp or codec.EPOCH,
+        created=obj.metadata.creation_timestamp or EPOCH,
         is_scale_out=resource.kind == SCALE_OUTS.kind,
         job="",
         invalid_reason=invalid_reason,

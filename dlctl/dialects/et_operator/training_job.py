@@ -41,6 +41,8 @@ class TrainingJobDialect(Dialect):
 
     framework: type[TrainingJob] = TrainingJob
     supports_ttl: bool = True
+    # It has the members, by which workers are named.
+    status_affects_replicas: bool = True
     requires_spec: bool = False
     types_without_service = frozenset({LAUNCHER})
 

@@ -7,7 +7,7 @@ status written.
 from typing import Any, Final
 
 from dlctl.api.elastic import LAUNCHER, WORKER, AttachMode
-from dlctl.dialects import schema_parts
+from dlctl.dialects import failure_policy, run_policy, schema_parts
 from dlctl.dialects.child_names import MAX_LENGTH
 from dlctl.dialects.et_operator.policies import DEFAULT_BACKOFF_LIMIT
 from dlctl.dialects.field_reader import MAX_REPLICAS
@@ -66,6 +66,8 @@ def training_job_spec_schema() -> JSON:
                 "properties": {
                     "cleanPodPolicy": {"type": "string", "enum": ["", "All", "Running", "None"]},
                     **policies,
+                    run_policy.STARTING_DEADLINE: run_policy.STARTING_DEADLINE_SCHEMA,
+                    failure_policy.FIELD: failure_policy.schema([LAUNCHER, WORKER]),
                 },
             },
         },

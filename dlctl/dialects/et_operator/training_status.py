@@ -11,6 +11,7 @@ import msgspec
 
 from dlctl.api.elastic import LAUNCHER, WORKER, Membership, ScaleOperation, worker_indexes
 from dlctl.api.status import JobPhase, JobState, JobStatus
+from dlctl.clock import EPOCH
 from dlctl.dialects import index_ranges, replica_map_status
 from dlctl.dialects import status_codec as codec
 
@@ -53,6 +54,8 @@ def write(status: JobStatus) -> JSON:
         _TARGET_WORKERS: _worker_names(status, membership.members if membership else ()),
         _CURRENT_WORKERS: _worker_names(status, membership.hosts if membership else ()),
     }
+    # It has et-operator's field instead.
+    wire.get(_STATE_FIELD, {}).pop("jobRestarts", None)
     if membership and not status.written_by_other_operator:
         wire[_STATE_FIELD] = {
             **wire.get(_STATE_FIELD, {}),
@@ -90,7 +93,7 @@ def read(raw: msgspec.Raw, job: str) -> JobStatus:
     return attrs.evolve(
         status,
         membership=membership,
-        job_restarts=codec.number(wire, "restartCount") or 0,
+        job_restarts=codec.count(wire, "restartCount"),
         worker_name_prefix=prefix,
     )
 
@@ -143,7 +146,7 @@ def _read_scaling(wire: Any) -> ScaleOperation | None:
     return ScaleOperation(
         is_scale_out=wire.get("scaleOut") is True,
         workers=_read_indexes(wire.get("workers")),
-        since=codec.read_time(wire.get("since")) or codec.EPOCH,
+        since=codec.read_time(wire.get("since")) or EPOCH,
         scaler=codec.text(wire, "scaler"),
         uid=codec.text(wire, "uid"),
         failures=codec.number(wire, "failures") or 0,

@@ -9,9 +9,10 @@ from typing import Any, Final
 import attrs
 
 from dlctl.api.exit_codes import RetryPolicy
-from dlctl.api.job import Job, ReplicaSpec
+from dlctl.api.job import Job, JobObject, ReplicaSpec
 from dlctl.dialects.dialect import Dialect
 from dlctl.dialects.field_reader import FieldReader
+from dlctl.dialects.kind import VersionChoice
 from dlctl.dialects.kubeflow.messages import KindMessages, KubeflowMessages
 from dlctl.dialects.restart_policy import RestartPolicy
 from dlctl.frameworks.kubeflow.job import KubeflowJob
@@ -20,6 +21,8 @@ JSON = dict[str, Any]
 Check = Callable[[FieldReader, Sequence[ReplicaSpec]], None]
 GROUP: Final = "kubeflow.org"
 TRAINING_OPERATOR: Final = "kubeflow.org/training-operator"
+# Its jobs run in another cluster.
+MULTIKUEUE: Final = "kueue.x-k8s.io/multikueue"
 
 
 def _no_check(fields: FieldReader, specs: Sequence[ReplicaSpec]) -> None:
@@ -42,6 +45,9 @@ class KubeflowKind:
     older_versions: Sequence[str] = ()
     # Other forms of the kind by version, made for it; v1 has their fields, so that it stores them.
     other_forms: Mapping[str, Callable[["KubeflowKind"], Dialect]] = attrs.field(factory=dict)
+    # Decides which version a job is meant in, where two have one shape, from ``object_type``.
+    choose_version: Callable[[JobObject, Any], VersionChoice] | None = None
+    object_type: type[JobObject] = JobObject
     # Returns the list form of v1alpha1, if the kind had one.
     list_form: Callable[["KubeflowKind"], Dialect] | None = None
     # The fields of the list form, beside the list itself, that v1 keeps; if None, it keeps all.
@@ -108,6 +114,11 @@ class KubeflowKind:
     @property
     def replica_specs_field(self) -> str:
         return f"{self.field_prefix}ReplicaSpecs"
+
+    @property
+    def types_by_name(self) -> Mapping[str, str]:
+        """Return the replica types by their present and former names, in lower case."""
+        return {type_: type_ for type_ in self.replica_types} | dict(self.type_aliases)
 
     def default_policy(self, replica_type: str) -> str:
         """Return the restart policy of replicas of a type without one."""

@@ -51,13 +51,13 @@ def served_kinds(frameworks: Mapping[str, type[DLJob]]) -> Iterator[Kind]:
     """Yield Kubeflow's kinds, which are served whatever frameworks are installed."""
     for kind in _KINDS:
         dialects = dict(_dialects(kind))
-        fields = {"choose_version": choose_version, "object_type": MPIJobObject}
         yield make_kind(
             GROUP,
             kind.name,
             dialects,
             metric_label=kind.metric_label,
-            **(fields if kind is _MPI else {}),
+            choose_version=kind.choose_version,
+            object_type=kind.object_type,
         )
 
 
@@ -223,6 +223,8 @@ _MPI: Final = KubeflowKind(
     },
     controllers=(TRAINING_OPERATOR, mpi_v2beta1.MPI_OPERATOR),
     has_other_controllers=True,
+    choose_version=choose_version,
+    object_type=MPIJobObject,
     other_forms={"v2beta1": lambda _: MPIJobV2beta1(MPI_V2BETA1), "v1alpha1": MPIJobV1alpha1},
     spec_rules=(
         *mark_rules.V1_RULES,

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Mapping
 import attrs
 
 from dlctl.api.condition_messages import ConditionMessages
-from dlctl.api.job import Job
+from dlctl.api.job import Job, replica_type
 from dlctl.api.status import Failure, JobState
 
 
@@ -47,7 +47,6 @@ class KubeflowMessages(ConditionMessages):
     restarting_state: JobState = JobState.FAILED
     emits_replica_states: bool = False
     emits_in_place_restarts: bool = False
-    emits_blocked: bool = False
     emits_child_kinds: bool = True
     emits_pod_events: bool = True
 
@@ -80,7 +79,7 @@ class KubeflowMessages(ConditionMessages):
     def failed(self, failure: Failure, failed_count: int) -> str:
         if not failure.replica:
             return failure.message
-        type_name = self.type_name(_replica_type(failure))
+        type_name = self.type_name(replica_type(failure.replica))
         if self._has_exit_code_policy(failure):
             return f'job "{self.key.name}" is failing because "{type_name}" replica(s) failed.'
         subject = self.of_kind.failed_subject.format(
@@ -101,8 +100,4 @@ class KubeflowMessages(ConditionMessages):
         return f"{self.kind} {self.key.name}"
 
     def _has_exit_code_policy(self, failure: Failure) -> bool:
-        return _replica_type(failure) in self.exit_code_types
-
-
-def _replica_type(failure: Failure) -> str:
-    return failure.replica.rpartition("-")[0]
+        return replica_type(failure.replica) in self.exit_code_types

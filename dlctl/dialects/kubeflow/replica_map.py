@@ -20,7 +20,13 @@ from dlctl.api.job import (
     SuccessPolicy,
 )
 from dlctl.api.status import JobStatus
-from dlctl.dialects import replica_map_status, run_policy, schema_parts, status_codec
+from dlctl.dialects import (
+    failure_policy,
+    replica_map_status,
+    run_policy,
+    schema_parts,
+    status_codec,
+)
 from dlctl.dialects.child_names import check_child_names
 from dlctl.dialects.dialect import JSON, DecodedObject, Dialect
 from dlctl.dialects.field_reader import MAX_REPLICAS, FieldReader, parse_enum
@@ -105,6 +111,7 @@ class ReplicaMap(Dialect):
         return run_policy.read(
             FieldReader(obj.spec, "spec"),
             CleanPodPolicy.NONE,
+            self.kind.types_by_name,
             spec_fields=run_policy.LEGACY_SPEC_FIELDS if self.kind.has_policies_in_spec else (),
         )
 
@@ -252,6 +259,8 @@ class ReplicaMap(Dialect):
         if any(template.object("spec").string("restartPolicy") for template in templates):
             reason = self.kind.messages.template_restart_policy_reason
             yield SpecWarning(reason, _OVERWRITTEN_MESSAGE)
+        policies = {name: entries.object(name).string("restartPolicy") for name in entries.names()}
+        yield from failure_policy.restart_policy_warnings(fields.object("runPolicy"), policies)
 
     def _with_annotations(self, template: JSON, entry: FieldReader) -> JSON:
         """Add the annotations that were once fields of the replica spec."""

@@ -6,18 +6,16 @@ of those.
 
 from typing import Any, Final
 
-from dlctl.dialects import schema_parts
+from dlctl.dialects import failure_policy, run_policy, schema_parts
 from dlctl.dialects.field_reader import MAX_REPLICAS
 from dlctl.dialects.kubeflow import cel_rules
-from dlctl.dialects.kubeflow.kind import KubeflowKind
+from dlctl.dialects.kubeflow.kind import MULTIKUEUE, KubeflowKind
 from dlctl.dialects.restart_policy import RestartPolicy
 
 JSON = dict[str, Any]
 
 # Bounds the server's cost estimate of validation rules.
 MAX_REPLICA_TYPES: Final = 16
-# Its jobs run in another cluster.
-_MULTIKUEUE: Final = "kueue.x-k8s.io/multikueue"
 _PRESERVE_UNKNOWN: Final = {"x-kubernetes-preserve-unknown-fields": True}
 
 
@@ -29,9 +27,9 @@ def replica_map_schema(kind: KubeflowKind, *, is_v1: bool = True) -> JSON:
         "description": "The desired replicas and policies of the job.",
         **unknown_fields,
         "properties": {
-            field: _replica_specs(kind, unknown_fields),
-            "runPolicy": _run_policy(kind, unknown_fields),
-            **(_policies() if kind.has_policies_in_spec else {}),
+            field: _replica_specs(kind, unknown_fields, is_v1=is_v1),
+            "runPolicy": _run_policy(kind, unknown_fields, is_v1=is_v1),
+            **(_legacy_policies() if kind.has_policies_in_spec else {}),
             **kind.spec_properties,
         },
         "x-kubernetes-validations": [cel_rules.MANAGED_BY_IMMUTABLE, *kind.spec_rules],
@@ -55,7 +53,7 @@ def replica_map_schema(kind: KubeflowKind, *, is_v1: bool = True) -> JSON:
     return schema
 
 
-def _replica_specs(kind: KubeflowKind, unknown_fields: JSON) -> JSON:
+def _replica_specs(kind: KubeflowKind, unknown_fields: JSON, *, is_v1: bool) -> JSON:
     entry: JSON = {
         "type": "object",
         "required": ["template"],
@@ -71,7 +69,9 @@ def _replica_specs(kind: KubeflowKind, unknown_fields: JSON) -> JSON:
                 "enum": ["", *kind.restart_policies],
                 "description": _restart_policy_description(kind),
             },
-            "template": schema_parts.required_pod_template(),
+            "template": schema_parts.required_pod_template(
+                is_current=is_v1 or kind.keeps_unknown_fields
+            ),
         },
     }
     if kind.requires_container_name:
@@ -100,13 +100,20 @@ def _restart_policy_description(kind: KubeflowKind) -> str:
     return text
 
 
-def _run_policy(kind: KubeflowKind, unknown_fields: JSON) -> JSON:
+def _run_policy(kind: KubeflowKind, unknown_fields: JSON, *, is_v1: bool) -> JSON:
+    failures: JSON = {failure_policy.FIELD: failure_policy.UNCHECKED_SCHEMA}
+    rules: JSON = {}
+    if is_v1:
+        failures = {failure_policy.FIELD: failure_policy.schema(kind.types_by_name)}
+        rules = {"x-kubernetes-validations": [failure_policy.LIMIT_RULE]}
     return {
         "type": "object",
         "description": "When the job runs, and its clean-up.",
         **unknown_fields,
+        **rules,
         "properties": {
             **_policies(),
+            run_policy.STARTING_DEADLINE: run_policy.STARTING_DEADLINE_SCHEMA,
             "suspend": {
                 "type": "boolean",
                 "default": False,
@@ -118,6 +125,7 @@ def _run_policy(kind: KubeflowKind, unknown_fields: JSON) -> JSON:
                 **_controllers(kind),
             },
             "schedulingPolicy": schema_parts.scheduling_policy(unknown_fields),
+            **failures,
         },
     }
 
@@ -126,8 +134,16 @@ def _controllers(kind: KubeflowKind) -> JSON:
     if kind.has_other_controllers:
         return {"description": "The controller of the job, if not this one."}
     return {
-        "enum": [*kind.controllers, _MULTIKUEUE],
+        "enum": [*kind.controllers, MULTIKUEUE],
         "description": "The controller of the job: this one, or MultiKueue's.",
+    }
+
+
+def _legacy_policies() -> JSON:
+    """Return the policies in the spec itself, which are described in runPolicy."""
+    return {
+        name: {key: value for key, value in schema.items() if key != "description"}
+        for name, schema in _policies().items()
     }
 
 

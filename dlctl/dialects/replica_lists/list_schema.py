@@ -106,7 +106,7 @@ def replica_list_schema(dialect: ListForm) -> JSON:
             "cleanupPodPolicy": _enum(
                 "Which pods are deleted when the job has ended.", "", "All", "Running", "None"
             ),
-            "runPolicy": run_policy.schema(),
+            "runPolicy": run_policy.schema(framework.replica_types),
             "schedulerName": {"type": "string", "description": "Scheduler of the job's pods."},
             f"{dialect.field_prefix}Image": {
                 "type": "string",

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from dlctl.api.status import JobPhase, JobState, JobStatus, ReplicaStatus
-from dlctl.dialects import index_ranges
+from dlctl.dialects import attempts_codec, index_ranges
 from dlctl.dialects import status_codec as codec
 
 JSON = dict[str, Any]
@@ -26,8 +26,13 @@ def write(status: JobStatus, type_field: str) -> JSON:
         "observedGeneration": status.observed_generation,
         "startTime": codec.write_time(status.start_time),
         "completionTime": codec.write_time(status.completion_time),
+        "firstRunTime": codec.write_time(status.first_run_time),
         "restarts": {name: codec.write_restart(r) for name, r in sorted(status.restarts.items())},
         "failure": codec.write_failure(status.failure) if status.failure else None,
+        "attempts": attempts_codec.write(status.attempts),
+        "jobRestarts": status.job_restarts,
+        "countedRestarts": status.counted_restarts,
+        "exclusionsDroppedTime": codec.write_time(status.exclusions_dropped_at),
     }
     required = {"phase", "state", "reason", "replicaStatuses"}
     return {name: value for name, value in wire.items() if value or name in required}
@@ -57,6 +62,11 @@ def from_json(obj: JSON, type_field: str) -> JobStatus:
             name: codec.read_restart(codec.mapping(restart)) for name, restart in restarts.items()
         },
         failure=codec.read_failure(failure) if failure else None,
+        first_run_time=codec.read_time(obj.get("firstRunTime")),
+        attempts=attempts_codec.read(obj, "attempts"),
+        job_restarts=codec.count(obj, "jobRestarts"),
+        counted_restarts=codec.count(obj, "countedRestarts"),
+        exclusions_dropped_at=codec.read_time(obj.get("exclusionsDroppedTime")),
     )
 
 

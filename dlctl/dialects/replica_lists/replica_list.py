@@ -141,7 +141,8 @@ class ReplicaList(Dialect):
 
     def _read_run_policy(self, fields: FieldReader) -> RunPolicy:
         clean = fields.enum("cleanupPodPolicy", CleanPodPolicy, self.default_clean_pod_policy)
-        return run_policy.read(fields, clean)
+        types = {type_: type_ for type_ in self.framework.replica_types}
+        return run_policy.read(fields, clean, types)
 
     def _read_replica_specs(self, fields: FieldReader) -> tuple[ReplicaSpec, ...]:
         if "replica_specs" in fields:

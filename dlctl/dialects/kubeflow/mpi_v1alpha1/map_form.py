@@ -6,12 +6,12 @@ The defaults are those of mpi-operator 0.2.
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from dlctl.dialects import failure_policy
 from dlctl.dialects.field_reader import MAX_REPLICAS, FieldReader
 from dlctl.errors import InvalidJobError, quoted
+from dlctl.frameworks.kubeflow.mpi_ssh_pods import SSH_PATH_FIELD
 
 JSON = dict[str, Any]
-# Of v2beta1, which has a default for it.
-_MARK: Final = "sshAuthMountPath"
 _MAX_INT32: Final = 2**31 - 1
 _GPU: Final = "nvidia.com/gpu"
 _RESOURCES: Final = (_GPU, "cpu")
@@ -99,7 +99,7 @@ def _slots(fields: FieldReader) -> int:
     """Return the processes per worker that the job gives; 0 if none."""
     given = fields.integer("slotsPerWorker", 0, maximum=_MAX_INT32)
     # A webhook of v2beta1, such as Kueue's, adds that version's defaults: this field is 1 then.
-    return 0 if given == 1 and _MARK in fields else given
+    return 0 if given == 1 and SSH_PATH_FIELD in fields else given
 
 
 def _workers(fields: FieldReader, limit: int) -> tuple[int, int, bool]:
@@ -146,8 +146,11 @@ def run_policy(fields: FieldReader) -> Mapping[str, Any]:
         "cleanPodPolicy": fields.value("cleanPodPolicy") or "Running",
         "activeDeadlineSeconds": fields.value("activeDeadlineSeconds"),
         "ttlSecondsAfterFinished": fields.value("ttlSecondsAfterFinished"),
-        # A batch/v1 Job ran the launcher: it fails at the failure after so many.
+        # A batch/v1 Job ran the launcher: its limit counts retries, not failures.
         "backoffLimit": limit + 1 if limit else 0,
     }
+    policy = fields.object("runPolicy")
+    if failure_policy.FIELD in policy:
+        del given["backoffLimit"]
     known = {name: value for name, value in given.items() if value is not None}
-    return {**known, **fields.object("runPolicy").canonicalized()}
+    return {**known, **policy.canonicalized()}

@@ -13,6 +13,7 @@ from dlctl.api.exit_codes import RetryPolicy
 from dlctl.api.gangs import SchedulingPolicy
 from dlctl.api.job import Job, Replica, ReplicaSpec, RunPolicy, SpecWarning
 from dlctl.api.launcher_job import LauncherJob
+from dlctl.dialects import failure_policy
 from dlctl.dialects.dialect import JSON, DecodedObject
 from dlctl.dialects.field_reader import FieldReader
 from dlctl.dialects.kubeflow.mpi_v2beta1 import name_rule
@@ -21,7 +22,7 @@ from dlctl.dialects.kubeflow.mpi_v2beta1.messages import MPIJobMessages
 from dlctl.dialects.kubeflow.replica_map import LABEL_PREFIX, ReplicaMap
 from dlctl.errors import InvalidJobError, quoted
 from dlctl.frameworks.kubeflow.mpi_implementations import MPIImplementation
-from dlctl.frameworks.kubeflow.mpi_ssh import DEFAULT_SSH_PATH
+from dlctl.frameworks.kubeflow.mpi_ssh_pods import DEFAULT_SSH_PATH
 
 OPERATOR: Final = "mpi-operator"
 # Whether the TTL deletes the job, and not only its launcher's Job as in mpi-operator.
@@ -74,6 +75,9 @@ class MPIJobV2beta1(ReplicaMap):
 
     def run_policy(self, obj: DecodedObject) -> RunPolicy:
         policy = super().run_policy(obj)
+        if policy.failure_policy is not None:
+            message = "is not for jobs whose launcher is a batch/v1 Job: use kubeflow.org/v1"
+            raise InvalidJobError(message, field=f"spec.runPolicy.{failure_policy.FIELD}")
         return attrs.evolve(
             policy,
             ttl_after_finished_s=policy.ttl_after_finished_s if _ttl_deletes_job(obj) else None,

@@ -6,16 +6,15 @@ an object seems to be of. What an object is meant as is :mod:`.version_choice`'s
 
 from typing import Any, Final
 
-from dlctl.dialects.kubeflow.kind import TRAINING_OPERATOR
+from dlctl.dialects.kubeflow.kind import MULTIKUEUE, TRAINING_OPERATOR
 from dlctl.dialects.kubeflow.mpi_v2beta1.fields import FIELDS, FORM_FIELD, MPI_OPERATOR, V1_FIELDS
 
 JSON = dict[str, Any]
-_MULTIKUEUE: Final = "kueue.x-k8s.io/multikueue"
 _MANAGED_BY: Final = "(has(self.runPolicy) && has(self.runPolicy.managedBy) ? {} : '')".format(
     "self.runPolicy.managedBy"
 )
 # The others have rules of their own.
-_CONTROLLERS: Final = ["", TRAINING_OPERATOR, MPI_OPERATOR, _MULTIKUEUE]
+_CONTROLLERS: Final = ["", TRAINING_OPERATOR, MPI_OPERATOR, MULTIKUEUE]
 _FIELDS_OF_V2BETA1: Final = sorted(set(FIELDS) - {FORM_FIELD, "slotsPerWorker"})
 
 
@@ -53,7 +52,7 @@ V1_RULES: Final = (
         "fieldPath": ".runPolicy.managedBy",
     },
     {
-        "rule": f"oldSelf.hasValue() || {_MANAGED_BY} != '{_MULTIKUEUE}'",
+        "rule": f"oldSelf.hasValue() || {_MANAGED_BY} != '{MULTIKUEUE}'",
         "optionalOldSelf": True,
         "message": "MultiKueue copies MPIJobs as v2beta1: write apiVersion kubeflow.org/v2beta1",
         "fieldPath": ".runPolicy.managedBy",

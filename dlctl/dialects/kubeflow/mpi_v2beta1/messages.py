@@ -18,7 +18,6 @@ class MPIJobMessages(ConditionMessages):
     emits_restarting: bool = False
     emits_idle: bool = True
     emits_in_place_restarts: bool = False
-    emits_blocked: bool = False
     emits_child_kinds: bool = True
     emits_pod_events: bool = True
     restarting_state: JobState = JobState.FAILED

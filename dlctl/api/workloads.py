@@ -1,0 +1,63 @@
+"""The fields of Kueue's Workloads that say why a job is not admitted; all versions have them."""
+
+import datetime
+from typing import Final
+
+from dlctl.api.meta import Object, Projection, Resource
+
+WORKLOADS: Final = Resource("kueue.x-k8s.io", "v1beta2", "workloads", "Workload")
+# The preferred one first.
+WORKLOAD_VERSIONS: Final = ("v1beta2", "v1beta1")
+
+
+class WorkloadCondition(Projection, frozen=True, gc=False):
+    """A condition of a Workload: QuotaReserved, Admitted, Evicted and others."""
+
+    type: str = ""
+    status: str = ""
+    reason: str | None = None
+    message: str | None = None
+
+
+class AdmissionCheckState(Projection, frozen=True, gc=False):
+    """What another controller says before Kueue admits a Workload."""
+
+    name: str = ""
+    state: str | None = None
+    message: str | None = None
+
+
+class RequeueState(Projection, frozen=True, gc=False):
+    """When an evicted Workload is queued again."""
+
+    requeue_at: datetime.datetime | None = None
+
+
+class WorkloadSpec(Projection, frozen=True, gc=False):
+    """The queue of a Workload, and whether it may be admitted at all."""
+
+    active: bool | None = None
+    queue_name: str | None = None
+
+
+class WorkloadStatus(Projection, frozen=True, gc=False):
+    """How far the admission of a Workload is."""
+
+    conditions: list[WorkloadCondition] | None = None
+    admission_checks: list[AdmissionCheckState] | None = None
+    requeue_state: RequeueState | None = None
+
+
+class Workload(Object, frozen=True, gc=False):
+    """A Workload, which Kueue creates for a job, or for a group of pods."""
+
+    spec: WorkloadSpec | None = None
+    status: WorkloadStatus | None = None
+
+    def condition(self, type_: str) -> WorkloadCondition | None:
+        conditions = (self.status.conditions if self.status else None) or ()
+        return next((c for c in conditions if c.type == type_), None)
+
+    def is_true(self, type_: str) -> bool:
+        condition = self.condition(type_)
+        return condition is not None and condition.status == "True"

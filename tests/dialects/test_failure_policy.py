@@ -1,0 +1,232 @@
+"""Reading ``failurePolicy`` in each form, and what it changes in replica specs."""
+
+from typing import Any
+
+import pytest
+
+from dlctl.api.exit_codes import RetryPolicy
+from dlctl.api.failure_policy import (
+    ExitCodes,
+    FailureAction,
+    FailurePolicy,
+    FailureRule,
+    RestartStrategy,
+)
+from dlctl.api.job import Job
+from dlctl.api.verdict import Cause
+from dlctl.errors import InvalidJobError
+from tests.builders import make_job, manifest, mxjob, template, training_job
+from tests.dialects.et_operator.manifests import elastic_job
+from tests.mpi_v2beta1 import mpi_job
+
+JSON = dict[str, Any]
+RULES = "spec.runPolicy.failurePolicy.rules"
+
+
+def pytorch_job(policy: JSON, **run_policy: Any) -> Job:
+    wire = training_job("PyTorchJob", Master=1, Worker=2)
+    wire["spec"]["runPolicy"] = {"failurePolicy": policy, **run_policy}
+    return make_job(wire)
+
+
+def refusal(policy: JSON, **run_policy: Any) -> str:
+    with pytest.raises(InvalidJobError) as caught:
+        pytorch_job(policy, **run_policy)
+    return str(caught.value)
+
+
+def test_absent_fields_have_jobsets_defaults() -> None:
+    read = pytorch_job({}).run_policy.failure_policy
+    assert read == FailurePolicy(0, RestartStrategy.BLOCKING_RECREATE, ())
+
+
+def test_job_without_a_failure_policy_has_none() -> None:
+    assert make_job(training_job("PyTorchJob", Worker=2)).run_policy.failure_policy is None
+
+
+def test_policy_is_read() -> None:
+    rules = [
+        {
+            "name": "config",
+            "action": "FailJob",
+            "onExitCodes": {"containerName": "pytorch", "operator": "In", "values": [2, 42]},
+            "targetReplicas": ["Master", "worker"],
+        },
+        {
+            "action": "RestartReplicaAndIgnoreMaxRestarts",
+            "onPodConditions": [{"type": "DisruptionTarget"}, {"type": "X", "status": "False"}],
+            "onCauses": ["Node", "Hardware"],
+        },
+        {"action": "RestartJob", "onExitCodes": {"operator": "NotIn", "values": [0, 1]}},
+    ]
+    wire = {"maxRestarts": 3, "restartStrategy": "Recreate", "rules": rules}
+    assert pytorch_job(wire).run_policy.failure_policy == FailurePolicy(
+        3,
+        RestartStrategy.RECREATE,
+        (
+            FailureRule(
+                FailureAction.FAIL_JOB,
+                "config",
+                exit_codes=ExitCodes(frozenset({2, 42}), container="pytorch"),
+                target_replicas=frozenset({"master", "worker"}),
+            ),
+            FailureRule(
+                FailureAction.RESTART_REPLICA_AND_IGNORE_MAX_RESTARTS,
+                pod_conditions=(("DisruptionTarget", "True"), ("X", "False")),
+                causes=frozenset({Cause.NODE, Cause.HARDWARE}),
+            ),
+            FailureRule(
+                FailureAction.RESTART_JOB,
+                exit_codes=ExitCodes(frozenset({0, 1}), is_negated=True),
+            ),
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("policy", "message"),
+    [
+        pytest.param({"rules": [{}]}, f"{RULES}[0]: has no action: give one", id="no action"),
+        pytest.param(
+            {"rules": [{"action": "Retry"}]},
+            f"{RULES}[0].action: is 'Retry', but must be one of FailJob, RestartJob, "
+            "RestartJobAndIgnoreMaxRestarts, RestartReplica, RestartReplicaAndIgnoreMaxRestarts",
+            id="action",
+        ),
+        pytest.param(
+            {"rules": [{"action": "FailJob", "name": "a"}] * 2},
+            f"{RULES}: has two rules with the same name",
+            id="two rules with the same name",
+        ),
+        pytest.param(
+            {"rules": [{"action": "FailJob"}] * 21},
+            f"{RULES}: may have at most 20 entries",
+            id="too many rules",
+        ),
+        pytest.param({"rules": {}}, f"{RULES}: must be a list, not {{}}", id="no list"),
+        pytest.param(
+            {"rules": [{"action": "FailJob", "onExitCodes": {"values": [1]}}]},
+            f"{RULES}[0].onExitCodes: has no operator: give In or NotIn",
+            id="no operator",
+        ),
+        pytest.param(
+            {"rules": [{"action": "FailJob", "onExitCodes": {"operator": "In", "values": [0]}}]},
+            f"{RULES}[0].onExitCodes.values: has 0, which is not a failure: remove it",
+            id="exit code of a success",
+        ),
+        pytest.param(
+            {"rules": [{"action": "FailJob", "onExitCodes": {"operator": "In", "values": [True]}}]},
+            f"{RULES}[0].onExitCodes.values: has True: exit codes are between 0 and 255",
+            id="exit code",
+        ),
+        pytest.param(
+            {"rules": [{"action": "FailJob", "onPodConditions": [{}]}]},
+            f"{RULES}[0].onPodConditions[0]: has no type: name a pod condition",
+            id="condition without a type",
+        ),
+        pytest.param(
+            {"rules": [{"action": "FailJob", "targetReplicas": ["PS"]}]},
+            f"{RULES}[0].targetReplicas: has 'PS', but replica types are Master, Worker",
+            id="replica type",
+        ),
+        pytest.param(
+            {"rules": [{"action": "FailJob", "name": "a" * 37}]},
+            f"{RULES}[0].name: may have at most 36 characters",
+            id="long name",
+        ),
+    ],
+)
+def test_invalid_policy_is_rejected(policy: JSON, message: str) -> None:
+    assert refusal(policy) == message
+
+
+def test_backoff_limit_beside_it_is_rejected() -> None:
+    assert refusal({}, backoffLimit=3) == (
+        "spec.runPolicy.backoffLimit: cannot be combined with failurePolicy: use its maxRestarts"
+    )
+
+
+def test_backoff_limit_in_the_spec_itself_has_no_effect() -> None:
+    wire = training_job("TFJob", Worker=2)
+    wire["spec"] |= {"backoffLimit": 3, "runPolicy": {"failurePolicy": {}}}
+    assert make_job(wire).run_policy.backoff_limit is None
+
+
+def test_former_names_of_replica_types_are_read() -> None:
+    wire = training_job("TFJob", Worker=2)
+    rule = {"action": "FailJob", "targetReplicas": ["Eval"]}
+    wire["spec"]["runPolicy"] = {"failurePolicy": {"rules": [rule]}}
+    read = make_job(wire).run_policy.failure_policy
+    assert read is not None
+    assert read.rules[0].target_replicas == {"evaluator"}
+
+
+def mpi_v1alpha1() -> JSON:
+    spec = {"replicas": 2, "template": template("mpi"), "runPolicy": {"failurePolicy": {}}}
+    return manifest("kubeflow.org/v1alpha1", "MPIJob", spec)
+
+
+def with_policy(wire: JSON) -> JSON:
+    wire["spec"]["runPolicy"] = {"failurePolicy": {}}
+    return wire
+
+
+@pytest.mark.parametrize(
+    "wire",
+    [
+        pytest.param(with_policy(training_job("PyTorchJob", Worker=2)), id="map"),
+        pytest.param(with_policy(mxjob()), id="list"),
+        pytest.param(with_policy(mxjob(group="fioravanzo.org")), id="list of another group"),
+        pytest.param(mpi_v1alpha1(), id="one template"),
+        pytest.param(with_policy(elastic_job()), id="TrainingJob"),
+    ],
+)
+def test_policy_decides_instead_of_restart_policies_and_limits(wire: JSON) -> None:
+    job = make_job(wire)
+    assert job.run_policy.failure_policy == FailurePolicy()
+    assert job.run_policy.backoff_limit is None
+    decided = [spec for spec in job.replica_specs if job.failure_policy_decides(spec.type)]
+    assert decided
+    for spec in decided:
+        assert spec.retry_policy is RetryPolicy.ALL
+        assert spec.template["spec"]["restartPolicy"] == "Never"
+    assert job.elasticity is None or job.elasticity.job_restart_limit == 0
+
+
+def test_elastic_workers_keep_their_restart_policy() -> None:
+    job = make_job(with_policy(elastic_job()))
+    assert not job.failure_policy_decides("worker")
+    assert [spec.retry_policy for spec in job.replica_specs if spec.type == "worker"] == [
+        spec.retry_policy for spec in make_job(elastic_job()).replica_specs if spec.type == "worker"
+    ]
+
+
+def test_user_is_told_of_a_restart_policy_without_effect() -> None:
+    wire = with_policy(training_job("PyTorchJob", Master=1, Worker=2))
+    wire["spec"]["pytorchReplicaSpecs"]["Worker"]["restartPolicy"] = "OnFailure"
+    wire["spec"]["pytorchReplicaSpecs"]["Master"]["restartPolicy"] = "Never"
+    warnings = {warning.reason: warning.message for warning in make_job(wire).warnings}
+    assert warnings["RestartPolicyIgnored"] == (
+        "Worker: the restart policy has no effect, because runPolicy.failurePolicy decides about "
+        "failures"
+    )
+
+
+@pytest.mark.parametrize(("grace_s", "warns"), [(None, True), (59, True), (60, False)])
+def test_user_is_told_of_a_short_grace_period(grace_s: int | None, warns: bool) -> None:
+    wire = with_policy(training_job("PyTorchJob", Worker=2))
+    pod_spec = wire["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["spec"]
+    if grace_s is not None:
+        pod_spec["terminationGracePeriodSeconds"] = grace_s
+    assert ("ShortGracePeriod" in {w.reason for w in make_job(wire).warnings}) is warns
+
+
+def test_job_without_a_failure_policy_has_no_such_warnings() -> None:
+    wire = training_job("PyTorchJob", Worker=2)
+    wire["spec"]["pytorchReplicaSpecs"]["Worker"]["restartPolicy"] = "OnFailure"
+    assert make_job(wire).warnings == ()
+
+
+def test_job_whose_launcher_is_a_batch_job_has_no_failure_policy() -> None:
+    with pytest.raises(InvalidJobError, match="is not for jobs whose launcher is a batch/v1 Job"):
+        make_job(mpi_job(2, policy={"failurePolicy": {}}))
