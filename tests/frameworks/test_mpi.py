@@ -74,7 +74,7 @@ def test_only_the_first_container_is_mutated_whatever_its_name() -> None:
     ]
     assert "env" in first
     assert "volumeMounts" in first
-    assert second == {"name": "mpi", "image": "mxnet:1"}
+    assert {"env", "volumeMounts"}.isdisjoint(second)
 
 
 @pytest.mark.parametrize("resource", ["nvidia.com/gpu", "aliyun.com/gpu-mem"])

@@ -14,12 +14,11 @@ from dlctl.frameworks.kubeflow import mpi_ssh_pods
 from dlctl.frameworks.kubeflow.job import KubeflowJob
 from dlctl.frameworks.kubeflow.mpi_config import DISCOVER_HOSTS, HOSTFILE, config_map_name
 from dlctl.frameworks.kubeflow.mpi_implementations import MPIImplementation
-from dlctl.frameworks.kubeflow.mpi_ssh_pods import SshVolume
+from dlctl.frameworks.kubeflow.mpi_ssh_pods import DEFAULT_SSH_PATH, SSH_PATH_FIELD, SshVolume
 
 JSON = Mapping[str, Any]
 LAUNCHER: Final = Replica("launcher", 0)
 WORKER: Final = "worker"
-DEFAULT_SSH_PATH: Final = "/root/.ssh"
 _DEFAULT_DOMAIN: Final = "cluster.local"
 
 
@@ -103,7 +102,7 @@ class MPISSHJob(KubeflowJob):
 
     @property
     def _ssh_volume(self) -> SshVolume:
-        path = self.job.spec.get("sshAuthMountPath") or DEFAULT_SSH_PATH
+        path = self.job.spec.get(SSH_PATH_FIELD) or DEFAULT_SSH_PATH
         return SshVolume(f"{self.job.key.name}-ssh", path)
 
     def _host_names(self, replicas: Iterable[Replica]) -> Iterator[str]:

@@ -25,9 +25,11 @@ Variables = Iterable[tuple[str, str]]
 # Keys of the Secret; the first is that of its type.
 SECRET_PRIVATE_KEY: Final = "ssh-privatekey"
 SECRET_PUBLIC_KEY: Final = "ssh-publickey"
+# The field of a job with the path of the SSH files, and mpi-operator's default: root's.
+SSH_PATH_FIELD: Final = "sshAuthMountPath"
+DEFAULT_SSH_PATH: Final = "/root/.ssh"
 _ROLE: Final = "K_MPI_JOB_ROLE"
 _SSH_VOLUME: Final = "ssh-auth"
-_ROOT_SSH_PATH: Final = "/root/.ssh"
 _OWNER_ONLY: Final = 0o600
 _SSHD: Final = ("/usr/sbin/sshd", "-De")
 _FILES_OF_KEYS: Final = (
@@ -50,7 +52,7 @@ class SshVolume:
     def add_to(self, pod_spec: JSON) -> JSON:
         """Return a pod spec whose first container has the files."""
         source: dict[str, Any] = {"secretName": self.secret}
-        if self.path == _ROOT_SSH_PATH:
+        if self.path == DEFAULT_SSH_PATH:
             # sshd of another user could not read them.
             source["defaultMode"] = _OWNER_ONLY
         source["items"] = [{"key": key, "path": path} for key, path in _FILES_OF_KEYS]

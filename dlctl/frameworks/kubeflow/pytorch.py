@@ -11,6 +11,7 @@ from dlctl.api.job import Replica, ReplicaSpec, SuccessPolicy
 from dlctl.frameworks.kubeflow.job import KubeflowJob
 from dlctl.frameworks.kubeflow.pytorch_init import init_containers
 from dlctl.frameworks.kubeflow.torch_elastic import HORIZONTAL_POD_AUTOSCALERS, ElasticPolicy
+from dlctl.frameworks.kubeflow.torch_restarts import restart_environment
 
 # A number of processes per node; torchrun interprets other values, such as "auto" and "gpu".
 _NUMBER: Final = re.compile(r"[0-9]{1,9}")
@@ -37,7 +38,8 @@ class PyTorchJob(KubeflowJob):
     def get_environment_variables(
         self, replica_spec: ReplicaSpec, replica_index: int
     ) -> Mapping[str, Any]:
-        return dict(self._environment(Replica(replica_spec.type, replica_index)))
+        replica = Replica(replica_spec.type, replica_index)
+        return {**dict(self._environment(replica)), **restart_environment(self.job, replica_spec)}
 
     def mutate_pod_spec(self, pod_spec: Mapping[str, Any], replica: Replica) -> Mapping[str, Any]:
         if replica.type != "worker" or not self.number_of_replicas("master"):

@@ -19,7 +19,7 @@ from dlctl.api.gangs import (
 from dlctl.api.job import Job, ReplicaSpec
 from dlctl.api.meta import Resource
 from dlctl.api.quantities import QuantityError, sum_quantities
-from dlctl.errors import InvalidJobError
+from dlctl.errors import InvalidJobError, truncated
 from dlctl.frameworks.dljob import DLJob
 from dlctl.reconcilers.observe import Observed, ReplicaState
 
@@ -29,6 +29,7 @@ _SYSTEM_PRIORITIES: Final[Mapping[str, int]] = {
     "system-cluster-critical": 2_000_000_000,
     "system-node-critical": 2_000_001_000,
 }
+_MAX_CAUSE_CHARS: Final = 600
 _DEFAULT_QUEUE: Final = "default"
 # In these phases Volcano has not yet decided whether there is room for the gang.
 _PENDING_PHASES: Final = frozenset({"", "Pending"})
@@ -103,9 +104,10 @@ class Gang:
             for obj in observed.dependents.get(self.pod_group_resource, ())
             if obj.metadata.name == self.job.key.name and not obj.metadata.is_terminating
         )
-        if _phase(next(named, None)) in _PENDING_PHASES:
+        group = next(named, None)
+        if _phase(group) in _PENDING_PHASES:
             scheduler = self.job.defaults.gang_scheduler_name
-            return f"PodGroup {self.job.key} is not admitted by {scheduler}"
+            return f"PodGroup {self.job.key} is not admitted by {scheduler}{_cause(group)}"
         return ""
 
     @property
@@ -172,6 +174,16 @@ class Gang:
 
 def _phase(group: DependentObject | None) -> str:
     return str(((group.status if group else None) or {}).get("phase") or "")
+
+
+def _cause(group: DependentObject | None) -> str:
+    """Return why Volcano finds no room for a gang, as it says in a condition of the PodGroup."""
+    conditions = ((group.status if group else None) or {}).get("conditions")
+    for condition in conditions if isinstance(conditions, list) else ():
+        if isinstance(condition, Mapping) and condition.get("type") == "Unschedulable":
+            if condition.get("status") == "True" and (said := condition.get("message")):
+                return f": {truncated(str(said), _MAX_CAUSE_CHARS)}"
+    return ""
 
 
 def _priority(spec: ReplicaSpec) -> int:

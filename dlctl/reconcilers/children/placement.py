@@ -41,8 +41,8 @@ def outdated_pods(job: Job, observed: Observed) -> Iterator[Pod]:
 
 def is_unscheduled(pod: Pod) -> bool:
     """Return whether a pod that is not being deleted has no node yet."""
-    placed = pod.spec is not None and pod.spec.node_name
-    return pod.phase is PodPhase.PENDING and not placed and not pod.metadata.is_terminating
+    is_waiting = pod.phase is PodPhase.PENDING and not pod.node_name
+    return is_waiting and not pod.metadata.is_terminating
 
 
 def _outdated(spec: ReplicaSpec, waiting: list[Pod]) -> Iterator[Pod]:

@@ -9,8 +9,10 @@ from typing import Final
 
 import attrs
 
+from dlctl.api.waiting import Waiting
 from dlctl.backoff import Backoff
 from dlctl.reconcilers.children.creation import CreateResult, Rejection, RejectionCause
+from dlctl.reconcilers.children.rejection_reasons import rejection_waiting
 
 # The cap is short enough to notice a freed quota or a fixed webhook soon.
 BACKOFF: Final = Backoff(base_s=5.0, cap_s=120.0)
@@ -28,16 +30,10 @@ class RejectedChildren:
     _retry_at_s: float = float("-inf")
 
     @property
-    def messages(self) -> Mapping[str, str]:
-        """Return why each child waits, with a text that is stable while the reason is."""
-        return {name: rejection.message for name, rejection in self.by_name.items()}
-
-    @property
-    def actionable(self) -> frozenset[str]:
-        """Return the children that wait for more than a name or a quota."""
-        return frozenset(
-            n for n, rejection in self.by_name.items() if rejection.cause not in TRANSIENT_CAUSES
-        )
+    def waiting(self) -> Waiting | None:
+        """Return why the first of them waits, with a text that is stable while the reason is."""
+        first = min(self.by_name, key=lambda name: (len(name), name), default=None)
+        return None if first is None else rejection_waiting(self.by_name[first])
 
     def left_s(self, generation: int, now_s: float) -> float | None:
         """Return the seconds until the next attempt; None if no child waits.

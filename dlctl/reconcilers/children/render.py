@@ -5,7 +5,7 @@ Pure, and shared by ``dlctl render`` and the controller.
 
 import itertools
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final
 
@@ -21,11 +21,18 @@ from dlctl.frameworks.dljob import DLJob
 from dlctl.reconcilers.children.dependents import hash_annotations
 from dlctl.reconcilers.children.desired import Desired
 from dlctl.reconcilers.children.gang import Gang
+from dlctl.reconcilers.children.node_exclusions import (
+    AVOIDED_NODES,
+    AvoidedNode,
+    with_avoided_nodes,
+)
 from dlctl.reconcilers.children.placement import PLACEMENT_HASH, placement_hash
+from dlctl.reconcilers.children.termination_messages import with_termination_messages
 from dlctl.reconcilers.content_errors import FrameworkValueError
 from dlctl.reconcilers.launcher_job import manifests
-from dlctl.reconcilers.launcher_job.launcher_state import REPLICA as LAUNCHER_REPLICA
+from dlctl.reconcilers.launcher_job.launcher_state import LAUNCHER_REPLICA
 from dlctl.reconcilers.observe import Observed, ReplicaState
+from dlctl.reconcilers.restart_marks import restart_environment, restart_marks
 
 JSON = dict[str, Any]
 # Linux allows 32 pages per argument or variable, including its name, "=" and the final zero byte.
@@ -38,10 +45,17 @@ class Renderer:
 
     job: Job
     dialect: Dialect
+    # Asked only for pods that are created.
+    choose_avoided: Callable[[], Sequence[AvoidedNode]] = tuple
 
     @cached_property
     def framework(self) -> DLJob:
         return self.dialect.framework(self.job)
+
+    @cached_property
+    def avoided_nodes(self) -> Sequence[AvoidedNode]:
+        """The nodes that new pods avoid."""
+        return self.choose_avoided()
 
     @property
     def gang(self) -> Gang:
@@ -166,10 +180,13 @@ class Renderer:
             **(template_meta.get("labels") or {}),
             **self._labels(replica),
             **self.dialect.pod_labels(self.job, replica),
+            **restart_marks(self.job),
         }
         metadata = self._metadata(self.job.child_name(replica), labels)
-        own = {PLACEMENT_HASH: placement_hash(template)}
+        own = {PLACEMENT_HASH: placement_hash(template), **restart_marks(self.job)}
         metadata["annotations"] = {**(template_meta.get("annotations") or {}), **own}
+        # Not the user's to set: pods that avoid nodes are replaced when their job gives that up.
+        metadata["annotations"].pop(AVOIDED_NODES, None)
         if template_meta.get("finalizers"):
             metadata["finalizers"] = list(template_meta["finalizers"])
         pod = {
@@ -178,7 +195,7 @@ class Renderer:
             "metadata": metadata,
             "spec": self._pod_spec(template["spec"], spec, replica),
         }
-        return self.gang.add_to_pod(pod, spec)
+        return with_avoided_nodes(self.gang.add_to_pod(pod, spec), self.avoided_nodes)
 
     def launcher_job(self, *, suspended: bool) -> JSON:
         """Render the batch/v1 Job of the launcher.
@@ -190,7 +207,8 @@ class Renderer:
             raise LookupError(f"the launcher of {job.key} has no Job")
         labels = {"app": job.key.name, MANAGED_BY_LABEL: MANAGED_BY}
         metadata = self._metadata(job.child_name(LAUNCHER_REPLICA), labels)
-        pod = self.pod(LAUNCHER_REPLICA)
+        # Its Job would keep the exclusions, even if they left it without a node.
+        pod = attrs.evolve(self, choose_avoided=tuple).pod(LAUNCHER_REPLICA)
         return manifests.batch_job(metadata, job.launcher_job, pod, suspended=suspended)
 
     def _pod_spec(self, given: Mapping[str, Any], spec: ReplicaSpec, replica: Replica) -> JSON:
@@ -208,6 +226,7 @@ class Renderer:
             self._container(container, environment) if is_training else container
             for container, is_training in self._containers(given["containers"], spec)
         ]
+        pod_spec = with_termination_messages(pod_spec, spec.container)
         volumes = self.framework.container_properties.get("volumes") or []
         if volumes:
             added = [{"name": _volume_name(path), "emptyDir": {}} for path in volumes]
@@ -251,7 +270,7 @@ class Renderer:
 
     def _environment(self, spec: ReplicaSpec, replica: Replica) -> Mapping[str, Any]:
         if self.job.is_local:
-            return {}
+            return restart_environment(self.job)
         method = self.framework.get_environment_variables
         variables = method(spec, replica.index)
         if problem := _environment_problem(variables):
@@ -259,7 +278,7 @@ class Renderer:
             raise FrameworkValueError(f"{title} {problem}", method)
         for name, value in variables.items():
             _check_size(name, value)
-        return {**variables, **self.dialect.extra_env}
+        return {**variables, **self.dialect.extra_env, **restart_environment(self.job)}
 
     def _labels(self, replica: Replica) -> JSON:
         return {**self.dialect.labels(self.job, replica), MANAGED_BY_LABEL: MANAGED_BY}

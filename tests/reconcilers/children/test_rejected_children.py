@@ -3,6 +3,7 @@
 import pytest
 
 from dlctl.api.meta import PODS
+from dlctl.api.waiting import MAX_MESSAGE_CHARS
 from dlctl.reconcilers.children.creation import CreateResult, Rejection, RejectionCause
 from dlctl.reconcilers.children.rejected_children import BACKOFF, RejectedChildren
 
@@ -15,8 +16,14 @@ def rejection(
     )
 
 
+def message(rejected: RejectedChildren) -> str:
+    assert rejected.waiting is not None
+    return rejected.waiting.message
+
+
 def test_no_wait_without_rejections() -> None:
     assert RejectedChildren().left_s(1, 0.0) is None
+    assert RejectedChildren().waiting is None
 
 
 def test_each_rejected_attempt_doubles_the_backoff_up_to_a_cap() -> None:
@@ -62,24 +69,50 @@ def test_message_that_differs_only_in_a_request_id_is_kept() -> None:
     rejected = RejectedChildren()
     rejected.update(rejection("a", error="denied, request 4f1c"), 1, 0.0)
     rejected.update(rejection("a", error="denied, request 9b77"), 1, 10.0)
-    assert rejected.messages == {"a": "a: denied, request 4f1c"}
+    assert message(rejected).startswith("a: denied, request 4f1c;")
     rejected.update(rejection("a", error="quota, request 9b77"), 1, 20.0)
-    assert rejected.messages == {"a": "a: quota, request 9b77"}
+    assert message(rejected).startswith("a: quota, request 9b77;")
 
 
 def test_message_about_a_changed_spec_is_replaced() -> None:
     rejected = RejectedChildren()
     rejected.update(rejection("a", error="port 123456 is out of range"), 1, 0.0)
     rejected.update(rejection("a", error="port 99999 is out of range"), 2, 10.0)
-    assert rejected.messages == {"a": "a: port 99999 is out of range"}
+    assert message(rejected).startswith("a: port 99999 is out of range;")
 
 
-def test_rejections_beyond_names_and_quota_are_actionable() -> None:
+@pytest.mark.parametrize(
+    ("cause", "error", "reason"),
+    [
+        (RejectionCause.ALREADY_EXISTS, "exists", "NameTaken"),
+        (RejectionCause.FORBIDDEN, "exceeded quota: compute, used: pods=2", "QuotaExceeded"),
+        (RejectionCause.FORBIDDEN, 'User "dlctl" cannot create resource', "Forbidden"),
+        (RejectionCause.FORBIDDEN, 'violates PodSecurity "restricted:latest"', "PodSecurityDenied"),
+        (RejectionCause.DENIED, 'admission webhook "a" denied the request', "WebhookDenied"),
+        (RejectionCause.FORBIDDEN, 'admission webhook "a" denied the request', "WebhookDenied"),
+        (RejectionCause.DENIED, 'failed calling webhook "a": timeout', "WebhookFailed"),
+        (RejectionCause.DENIED, "ValidatingAdmissionPolicy 'a' denied", "PolicyDenied"),
+        (RejectionCause.DENIED, "the body cannot be decoded", "Rejected"),
+        (RejectionCause.NOT_SERVED, "not found", "NotServed"),
+        (RejectionCause.INVALID, "spec.containers: Required value", "InvalidTemplate"),
+    ],
+)
+def test_rejection_has_a_reason_and_a_fix(cause: RejectionCause, error: str, reason: str) -> None:
     rejected = RejectedChildren()
-    both = {
-        **rejection("a").rejections,
-        **rejection("b", cause=RejectionCause.DENIED).rejections,
-        **rejection("c", cause=RejectionCause.ALREADY_EXISTS).rejections,
-    }
-    rejected.update(CreateResult(rejections=both), 1, 0.0)
-    assert rejected.actionable == {"b"}
+    rejected.update(rejection("a", error=error, cause=cause), 1, 0.0)
+    waiting = rejected.waiting
+    assert waiting is not None
+    assert waiting.reason == reason
+    assert waiting.message.startswith(f"a: {error}; ")
+
+
+def test_first_of_several_rejections_is_reported() -> None:
+    rejected = RejectedChildren()
+    rejected.update(rejection("worker-10", "worker-9"), 1, 0.0)
+    assert message(rejected).startswith("worker-9: no; ")
+
+
+def test_reported_rejection_is_bounded() -> None:
+    rejected = RejectedChildren()
+    rejected.update(rejection("a", error="x" * 5_000), 1, 0.0)
+    assert len(message(rejected)) <= MAX_MESSAGE_CHARS

@@ -153,7 +153,7 @@ def test_services_are_created_for_replicas_that_others_connect_to(
 def test_local_job_gets_no_cluster_environment() -> None:
     renderer = renderer_of(mxjob(jobMode="local"))
     (container,) = renderer.pod(WORKER)["spec"]["containers"]
-    assert container == {"name": "mxnet", "image": "mxnet:1"}
+    assert (container["name"], "env" in container) == ("mxnet", False)
 
 
 def test_rendering_a_pod_of_an_unlisted_type_raises() -> None:

@@ -1,0 +1,136 @@
+"""Replicas whose nodes are about to go: the policy restarts them, or their job, before that. Pure.
+
+Replicas that the policy does not decide about stay: workers of elastic jobs are evacuated, and the
+others end with the node.
+"""
+
+import datetime
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import attrs
+
+from dlctl.api.failure_policy import FailureAction
+from dlctl.api.job import Job
+from dlctl.api.pods import Pod
+from dlctl.api.verdict import MAX_COLLATERAL, Confidence, Verdict
+from dlctl.reconcilers.event_note import EventNote
+from dlctl.reconcilers.failures.decision import decide
+from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState
+from dlctl.reconcilers.status.waiting_replicas import some_names
+
+_STARTED: Final = (ReplicaState.PENDING, ReplicaState.RUNNING)
+# An attempt that had to return to the node stays this long before the same signal ends it again.
+_ONCE_PER: Final = datetime.timedelta(hours=1)
+
+
+@attrs.frozen
+class _Leaving:
+    """A replica that has to leave its node."""
+
+    pod: Pod
+    verdict: Verdict
+    # What the policy does about it.
+    action: FailureAction
+
+    @property
+    def moves_alone(self) -> bool:
+        return self.action is not FailureAction.FAIL_JOB and not self.action.restarts_job
+
+
+def going_verdict(job: Job, observed: Observed, now: datetime.datetime) -> Verdict | None:
+    """Return why the attempt ends now: one of its replicas is on a node that is going.
+
+    The first that restarts or fails the whole job, else the first. None if there is none, and for
+    jobs without a failure policy: their replicas stay until the node itself ends them.
+    """
+    leaving = [
+        one
+        for one in _leaving(job, observed, now, job.status.counted_restarts)
+        if not _has_left(job, one.verdict)
+    ]
+    whole = [one for one in leaving if not one.moves_alone]
+    if not leaving or whole:
+        return whole[0].verdict if whole else None
+    # All of them move at once; their ends are no others.
+    first, *others = (one.verdict for one in leaving)
+    names = tuple(one.replica for one in others)
+    return attrs.evolve(first, collateral=names[:MAX_COLLATERAL], collateral_count=len(names))
+
+
+def pods_to_move(job: Job, observed: Observed, now: datetime.datetime) -> tuple[Pod, ...]:
+    """Return the pods that the policy replaces alone, since their nodes are going.
+
+    The end of the attempt is in the status before. Pods that are newer stay: they had to return to
+    the node, or the next attempt ends for them.
+    """
+    last = job.status.attempts[-1] if job.status.attempts else None
+    if last is None or last.end_time is None or last.verdict is None:
+        return ()
+    # What counts was counted with the end of the attempt.
+    leaving = [one for one in _leaving(job, observed, now, counted=-1) if one.moves_alone]
+    return tuple(
+        one.pod
+        for one in leaving
+        if not _is_newer(one.pod, min([last.end_time, *_ends_by(job, one.verdict)]))
+    )
+
+
+def moving_notes(job: Job, pods: Sequence[Pod]) -> tuple[EventNote, ...]:
+    """Return the event about pods that are replaced since their nodes are going."""
+    if not pods:
+        return ()
+    names = some_names([pod.metadata.name for pod in pods])
+    message = f"the nodes of {names} are about to go: the failure policy replaces these pods"
+    return (EventNote("Warning", job.messages.reason("NodeDraining"), message),)
+
+
+def _leaving(
+    job: Job, observed: Observed, now: datetime.datetime, counted: int
+) -> Iterator[_Leaving]:
+    """Yield the replicas on nodes that are going, with what follows after the counted restarts."""
+    policy, going = job.run_policy.failure_policy, observed.nodes.going
+    if policy is None or not going or job.is_partial or not job.status.phase.is_active:
+        return
+    for one in observed.replicas:
+        if one.pod is None or one.pod.node_name not in going or one.state not in _STARTED:
+            continue
+        spec = job.replica_spec(one.replica.type)
+        if spec is None or not job.failure_policy_decides(spec.type):
+            continue
+        verdict = _verdict(one, one.pod, observed, now)
+        action = decide(policy, verdict, one.pod, spec.container, counted).action
+        yield _Leaving(one.pod, verdict, action)
+
+
+def _verdict(one: ObservedReplica, pod: Pod, observed: Observed, now: datetime.datetime) -> Verdict:
+    signal = observed.nodes.going[pod.node_name]
+    return Verdict(
+        cause=signal.cause,
+        confidence=Confidence.HIGH,
+        message=f"node {pod.node_name} is about to go: it {signal.text}",
+        time=now.replace(microsecond=0),
+        replica=str(one.replica),
+        pod=pod.metadata.name,
+        node=pod.node_name,
+    )
+
+
+def _has_left(job: Job, verdict: Verdict) -> bool:
+    """Return whether an earlier attempt made way for the same signal not long ago."""
+    return next(_ends_by(job, verdict), None) is not None
+
+
+def _ends_by(job: Job, verdict: Verdict) -> Iterator[datetime.datetime]:
+    """Yield when attempts made way for the same signal not long ago."""
+    for attempt in job.status.attempts:
+        one = attempt.verdict
+        if one is None or (one.node, one.message) != (verdict.node, verdict.message):
+            continue
+        if verdict.time - one.time < _ONCE_PER:
+            yield one.time
+
+
+def _is_newer(pod: Pod, time: datetime.datetime) -> bool:
+    created = pod.metadata.creation_timestamp
+    return created is not None and created > time

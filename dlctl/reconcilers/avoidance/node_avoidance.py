@@ -1,0 +1,75 @@
+"""Which nodes the new pods of a job avoid."""
+
+from collections.abc import Mapping, Sequence
+
+import attrs
+
+from dlctl.api.job import Job
+from dlctl.reconcilers.children.node_exclusions import (
+    AvoidedNode,
+    avoided_nodes,
+    exclusions_dropped,
+)
+from dlctl.reconcilers.event_note import EventNote
+from dlctl.reconcilers.nodes.charge_ledger import ChargeLedger
+from dlctl.reconcilers.nodes.charges import NodeCharges
+from dlctl.reconcilers.nodes.node_watch import NodeWatch
+from dlctl.reconcilers.observe import Observed
+from dlctl.reconcilers.plan import Plan
+
+
+@attrs.frozen
+class NodeAvoidance:
+    """Chooses the nodes that jobs avoid."""
+
+    ledger: ChargeLedger = attrs.field(factory=ChargeLedger)
+    nodes: NodeWatch = attrs.field(factory=NodeWatch)
+    # 0 disables it.
+    max_count: int = 0
+
+    def avoided_by(self, job: Job) -> Sequence[AvoidedNode]:
+        """Return the nodes that a job's new pods avoid, the most suspect first."""
+        if not self.max_count or exclusions_dropped(job.status):
+            return ()
+        charged = {one.node: one for one in self.ledger.all(job.key.namespace)}
+        own = _own_nodes(job, charged, self.nodes)
+        lemons = self.ledger.lemons(job.key.namespace)
+        sick = sorted(name for name, one in self.nodes.current.by_name.items() if one.is_sick)
+        # Each once, in this order; deleted ones would take the places of others.
+        found = dict.fromkeys((*own, *(one.node for one in lemons), *sick))
+        names = [name for name in found if not self.nodes.is_gone(name)][: self.max_count]
+        if self.nodes.count and len(names) >= self.nodes.count:
+            # There is no other node.
+            return ()
+        return [AvoidedNode(name, self.nodes.hostname(name)) for name in names]
+
+
+def with_avoidance_note(
+    plan: Plan, job: Job, observed: Observed, nodes: Sequence[AvoidedNode]
+) -> Plan:
+    """Return the plan with an event before the first pod of an attempt that avoids nodes."""
+    if not nodes or any(avoided_nodes(pod) for pod in observed.pods):
+        return plan
+    names = ", ".join(node.name for node in nodes)
+    message = (
+        f"the pods of {job.resource.kind} {job.key} avoid {names}: charged, at fault, or going"
+    )
+    note = EventNote("Normal", job.messages.reason("NodesAvoided"), message)
+    return attrs.evolve(plan, notes=(*plan.notes, note))
+
+
+def _own_nodes(job: Job, charged: Mapping[str, NodeCharges], nodes: NodeWatch) -> Sequence[str]:
+    """Return the nodes by which the job's own attempts ended, the newest first.
+
+    One that was merely about to go counts while it still is.
+    """
+    special, names = nodes.current.by_name, []
+    for attempt in reversed(job.status.attempts):
+        node = attempt.verdict.node if attempt.verdict else ""
+        if not node or node in names:
+            continue
+        is_charged = node in charged and job.uid in charged[node].jobs
+        infrastructure = attempt.verdict is not None and attempt.verdict.cause.is_infrastructure
+        if is_charged or (infrastructure and node in special):
+            names.append(node)
+    return names

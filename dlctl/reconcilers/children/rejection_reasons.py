@@ -1,0 +1,39 @@
+"""What the rejection of a child by the API server means for its job: a reason and the fix. Pure."""
+
+from typing import Final
+
+from dlctl.api.waiting import MAX_MESSAGE_CHARS, Waiting
+from dlctl.errors import truncated
+from dlctl.reconcilers.children.creation import Rejection, RejectionCause
+
+# Parts of the server's messages, the more specific ones first: the code and reason of an answer are
+# up to each webhook and plugin.
+_BY_TEXT: Final = (
+    ("exceeded quota", "QuotaExceeded", "it is tried again until the quota has room"),
+    ("failed quota", "QuotaExceeded", "set the resources that the quota counts"),
+    ('admission webhook "', "WebhookDenied", "the webhook's owner decides what it accepts"),
+    ("failed calling webhook", "WebhookFailed", "the webhook does not answer as it should"),
+    ("AdmissionPolicy", "PolicyDenied", "the policy's owner decides what it accepts"),
+    ("violates PodSecurity", "PodSecurityDenied", "change the template or the namespace's level"),
+    ("no PriorityClass with name", "PriorityClassNotFound", "create it or name another"),
+    ("serviceaccount", "ServiceAccountNotFound", "create it or name another"),
+)
+_BY_CAUSE: Final = {
+    RejectionCause.ALREADY_EXISTS: ("NameTaken", "delete that object or rename the job"),
+    RejectionCause.FORBIDDEN: ("Forbidden", "the rights of dlctl and the admission plugins decide"),
+    RejectionCause.DENIED: ("Rejected", "it is tried again"),
+    RejectionCause.NOT_SERVED: ("NotServed", "install it"),
+    RejectionCause.INVALID: ("InvalidTemplate", "correct the template"),
+}
+
+
+def rejection_waiting(rejection: Rejection) -> Waiting:
+    """Return the reason of a rejection, and its message followed by the fix."""
+    reason, fix = _BY_CAUSE[rejection.cause]
+    if rejection.cause in (RejectionCause.FORBIDDEN, RejectionCause.DENIED):
+        text = rejection.server_message
+        reason, fix = next(((r, f) for part, r, f in _BY_TEXT if part in text), (reason, fix))
+    if rejection.message.endswith("is being deleted"):
+        fix = "its name is free once that has ended"
+    message = truncated(rejection.message, MAX_MESSAGE_CHARS - len(fix) - 2)
+    return Waiting(reason, f"{message}; {fix}")

@@ -1,0 +1,30 @@
+"""Makes pods report the last lines of a failed program's output in their status.
+
+That is evidence of why it failed which takes no right to read logs, and which outlives the pod's
+node. Pure.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+JSON = dict[str, Any]
+_FIELD: Final = "terminationMessagePolicy"
+_POLICY: Final = "FallbackToLogsOnError"
+
+
+def with_termination_messages(pod_spec: JSON, training_container: str) -> JSON:
+    """Return a pod spec whose training and init containers report them, unless the user chose."""
+    containers = [
+        _with_policy(container) if container.get("name") == training_container else container
+        for container in pod_spec["containers"]
+    ]
+    # Those that run beside the program are not judged.
+    init = [
+        container if container.get("restartPolicy") == "Always" else _with_policy(container)
+        for container in pod_spec.get("initContainers") or ()
+    ]
+    return {**pod_spec, "containers": containers, **({"initContainers": init} if init else {})}
+
+
+def _with_policy(container: Mapping[str, Any]) -> JSON:
+    return {**container, _FIELD: container.get(_FIELD) or _POLICY}

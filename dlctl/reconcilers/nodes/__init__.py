@@ -1,0 +1,1 @@
+"""The nodes of the cluster: what they announce, and what jobs charge them with."""

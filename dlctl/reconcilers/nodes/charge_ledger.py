@@ -1,0 +1,147 @@
+"""The charges of all jobs, by node, kept up to date by the changes of jobs.
+
+Nothing of it is stored: the statuses of jobs are. Charges of deleted jobs are remembered until they
+expire, but not by the next leader.
+"""
+
+import datetime
+import logging
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+import attrs
+
+from dlctl.api.job import JobObject
+from dlctl.api.meta import UID
+from dlctl.clock import Clock, SystemClock
+from dlctl.dialects import attempts_codec
+from dlctl.informers.handlers import Change
+from dlctl.metrics import Metrics
+from dlctl.reconcilers.nodes.charges import Charge, ChargeRules, NodeCharges, charges_of
+
+logger = logging.getLogger(__name__)
+
+# Jobs with charges that are remembered after their deletion, in each namespace and in all of them.
+MAX_DELETED: Final = 10_000
+MAX_DELETED_OF_NAMESPACE: Final = 200
+# Many jobs may create pods at a time, as after a start.
+_MAX_AGE_S: Final = 1.0
+_MAX_CACHED: Final = 100
+
+
+@attrs.define(eq=False)
+class ChargeLedger:
+    """All charges that may still count."""
+
+    ttl_s: float = 86400.0
+    clock: Clock = attrs.field(factory=SystemClock)
+    metrics: Metrics = attrs.field(factory=Metrics)
+    # Called with the name of a node whose charges have changed.
+    on_change: list[Callable[[str], None]] = attrs.field(init=False, factory=list)
+    _by_job: dict[UID, tuple[Charge, ...]] = attrs.field(init=False, factory=dict)
+    _by_node: dict[str, dict[UID, tuple[Charge, ...]]] = attrs.field(init=False, factory=dict)
+    # The jobs that are gone, by namespace, in order of their deletion.
+    _deleted: dict[str, OrderedDict[UID, None]] = attrs.field(init=False, factory=dict)
+    _deleted_count: int = attrs.field(init=False, default=0)
+    # The last results of :meth:`all` by namespace, until a charge changes.
+    _counted: dict[str, tuple[datetime.datetime, Sequence[NodeCharges]]] = attrs.field(
+        init=False, factory=dict
+    )
+
+    def handle(self, change: Change[JobObject]) -> None:
+        """Take over the charges of a changed job."""
+        old, new = change.old, change.new
+        if new is None or (old is not None and old.metadata.uid != new.metadata.uid):
+            if old is not None and old.metadata.uid in self._by_job:
+                self._remember(old)
+        if new is None or (old is not None and _is_same_status(old, new) and not change.initial):
+            return
+        charges = tuple(
+            charges_of(new.metadata.uid, new.key, attempts_codec.read_stored(new.status))
+        )
+        if charges != self._by_job.get(new.metadata.uid, ()):
+            self._replace(new.metadata.uid, charges, is_new=not change.initial)
+
+    def all(self, namespace: str = "") -> Sequence[NodeCharges]:
+        """Return what counts against each charged node, no older than a second."""
+        rules = self._rules(namespace)
+        counted = self._counted.get(namespace)
+        if counted is None or not 0 <= (rules.now - counted[0]).total_seconds() < _MAX_AGE_S:
+            found = (rules.counted(node, self._charges(node)) for node in self._by_node)
+            counted = rules.now, [one for one in found if one is not None]
+            if len(self._counted) >= _MAX_CACHED:
+                self._counted.clear()
+            self._counted[namespace] = counted
+        return counted[1]
+
+    def lemons(self, namespace: str = "") -> list[NodeCharges]:
+        """Return the nodes that jobs of a namespace or of all avoid, the most charged first."""
+        lemons = (one for one in self.all(namespace) if one.is_lemon)
+        return sorted(lemons, key=lambda one: one.order)
+
+    def _rules(self, namespace: str) -> ChargeRules:
+        ttl = datetime.timedelta(seconds=self.ttl_s)
+        return ChargeRules(self.clock.now(), ttl, namespace)
+
+    def _charges(self, node: str) -> Iterator[Charge]:
+        for charges in self._by_node.get(node, {}).values():
+            yield from charges
+
+    def _replace(self, job: UID, charges: tuple[Charge, ...], *, is_new: bool = False) -> None:
+        before = self._by_job.pop(job, ())
+        self._counted.clear()
+        for node in {charge.node for charge in before}:
+            of_node = self._by_node.get(node, {})
+            of_node.pop(job, None)
+            if not of_node:
+                self._by_node.pop(node, None)
+        if charges:
+            self._by_job[job] = charges
+        by_node: dict[str, list[Charge]] = {}
+        for charge in charges:
+            by_node.setdefault(charge.node, []).append(charge)
+            if is_new and charge not in before:
+                self._report(charge)
+        for node, own in by_node.items():
+            self._by_node.setdefault(node, {})[job] = tuple(own)
+        for node in {*by_node, *(charge.node for charge in before)}:
+            for notify in self.on_change:
+                notify(node)
+
+    def _report(self, charge: Charge) -> None:
+        self.metrics.dlctl_node_charges_total.labels(charge.cause).inc()
+        logger.info(
+            "node charged",
+            extra={"node": charge.node, "job": str(charge.key), "cause": charge.cause},
+        )
+
+    def _remember(self, job: JobObject) -> None:
+        """Keep the charges of a deleted job; forget expired ones, and the first of too many."""
+        namespace = job.metadata.namespace or ""
+        own = self._deleted.setdefault(namespace, OrderedDict())
+        own[job.metadata.uid] = None
+        self._deleted_count += 1
+        while self._is_expired(next(iter(own))):
+            self._forget_first(namespace)
+            if not own:
+                return
+        if len(own) > MAX_DELETED_OF_NAMESPACE:
+            self._forget_first(namespace)
+        elif self._deleted_count > MAX_DELETED:
+            self._forget_first(max(self._deleted, key=lambda one: len(self._deleted[one])))
+
+    def _is_expired(self, job: UID) -> bool:
+        charges = self._by_job.get(job, ())
+        return not any(self._rules(c.key.namespace).counts(c) for c in charges)
+
+    def _forget_first(self, namespace: str) -> None:
+        job, _ = self._deleted[namespace].popitem(last=False)
+        self._deleted_count -= 1
+        self._replace(job, ())
+        if not self._deleted[namespace]:
+            del self._deleted[namespace]
+
+
+def _is_same_status(old: JobObject, new: JobObject) -> bool:
+    return old.metadata.uid == new.metadata.uid and bytes(old.status) == bytes(new.status)

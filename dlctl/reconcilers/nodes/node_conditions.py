@@ -1,0 +1,118 @@
+"""The nodes that are going, lost or at fault, as of their last reports. Values.
+
+A healthy node costs nothing: it is in none of these mappings.
+"""
+
+import datetime
+import enum
+from collections.abc import Mapping
+
+import attrs
+
+from dlctl.api.node_signals import NodeSignals, Signal
+from dlctl.api.nodes import OUT_OF_SERVICE_TAINT, Node
+from dlctl.api.verdict import Cause
+
+
+class NodeFault(enum.Enum):
+    """What a fault of a node says about the ends of programs on it."""
+
+    # The node shows a signal of a fault.
+    SICK = enum.auto()
+    # It is not ready, or does not answer.
+    DOWN = enum.auto()
+    # It is up, as far as is known, and merely announced to go.
+    GOING = enum.auto()
+    DELETED = enum.auto()
+
+
+@attrs.frozen
+class LostNode:
+    """A node whose kubelet cannot confirm that a pod has ended."""
+
+    # An administrator says that it is off.
+    out_of_service: bool
+    # Since when its lease is silent; None if it is not.
+    silent_since: datetime.datetime | None
+
+
+@attrs.frozen
+class NodeCondition:
+    """All that is special about one node."""
+
+    hostname: str
+    going: Signal | None = None
+    lost: LostNode | None = None
+    fault: str = ""
+    # A signal of a fault, rather than that it does not answer, or is going.
+    is_sick: bool = False
+    is_deleted: bool = False
+
+    @property
+    def fault_kind(self) -> NodeFault:
+        """Return what its fault says; of a node at fault."""
+        if self.is_sick:
+            return NodeFault.SICK
+        if self.is_deleted:
+            return NodeFault.DELETED
+        is_only_going = self.going is not None and self.fault == self.going.text
+        return NodeFault.GOING if is_only_going else NodeFault.DOWN
+
+    @property
+    def is_normal(self) -> bool:
+        return self.going is None and self.lost is None and not self.fault
+
+
+@attrs.frozen
+class NodeConditions:
+    """The special nodes of the cluster, by name; shared by all jobs."""
+
+    by_name: Mapping[str, NodeCondition] = attrs.field(factory=dict)
+    going: Mapping[str, Signal] = attrs.field(factory=dict)
+    lost: Mapping[str, LostNode] = attrs.field(factory=dict)
+    # Why a node may be to blame, in a clause about it.
+    faults: Mapping[str, str] = attrs.field(factory=dict)
+
+    @classmethod
+    def of(cls, by_name: Mapping[str, NodeCondition]) -> "NodeConditions":
+        return cls(
+            by_name,
+            {name: one.going for name, one in by_name.items() if one.going},
+            {name: one.lost for name, one in by_name.items() if one.lost},
+            {name: one.fault for name, one in by_name.items() if one.fault},
+        )
+
+    def fault_cause(self, name: str) -> Cause:
+        """Return the cause of an end for which the fault of a node is to blame."""
+        one = self.by_name.get(name)
+        if one is None or one.going is None or one.is_sick:
+            return Cause.NODE
+        # One that falls silent goes as announced.
+        return one.going.cause
+
+
+def node_condition(node: Node, signals: NodeSignals) -> NodeCondition:
+    """Return what is special about a node."""
+    lost, sick, going = _lost(node), signals.sick(node), signals.going(node)
+    fault = sick.text if sick else _unready_text(node, lost) or (going.text if going else "")
+    return NodeCondition(node.hostname, going, lost, fault, sick is not None)
+
+
+def _lost(node: Node) -> LostNode | None:
+    ready, out_of_service = node.condition("Ready"), node.has_taint(OUT_OF_SERVICE_TAINT)
+    # The node controller sets Unknown; False is the kubelet's own report.
+    is_silent = ready is not None and ready.status == "Unknown"
+    if not is_silent:
+        # Kubernetes ignores the taint, too, while the node is ready.
+        off = out_of_service and (ready is None or ready.status != "True")
+        return LostNode(out_of_service=True, silent_since=None) if off else None
+    return LostNode(out_of_service, ready.last_transition_time if ready else None)
+
+
+def _unready_text(node: Node, lost: LostNode | None) -> str:
+    if lost is not None:
+        return "is out of service" if lost.out_of_service else "does not answer"
+    ready = node.condition("Ready")
+    if ready is None or ready.status != "False":
+        return ""
+    return f"is not ready ({ready.reason})" if ready.reason else "is not ready"

@@ -1,0 +1,88 @@
+"""Keeps the special nodes of the cluster by name, from the changes of all nodes.
+
+Nodes report every few seconds; nearly all of these reports change nothing.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Final
+
+import attrs
+
+from dlctl.api.node_signals import NodeSignals, Signal
+from dlctl.api.nodes import Node
+from dlctl.informers.handlers import Change
+from dlctl.reconcilers.nodes.node_conditions import (
+    LostNode,
+    NodeCondition,
+    NodeConditions,
+    node_condition,
+)
+
+# Names of deleted nodes are kept: their pods end after them.
+MAX_DELETED: Final = 1000
+
+
+@attrs.define(eq=False)
+class NodeWatch:
+    """The special nodes, kept up to date by :meth:`update`."""
+
+    signals: NodeSignals = attrs.field(factory=NodeSignals)
+    # Whether all nodes have been shown: until then, a missing one may exist.
+    is_synced: Callable[[], bool] = lambda: True
+    _by_name: dict[str, NodeCondition] = attrs.field(init=False, factory=dict)
+    # The newest last.
+    _deleted: OrderedDict[str, str] = attrs.field(init=False, factory=OrderedDict)
+    _current: NodeConditions | None = attrs.field(init=False, default=None)
+    # Of all nodes, by name.
+    _hostnames: dict[str, str] = attrs.field(init=False, factory=dict)
+
+    @property
+    def count(self) -> int:
+        """Return the number of nodes; 0 while they are not known."""
+        return len(self._hostnames) if self.is_synced() else 0
+
+    def is_gone(self, name: str) -> bool:
+        """Return whether a node does not exist; False while the nodes are not known."""
+        return name not in self._hostnames and bool(self.count)
+
+    def hostname(self, name: str) -> str:
+        """Return the hostname label of a node; of an unknown one, its name."""
+        return self._hostnames.get(name, name)
+
+    @property
+    def current(self) -> NodeConditions:
+        """Return the special nodes; the same value until one of them changes."""
+        if self._current is None:
+            deleted = {
+                name: NodeCondition(hostname, fault="was deleted", is_deleted=True)
+                for name, hostname in self._deleted.items()
+            }
+            self._current = NodeConditions.of({**deleted, **self._by_name})
+        return self._current
+
+    def update(self, change: Change[Node]) -> bool:
+        """Take over a change of a node; return whether its jobs have to act on it."""
+        old, new = change.old, change.new
+        if old is not None and new is not None and not change.initial and new.reports_as(old):
+            return False
+        name = change.key.name
+        before = self._by_name.pop(name, None)
+        after = None
+        if new is not None:
+            self._deleted.pop(name, None)
+            self._hostnames[name] = new.hostname
+            condition = node_condition(new, self.signals)
+            if not condition.is_normal:
+                after = self._by_name[name] = condition
+        elif old is not None:
+            self._hostnames.pop(name, None)
+            self._deleted[name] = old.hostname
+            if len(self._deleted) > MAX_DELETED:
+                self._deleted.popitem(last=False)
+        self._current = None
+        return _urgent(before) != _urgent(after)
+
+
+def _urgent(condition: NodeCondition | None) -> tuple[Signal | None, LostNode | None]:
+    return (condition.going, condition.lost) if condition else (None, None)

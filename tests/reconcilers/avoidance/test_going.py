@@ -1,0 +1,79 @@
+"""Attempts that make way for nodes that are about to go."""
+
+import datetime
+
+import attrs
+import pytest
+
+from dlctl.api.failure_policy import FailurePolicy
+from dlctl.api.job import Job, Replica
+from dlctl.api.node_signals import Signal
+from dlctl.api.status import JobPhase
+from dlctl.api.verdict import Attempt, Cause, Confidence
+from dlctl.reconcilers.avoidance.going import going_verdict
+from dlctl.reconcilers.nodes.node_conditions import NodeCondition, NodeConditions
+from dlctl.reconcilers.observe import Children, Observed, observe
+from tests.builders import NOW, RUNNING, exited, make_job, make_pod
+
+SPOT = Signal("example.com/spot", "has the taint example.com/spot")
+GOING = NodeConditions.of({"node-b": NodeCondition("node-b", SPOT, fault=SPOT.text)})
+
+
+def job_with(phase: JobPhase = JobPhase.RUNNING, *attempts: Attempt, policy: bool = True) -> Job:
+    job = make_job()
+    run_policy = attrs.evolve(job.run_policy, failure_policy=FailurePolicy() if policy else None)
+    status = attrs.evolve(job.status, phase=phase, attempts=attempts)
+    return attrs.evolve(job, run_policy=run_policy, status=status)
+
+
+def observed(
+    job: Job, node: str = "node-b", nodes: NodeConditions = GOING, code: int | None = None
+) -> Observed:
+    phase, state = ("Running", RUNNING) if code is None else ("Failed", exited(code))
+    pods = [
+        make_pod(job, Replica("worker", 0), state=RUNNING, node_name="node-a"),
+        make_pod(job, Replica("worker", 1), phase=phase, state=state, node_name=node),
+    ]
+    return observe(job, Children(pods, nodes=nodes), NOW)
+
+
+@pytest.mark.parametrize("phase", [JobPhase.CREATING, JobPhase.RUNNING])
+def test_attempt_ends_for_the_first_replica_on_a_going_node(phase: JobPhase) -> None:
+    job = job_with(phase)
+    verdict = going_verdict(job, observed(job), NOW)
+    assert verdict is not None
+    assert (verdict.cause, verdict.confidence) == (Cause.PREEMPTION, Confidence.HIGH)
+    assert (verdict.replica, verdict.node) == ("worker-1", "node-b")
+    assert verdict.message == "node node-b is about to go: it has the taint example.com/spot"
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        pytest.param(job_with(policy=False), id="without a failure policy"),
+        pytest.param(job_with(JobPhase.RESTARTING), id="restarting already"),
+        pytest.param(job_with(JobPhase.CLEAN_UP), id="ended"),
+    ],
+)
+def test_attempt_goes_on(job: Job) -> None:
+    assert going_verdict(job, observed(job), NOW) is None
+
+
+def test_attempt_goes_on_while_its_own_nodes_stay() -> None:
+    job = job_with()
+    assert going_verdict(job, observed(job, node="node-c"), NOW) is None
+    assert going_verdict(job, observed(job, nodes=NodeConditions()), NOW) is None
+
+
+def test_replica_that_has_ended_does_not_flee() -> None:
+    job = job_with()
+    assert going_verdict(job, observed(job, code=1), NOW) is None
+
+
+@pytest.mark.parametrize(("minutes", "flees"), [(1, False), (59, False), (61, True)])
+def test_attempt_flees_from_the_same_signal_once_an_hour(minutes: int, flees: bool) -> None:
+    fled = going_verdict(job_with(), observed(job_with()), NOW)
+    assert fled is not None
+    earlier = attrs.evolve(fled, time=NOW - datetime.timedelta(minutes=minutes))
+    job = job_with(JobPhase.RUNNING, Attempt(0, NOW, NOW, earlier))
+    assert (going_verdict(job, observed(job), NOW) is not None) == flees

@@ -1,0 +1,195 @@
+"""What a job with a failure policy does about nodes that are about to go, by what it decides."""
+
+import datetime
+from typing import Any
+
+import attrs
+import pytest
+
+from dlctl.api.job import Job, Replica
+from dlctl.api.node_signals import Signal
+from dlctl.api.pods import Pod
+from dlctl.api.status import JobPhase
+from dlctl.api.verdict import Cause
+from dlctl.reconcilers.children.desired import Desired
+from dlctl.reconcilers.nodes.node_conditions import NodeCondition, NodeConditions
+from dlctl.reconcilers.observe import Children, observe
+from dlctl.reconcilers.plan import Plan
+from dlctl.reconcilers.plan_job import Policy, plan_job
+from tests.builders import NOW, RUNNING, make_job, make_pod, training_job
+
+RESTART_REPLICA = {"rules": [{"action": "RestartReplica"}]}
+SPOT = Signal("example.com/spot", "has the taint example.com/spot")
+
+
+def at(seconds: float) -> datetime.datetime:
+    return NOW + datetime.timedelta(seconds=seconds)
+
+
+def going(*names: str) -> NodeConditions:
+    return NodeConditions.of({name: NodeCondition(name, SPOT, fault=SPOT.text) for name in names})
+
+
+def torch_job(policy: dict[str, Any]) -> Job:
+    manifest = training_job("PyTorchJob", Master=1, Worker=2)
+    manifest["spec"]["runPolicy"] = {"failurePolicy": policy}
+    return make_job(manifest)
+
+
+def tf_job(policy: dict[str, Any]) -> Job:
+    """Return a job whose workers the policy does not decide about."""
+    manifest = training_job("TFJob", PS=1, Worker=2)
+    manifest["spec"] |= {"runPolicy": {"failurePolicy": policy}, "enableDynamicWorker": True}
+    return make_job(manifest)
+
+
+def pod(job: Job, replica: Replica, created: float = 0, deleted: float | None = None) -> Pod:
+    """Return a running pod on a node of its own, named like its replica."""
+    metadata: dict[str, Any] = {
+        "uid": f"{replica}-{created}",
+        "creationTimestamp": at(created).isoformat(),
+        "labels": {"dlctl.dev/restart-attempt": str(job.status.job_restarts)},
+    }
+    if deleted is not None:
+        metadata["deletionTimestamp"] = at(deleted + 60).isoformat()
+        metadata["deletionGracePeriodSeconds"] = 60
+    return make_pod(
+        job,
+        replica,
+        state=RUNNING,
+        restart_policy="Never",
+        metadata=metadata,
+        node_name=f"node-of-{replica}",
+    )
+
+
+def pods(job: Job, **changed: Pod | None) -> list[Pod]:
+    """Return the pods of all replicas but for those that are given by type and index."""
+    every = {str(r).replace("-", ""): pod(job, r) for r in job.replicas}
+    return [one for one in (every | changed).values() if one is not None]
+
+
+def planned(job: Job, found: list[Pod], seconds: float, *nodes: str) -> Plan:
+    now = at(seconds)
+    desired = Desired(tuple(job.replicas))
+    observed = observe(job, Children(found, nodes=going(*nodes)), now)
+    return plan_job(job, observed, desired, now, Policy())
+
+
+def after(job: Job, found: list[Pod], seconds: float, *nodes: str) -> Job:
+    return attrs.evolve(job, status=planned(job, found, seconds, *nodes).status)
+
+
+def running(job: Job) -> Job:
+    return after(job, pods(job), 1)
+
+
+def names(found: tuple[Pod, ...]) -> list[str]:
+    return [one.metadata.name for one in found]
+
+
+def ends(job: Job) -> list[tuple[str, Cause] | None]:
+    verdicts = (one.verdict for one in job.status.attempts)
+    return [(verdict.replica, verdict.cause) if verdict else None for verdict in verdicts]
+
+
+def test_decided_replica_restarts_the_whole_job() -> None:
+    job = running(torch_job({}))
+    plan = planned(job, pods(job), 10, "node-of-worker-1")
+    assert plan.status.phase is JobPhase.RESTARTING
+    assert plan.deleted_pods == ()
+
+
+def test_replica_that_the_policy_does_not_decide_about_stays() -> None:
+    job = running(tf_job({}))
+    plan = planned(job, pods(job), 10, "node-of-worker-0", "node-of-worker-1")
+    assert (plan.status, plan.deleted_pods) == (job.status, ())
+
+
+def test_replica_without_a_decision_does_not_hide_one_with_it() -> None:
+    job = tf_job({})
+    job = running(attrs.evolve(job, replica_specs=job.replica_specs[::-1]))
+    assert next(job.replicas).type == "worker"
+    plan = planned(job, pods(job), 10, "node-of-worker-0", "node-of-ps-0")
+    assert plan.status.phase is JobPhase.RESTARTING
+    assert ends(attrs.evolve(job, status=plan.status)) == [("ps-0", Cause.PREEMPTION)]
+
+
+def test_restart_replica_replaces_the_pods_on_nodes_that_are_going() -> None:
+    job = running(torch_job(RESTART_REPLICA))
+    notice = ("node-of-worker-0", "node-of-worker-1")
+    plan = planned(job, pods(job), 10, *notice)
+    assert plan.status.phase is JobPhase.RUNNING
+    assert names(plan.deleted_pods) == ["linear-worker-0", "linear-worker-1"]
+    assert plan.notes[-1].reason == "PyTorchJobNodeDraining"
+    (attempt,) = plan.status.attempts
+    assert attempt.verdict is not None
+    assert (attempt.end_time, attempt.verdict.replica) == (at(10), "worker-0")
+    assert (attempt.verdict.collateral, attempt.verdict.collateral_count) == (("worker-1",), 1)
+
+
+def test_controller_that_wrote_the_decision_only_is_followed_by_one_that_deletes() -> None:
+    job = running(torch_job(RESTART_REPLICA))
+    job = after(job, pods(job), 10, "node-of-worker-1")
+    for seconds in (11, 12):
+        plan = planned(job, pods(job), seconds, "node-of-worker-1")
+        assert plan.status == job.status
+        assert names(plan.deleted_pods) == ["linear-worker-1"]
+
+
+def test_replacement_begins_the_next_attempt_and_is_no_end_of_its_own() -> None:
+    job, notice = running(torch_job(RESTART_REPLICA)), "node-of-worker-1"
+    job = after(job, pods(job), 10, notice)
+    leaving = pods(job, worker1=pod(job, Replica("worker", 1), deleted=10))
+    for seconds in (11, 65):
+        plan = planned(job, leaving, seconds, notice)
+        assert (plan.deleted_pods, plan.pods) == ((), ())
+        job = attrs.evolve(job, status=plan.status)
+    plan = planned(job, pods(job, worker1=None), 70, notice)
+    assert plan.pods == (Replica("worker", 1),)
+    job = attrs.evolve(job, status=plan.status)
+    job = after(job, pods(job, worker1=pod(job, Replica("worker", 1), created=71)), 75)
+    assert ends(job) == [("worker-1", Cause.PREEMPTION), None]
+    assert [one.end_time for one in job.status.attempts] == [at(10), None]
+
+
+@pytest.mark.parametrize("minutes", [1, 59, 61])
+def test_replacement_that_returned_to_the_node_stays_for_an_hour(minutes: int) -> None:
+    job, notice = running(torch_job(RESTART_REPLICA)), "node-of-worker-1"
+    job = after(job, pods(job), 10, notice)
+    back = pods(job, worker1=pod(job, Replica("worker", 1), created=20))
+    job = after(job, back, 30, notice)
+    assert len(job.status.attempts) == 2
+    plan = planned(job, back, 10 + 60 * minutes, notice)
+    assert names(plan.deleted_pods) == ([] if minutes < 60 else ["linear-worker-1"])
+
+
+def test_rule_for_one_type_does_not_hide_the_restart_that_another_needs() -> None:
+    rule = {"action": "RestartReplica", "targetReplicas": ["Master"]}
+    job = running(torch_job({"rules": [rule]}))
+    alone = planned(job, pods(job), 10, "node-of-master-0")
+    assert names(alone.deleted_pods) == ["linear-master-0"]
+    both = planned(job, pods(job), 10, "node-of-master-0", "node-of-worker-1")
+    assert both.status.phase is JobPhase.RESTARTING
+    assert ends(attrs.evolve(job, status=both.status)) == [("worker-1", Cause.PREEMPTION)]
+
+
+def test_restart_that_counts_moves_the_pod_once_and_fails_the_job_after_the_maximum() -> None:
+    rule = {"action": "RestartReplica", "onCauses": ["Preemption"]}
+    job, notice = running(torch_job({"maxRestarts": 1, "rules": [rule]})), "node-of-worker-1"
+    plan = planned(job, pods(job), 10, notice)
+    assert (plan.status.counted_restarts, names(plan.deleted_pods)) == (1, ["linear-worker-1"])
+    job = attrs.evolve(job, status=plan.status)
+    moved = pods(job, worker1=pod(job, Replica("worker", 1), created=20))
+    job = after(job, moved, 30)
+    failed = after(job, moved, 40, "node-of-worker-0")
+    assert failed.status.failure is not None
+    assert failed.status.failure.reason == "ReachedMaxRestarts"
+
+
+def test_pod_leaves_while_another_replica_waits_for_its_replacement() -> None:
+    job = running(torch_job(RESTART_REPLICA))
+    job = after(job, pods(job), 10, "node-of-worker-1")
+    waiting = pods(job, worker1=None)
+    plan = planned(job, waiting, 12, "node-of-worker-1", "node-of-worker-0")
+    assert names(plan.deleted_pods) == ["linear-worker-0"]

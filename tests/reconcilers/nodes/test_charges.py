@@ -1,0 +1,220 @@
+"""Charges against nodes: which count, for whom, and how long."""
+
+import datetime
+import json
+
+import attrs
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dlctl.api.job import JobObject
+from dlctl.api.verdict import Attempt, Cause, Confidence, Verdict
+from dlctl.dialects import attempts_codec
+from dlctl.informers.handlers import Change
+from dlctl.metrics import Metrics
+from dlctl.reconcilers.nodes.charge_ledger import MAX_DELETED_OF_NAMESPACE, ChargeLedger
+from dlctl.reconcilers.nodes.charges import CHARGED_CAUSES, NodeCharges
+from tests.builders import NOW
+
+DAY_S = 86400.0
+
+
+class FixedClock:
+    """A clock that a test sets."""
+
+    def __init__(self) -> None:
+        self.time = NOW
+
+    def now(self) -> datetime.datetime:
+        return self.time
+
+    def monotonic(self) -> float:
+        return 0.0
+
+
+def ended(
+    node: str = "node-a",
+    cause: Cause = Cause.NODE,
+    confidence: Confidence = Confidence.HIGH,
+    *,
+    ago_s: float = 0.0,
+) -> Attempt:
+    """Return an attempt that ended on a node."""
+    end = NOW - datetime.timedelta(seconds=ago_s)
+    return Attempt(0, end, end, Verdict(cause, confidence, "", end, "worker-0", "pod", node))
+
+
+def job(uid: str, *attempts: Attempt, namespace: str = "ml", nested: bool = True) -> JobObject:
+    """Return a stored job with these attempts, in the status of a map or a list dialect."""
+    wire = {"attempts": attempts_codec.write(attempts)}
+    stored = {
+        "metadata": {"name": f"job-{uid}", "namespace": namespace, "uid": uid},
+        "status": {"dlctl": wire} if nested else wire,
+    }
+    return msgspec.json.decode(json.dumps(stored), type=JobObject)
+
+
+def ledger_of(*jobs: JobObject) -> ChargeLedger:
+    ledger = ChargeLedger(DAY_S, FixedClock())
+    for one in jobs:
+        ledger.handle(Change(None, one, initial=True))
+    return ledger
+
+
+def of_node(ledger: ChargeLedger, name: str, namespace: str = "") -> NodeCharges | None:
+    return next((one for one in ledger.all(namespace) if one.node == name), None)
+
+
+def lemons(ledger: ChargeLedger) -> list[str]:
+    return [one.node for one in ledger.lemons()]
+
+
+@pytest.mark.parametrize("cause", list(Cause))
+@pytest.mark.parametrize("nested", [True, False])
+def test_only_faults_of_nodes_are_charged(cause: Cause, nested: bool) -> None:
+    ledger = ledger_of(job("1", ended(cause=cause), nested=nested))
+    assert (of_node(ledger, "node-a") is not None) == (cause in CHARGED_CAUSES)
+
+
+@pytest.mark.parametrize("cause", list(Cause))
+def test_planned_ends_are_not_charged(cause: Cause) -> None:
+    attempt = ended(cause=cause)
+    assert attempt.verdict is not None
+    planned = attrs.evolve(attempt, verdict=attrs.evolve(attempt.verdict, is_planned=True))
+    assert of_node(ledger_of(job("1", planned)), "node-a") is None
+
+
+def test_node_is_a_lemon_by_its_second_job() -> None:
+    one, other = job("1", ended(), ended()), job("2", ended())
+    assert lemons(ledger_of(one)) == []
+    assert lemons(ledger_of(one, other)) == ["node-a"]
+
+
+def test_charge_expires() -> None:
+    ledger = ledger_of(job("1", ended(ago_s=10)), job("2", ended()))
+    clock = ledger.clock
+    assert isinstance(clock, FixedClock)
+    clock.time = NOW + datetime.timedelta(seconds=DAY_S - 11)
+    assert lemons(ledger) == ["node-a"]
+    clock.time = NOW + datetime.timedelta(seconds=DAY_S - 9)
+    assert lemons(ledger) == []
+    assert of_node(ledger, "node-a") is not None
+    clock.time = NOW + datetime.timedelta(seconds=DAY_S)
+    assert of_node(ledger, "node-a") is None
+
+
+def test_charge_from_the_far_future_does_not_count() -> None:
+    assert of_node(ledger_of(job("1", ended(ago_s=-2 * DAY_S))), "node-a") is None
+
+
+def test_charge_proved_by_a_log_counts_in_its_namespace_only() -> None:
+    low = [job(uid, ended(confidence=Confidence.MEDIUM)) for uid in ("1", "2")]
+    ledger = ledger_of(*low)
+    assert lemons(ledger) == []
+    own = of_node(ledger, "node-a", "ml")
+    assert own is not None
+    assert own.is_lemon
+    assert of_node(ledger, "node-a", "other") is None
+
+
+def test_charges_of_a_deleted_job_stay() -> None:
+    gone = job("1", ended())
+    ledger = ledger_of(gone, job("2", ended()))
+    ledger.handle(Change(gone, None))
+    assert lemons(ledger) == ["node-a"]
+
+
+def test_job_of_the_same_name_charges_for_itself() -> None:
+    first, second = job("1", ended()), job("2", ended())
+    ledger = ledger_of(first)
+    ledger.handle(Change(first, renamed(second, first)))
+    assert lemons(ledger) == ["node-a"]
+
+
+def renamed(job_: JobObject, as_: JobObject) -> JobObject:
+    metadata = msgspec.structs.replace(job_.metadata, name=as_.metadata.name)
+    return msgspec.structs.replace(job_, metadata=metadata)
+
+
+def test_deleted_jobs_of_one_namespace_do_not_push_out_those_of_another() -> None:
+    ledger = ledger_of(job("1", ended(), namespace="a"))
+    ledger.handle(Change(job("1", ended(), namespace="a"), None))
+    for number in range(2 * MAX_DELETED_OF_NAMESPACE):
+        noise = job(f"noise-{number}", ended(f"node-{number}"), namespace="b")
+        ledger.handle(Change(None, noise))
+        ledger.handle(Change(noise, None))
+    assert of_node(ledger, "node-a") is not None
+    assert len(list(ledger.all())) == MAX_DELETED_OF_NAMESPACE + 1
+
+
+def test_new_charges_are_counted_once_and_old_ones_not_at_all() -> None:
+    ledger = ChargeLedger(DAY_S, FixedClock(), Metrics())
+    ledger.handle(Change(None, job("old", ended()), initial=True))
+    before, after = job("1"), job("1", ended(cause=Cause.HARDWARE))
+    ledger.handle(Change(None, before))
+    ledger.handle(Change(before, after))
+    ledger.handle(Change(after, job("1", ended(cause=Cause.HARDWARE))))
+    value = ledger.metrics.registry.get_sample_value
+    assert value("dlctl_node_charges_total", {"cause": "Hardware"}) == 1
+    assert value("dlctl_node_charges_total", {"cause": "Node"}) is None
+
+
+@pytest.mark.parametrize("status", ['"x"', "[]", '{"attempts": 3}', '{"dlctl": {"attempts": {}}}'])
+def test_malformed_status_charges_nothing(status: str) -> None:
+    stored = msgspec.structs.replace(job("1"), status=msgspec.Raw(status.encode()))
+    assert ledger_of(stored).all() == []
+
+
+ATTEMPTS = st.lists(
+    st.builds(
+        ended,
+        st.sampled_from(["node-a", "node-b", "node-c", ""]),
+        st.sampled_from(list(Cause)),
+        st.sampled_from(list(Confidence)),
+        ago_s=st.integers(0, int(2 * DAY_S)),
+    ),
+    max_size=5,
+)
+STATES = st.lists(st.tuples(st.sampled_from("123"), ATTEMPTS), max_size=12)
+
+
+@given(STATES)
+def test_a_new_leader_finds_what_the_last_one_knew(states: list[tuple[str, list[Attempt]]]) -> None:
+    current: dict[str, JobObject] = {}
+    followed = ledger_of()
+    for uid, attempts in states:
+        new = job(uid, *attempts)
+        followed.handle(Change(current.get(uid), new))
+        current[uid] = new
+    fresh = ledger_of(*current.values())
+    found = {one.node: one.jobs for one in followed.all("ml")}
+    assert found == {one.node: one.jobs for one in fresh.all("ml")}
+    assert lemons(followed) == lemons(fresh)
+
+
+@given(ATTEMPTS)
+def test_lemon_is_charged_by_two_jobs_for_certain_and_not_long_ago(attempts: list[Attempt]) -> None:
+    ledger = ledger_of(*(job(str(n), one) for n, one in enumerate(attempts)))
+    certain: dict[str, int] = {}
+    for one in attempts:
+        verdict = one.verdict
+        assert verdict is not None
+        is_recent = NOW - verdict.time < datetime.timedelta(seconds=DAY_S)
+        is_certain = verdict.confidence is Confidence.HIGH and verdict.cause in CHARGED_CAUSES
+        if verdict.node and is_recent and is_certain:
+            certain[verdict.node] = certain.get(verdict.node, 0) + 1
+    assert set(lemons(ledger)) == {node for node, count in certain.items() if count >= 2}
+
+
+def test_the_most_charged_node_comes_first() -> None:
+    jobs = [job("1", ended("old", ago_s=9)), job("2", ended("old", ago_s=8))]
+    jobs += [job(str(n), ended("bad", ago_s=60)) for n in range(3, 6)]
+    jobs += [job(str(n), ended("new")) for n in range(6, 8)]
+    assert lemons(ledger_of(*jobs)) == ["bad", "new", "old"]
+
+
+def test_name_that_no_node_can_have_is_not_charged() -> None:
+    node = "n" * 254
+    assert lemons(ledger_of(job("1", ended(node)), job("2", ended(node)))) == []

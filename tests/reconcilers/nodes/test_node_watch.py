@@ -1,0 +1,109 @@
+"""The special nodes of a cluster, from the changes of all nodes."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from dlctl.api.node_signals import NodeSignals
+from dlctl.api.nodes import Node
+from dlctl.informers.handlers import Change
+from dlctl.reconcilers.nodes.node_watch import MAX_DELETED, NodeWatch
+
+SINCE = "2026-01-01T00:00:00Z"
+
+
+def node(name: str = "node-a", *taints: str, **conditions: str) -> Node:
+    wire: dict[str, Any] = {
+        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": f"host-of-{name}"}},
+        "spec": {"taints": [{"key": key} for key in taints]},
+        "status": {
+            "conditions": [
+                {"type": type_, "status": status, "lastTransitionTime": SINCE}
+                for type_, status in conditions.items()
+            ]
+        },
+    }
+    return msgspec.convert(wire, Node)
+
+
+@pytest.fixture
+def watch() -> NodeWatch:
+    return NodeWatch(NodeSignals.of(going=["leaving"], sick=["Sick"]))
+
+
+@pytest.mark.parametrize(
+    ("shown", "fault"),
+    [
+        (node(Ready="True"), None),
+        (node(Ready="True", Sick="True"), "has the condition Sick=True"),
+        (node(Ready="False"), "is not ready"),
+        (node(Ready="Unknown"), "does not answer"),
+        (node("node-a", "node.kubernetes.io/out-of-service", Ready="Unknown"), "is out of"),
+        (node("node-a", "leaving", Ready="True"), "has the taint leaving"),
+    ],
+)
+def test_fault_of_a_node(shown: Node, fault: str | None, watch: NodeWatch) -> None:
+    watch.update(Change(None, shown))
+    text = watch.current.faults.get("node-a")
+    assert text is None if fault is None else (text or "").startswith(fault)
+
+
+def test_silent_node_is_lost_since_its_condition_changed(watch: NodeWatch) -> None:
+    watch.update(Change(None, node(Ready="Unknown")))
+    lost = watch.current.lost["node-a"]
+    assert lost.silent_since is not None
+    assert lost.silent_since.isoformat() == "2026-01-01T00:00:00+00:00"
+    assert not lost.out_of_service
+
+
+def test_node_that_recovers_is_special_no_more(watch: NodeWatch) -> None:
+    ill, well = node(Ready="Unknown", Sick="True"), node(Ready="True", Sick="False")
+    watch.update(Change(None, ill))
+    assert watch.update(Change(ill, well))
+    assert not watch.current.by_name
+
+
+def test_deleted_node_is_at_fault_until_it_is_back(watch: NodeWatch) -> None:
+    watch.update(Change(None, node(Ready="True")))
+    watch.update(Change(node(Ready="True"), None))
+    assert watch.current.faults == {"node-a": "was deleted"}
+    assert watch.current.by_name["node-a"].hostname == "host-of-node-a"
+    watch.update(Change(None, node(Ready="True")))
+    assert not watch.current.faults
+
+
+def test_node_is_gone_if_it_is_none_of_the_nodes_that_are_known(watch: NodeWatch) -> None:
+    # As right after the start.
+    assert not watch.is_gone("node-a")
+    watch.update(Change(None, node("node-b")))
+    assert watch.is_gone("node-a")
+    watch.update(Change(None, node("node-a")))
+    assert not watch.is_gone("node-a")
+    watch.update(Change(node("node-a"), None))
+    assert watch.is_gone("node-a")
+
+
+def test_no_node_is_gone_until_all_of_them_are_known(watch: NodeWatch) -> None:
+    watch.is_synced = lambda: False
+    watch.update(Change(None, node("node-b")))
+    assert not watch.is_gone("node-a")
+    assert watch.count == 0
+    watch.is_synced = lambda: True
+    assert watch.is_gone("node-a")
+    assert watch.count == 1
+
+
+def test_names_of_deleted_nodes_are_bounded(watch: NodeWatch) -> None:
+    for number in range(MAX_DELETED + 10):
+        watch.update(Change(node(f"node-{number}"), None))
+    assert len(watch.current.faults) == MAX_DELETED
+    assert "node-0" not in watch.current.faults
+
+
+def test_report_that_changes_nothing_keeps_the_value(watch: NodeWatch) -> None:
+    shown = node(Ready="True", Sick="True")
+    watch.update(Change(None, shown))
+    before = watch.current
+    assert not watch.update(Change(shown, node(Ready="True", Sick="True")))
+    assert watch.current is before
