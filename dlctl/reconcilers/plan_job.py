@@ -5,37 +5,58 @@ stores.
 """
 
 import datetime
-from collections.abc import Collection, Iterable, Iterator
 
 import attrs
 
-from dlctl.api.elastic import WORKER
-from dlctl.api.job import Job, Replica
+from dlctl.api.failure_policy import FailureAction
+from dlctl.api.job import Job
 from dlctl.api.meta import SERVICES
-from dlctl.api.pods import Pod, Service
-from dlctl.api.status import JobPhase, JobStatus
+from dlctl.api.status import Failure, JobPhase, JobStatus
+from dlctl.api.verdict import Attempt
 from dlctl.backoff import Backoff
+from dlctl.reconcilers.avoidance.going import going_verdict, pods_to_move
+from dlctl.reconcilers.avoidance.unschedulable import without_exclusions
 from dlctl.reconcilers.children import dependents
 from dlctl.reconcilers.children.dependents import DependentChanges
 from dlctl.reconcilers.children.desired import Desired
 from dlctl.reconcilers.children.gang_retries import GangRetry, gang_retry
 from dlctl.reconcilers.children.kueue import held_by_kueue
-from dlctl.reconcilers.children.placement import outdated_pods
+from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.events.pod_events import exit_events
+from dlctl.reconcilers.failures import policy_decisions
+from dlctl.reconcilers.failures.attempts import (
+    closed,
+    recorded_attempts,
+    stopped_attempts,
+)
 from dlctl.reconcilers.launcher_job.next_write import (
     LauncherJobWrite,
     next_write,
-    suspension,
-    ttl_write,
 )
-from dlctl.reconcilers.lifecycle import cleanup, job_limits, job_restarts, replica_restarts
+from dlctl.reconcilers.lifecycle import job_limits, job_restarts, replica_restarts
 from dlctl.reconcilers.lifecycle.force_deletion import force_deletions
 from dlctl.reconcilers.lifecycle.replica_restarts import RESTART_BACKOFF
-from dlctl.reconcilers.observe import Observed, ReplicaState
+from dlctl.reconcilers.lifecycle.restart_times import RestartLimits
+from dlctl.reconcilers.lifecycle.starting_deadline import (
+    starting_deadline_failure,
+    starting_deadline_left_s,
+    with_first_run,
+)
+from dlctl.reconcilers.observe import Observed
 from dlctl.reconcilers.plan import Plan, earliest
+from dlctl.reconcilers.plan_end import idle_dependents, plan_end, plan_finished
+from dlctl.reconcilers.plan_replicas import (
+    missing_services,
+    plan_replicas,
+    replicas_to_create,
+    surplus_services,
+    ungated_pods,
+)
 from dlctl.reconcilers.status import job_status
 from dlctl.reconcilers.status.completion import Completion, completion
 from dlctl.reconcilers.status.invalid_status import invalid_job_events
+from dlctl.reconcilers.status.past_times import with_past_times
+from dlctl.reconcilers.status.waiting import present_wait, with_waiting
 
 
 @attrs.frozen
@@ -45,6 +66,12 @@ class Policy:
     backoff: Backoff = RESTART_BACKOFF
     # Seconds after the deletion timestamp; 0 disables force deletion.
     force_delete_after_s: float = 0.0
+    # For jobs with a failure policy; 0 for no limit.
+    infrastructure_restarts_per_hour: int = 0
+
+    @property
+    def restart_limits(self) -> RestartLimits:
+        return RestartLimits(self.backoff, self.infrastructure_restarts_per_hour)
 
 
 def plan_job(
@@ -52,7 +79,10 @@ def plan_job(
 ) -> Plan:
     """Return what the job needs now."""
     now = now.replace(microsecond=0)
-    planned = _plan(job, observed, desired, now, policy.backoff)
+    job = attrs.evolve(job, status=with_past_times(job.status, now))
+    planned = _plan(job, observed, desired, now, policy.restart_limits)
+    planned = with_waiting(job, planned, observed, desired.hold_reason, now, policy.restart_limits)
+    planned = without_exclusions(planned, job, observed, now)
     if job.messages.emits_pod_events and planned.status != job.status:
         planned = attrs.evolve(
             planned, notes=(*exit_events(job, planned.status, observed), *planned.notes)
@@ -61,7 +91,9 @@ def plan_job(
         error = invalid_job_events(job, planned.status, job.invalid_reason)
         planned = attrs.evolve(planned, notes=(*planned.notes, *error))
     # Also after the job's end: a pod that stays counts towards its quota.
-    overdue = force_deletions(observed.all_pods, now, policy.force_delete_after_s)
+    overdue = force_deletions(
+        observed.all_pods, now, policy.force_delete_after_s, observed.nodes.lost
+    )
     requeue_after_s = earliest(planned.requeue_after_s, overdue.next_s, observed.phase_wait_s)
     own_status = attrs.evolve(planned.status, written_by_other_operator=False)
     return attrs.evolve(
@@ -70,85 +102,154 @@ def plan_job(
 
 
 def _plan(
-    job: Job, observed: Observed, desired: Desired, now: datetime.datetime, backoff: Backoff
+    job: Job, observed: Observed, desired: Desired, now: datetime.datetime, limits: RestartLimits
 ) -> Plan:
     if job.status.phase in (JobPhase.CLEAN_UP, JobPhase.DONE, JobPhase.FAILED):
-        return _plan_finished(job, observed, desired, now)
-    if job.run_policy.suspended:
+        return plan_finished(job, observed, desired, now)
+    if job.run_policy.suspended or job_restarts.is_suspension_unfinished(job, observed):
         return _plan_suspended(job, observed, desired, now)
     if job.status.phase is JobPhase.RESTARTING:
-        return _plan_job_restart(job, observed, desired, now, backoff)
-    recorded = replica_restarts.record_restarts(job.status, observed, backoff)
+        return _plan_job_restart(job, observed, desired, now, limits)
+    recorded = replica_restarts.record_restarts(job.status, observed, limits.backoff)
     next_status, notes = job_status.running_status(job, observed, recorded, now)
-    outcome = completion(job, observed, now)
-    if outcome is None and not job.is_partial and job_restarts.should_restart(job, observed):
-        if job_restarts.limit_reached(job):
-            outcome = Completion(job_limits.backoff_limit_failure(job, now))
-        else:
-            again, note = job_restarts.restarting_status(job, next_status, observed, now)
-            return Plan(again, notes=(note,), requeue_after_s=0)
-    if outcome is None and (failure := job_limits.exceeded_limit(job, next_status, observed, now)):
+    next_status = with_first_run(job, next_status, now)
+    attempts = _attempts(job, observed, now)
+    next_status = attrs.evolve(next_status, attempts=attempts)
+    outcome = completion(job, observed, now, attempts[-1].verdict if attempts else None)
+    if outcome is None and not job.is_partial:
+        if settle_s := policy_decisions.settle_left_s(job, attempts, observed, now):
+            return Plan(job.status, requeue_after_s=settle_s)
+        next_status, outcome, restart_note = _judge_failure(job, next_status, observed, limits, now)
+        if restart_note is not None:
+            return Plan(next_status, notes=(restart_note,), requeue_after_s=0)
+    current = attrs.evolve(job, status=next_status)
+    if outcome is None and (
+        failure := _exceeded_limit(current, observed, desired.hold_reason, now, limits.backoff)
+    ):
         outcome = Completion(failure)
     if outcome is None and job.is_partial:
-        # Running pods may still end the job; none is created or deleted on incomplete information.
-        deadline_s = job_limits.deadline_left_s(job, next_status, now)
-        patches = dependents.diff_dependents(desired.dependents, observed.dependents).patched
-        patched = DependentChanges(patched=patches)
-        return Plan(next_status, notes=notes, dependents=patched, requeue_after_s=deadline_s)
+        return _plan_partial(job, Plan(next_status, notes=notes), observed, desired, now)
     if outcome is None:
-        running = _plan_replicas(job, next_status, observed, now, backoff)
+        running = plan_replicas(job, next_status, observed, now, limits.backoff)
         changed_dependents = dependents.diff_dependents(
             desired.dependents, observed.dependents, desired.retained_resources
         )
         hold_reason = desired.hold_reason
-        deadline_s = job_limits.deadline_left_s(job, next_status, now)
+        deadline_s = _deadline_left_s(current, now)
         retry = gang_retry(job, observed, now)
         return attrs.evolve(
             running,
             pods=()
             if hold_reason
             else tuple(
-                _replicas_to_create(job, running.pods, observed, desired, bool(changed_dependents))
+                replicas_to_create(job, running.pods, observed, desired, bool(changed_dependents))
             ),
-            notes=notes,
+            notes=(*notes, *running.notes),
             requeue_after_s=earliest(running.requeue_after_s, deadline_s, retry.next_s),
-            deleted_services=_surplus_services(job, observed, desired.services),
-            services=_missing_services(job, observed, desired.services),
-            ungated_pods=tuple(_ungated(job, observed)),
+            deleted_services=surplus_services(job, observed, desired.services),
+            services=missing_services(job, observed, desired.services),
+            ungated_pods=tuple(ungated_pods(job, observed)),
             dependents=changed_dependents,
             launcher_job=_launcher_job_write(job, observed, desired),
             # Any other update of the PodGroup triggers the scheduler as well.
             gang_retry=GangRetry() if changed_dependents.patched else retry,
         )
-    next_status, note = job_status.terminal_status(job, next_status, outcome, now)
-    return attrs.evolve(_plan_cleanup(job, next_status, observed, desired), notes=(note,))
+    return plan_end(job, next_status, outcome, observed, desired, now)
 
 
-def _plan_finished(job: Job, observed: Observed, desired: Desired, now: datetime.datetime) -> Plan:
-    if job.status.phase is JobPhase.CLEAN_UP:
-        return _plan_cleanup(job, job.status, observed, desired)
-    if job.status.phase is JobPhase.FAILED:
-        return _plan_invalid(job, observed, desired, now)
-    return _plan_ttl(job, now)
+def _plan_partial(
+    job: Job, planned: Plan, observed: Observed, desired: Desired, now: datetime.datetime
+) -> Plan:
+    """Return the plan of a job of which only a part is known: no child is created or deleted.
+
+    Running pods may still end it. A failure that its policy decides about is not recorded before
+    the spec is whole again: what is recorded is never decided any more.
+    """
+    if policy_decisions.new_decision(job, planned.status, observed) is not None:
+        planned = Plan(job.status)
+    patches = dependents.diff_dependents(desired.dependents, observed.dependents).patched
+    deadline_s = _deadline_left_s(attrs.evolve(job, status=planned.status), now)
+    changes = DependentChanges(patched=patches)
+    return attrs.evolve(planned, dependents=changes, requeue_after_s=deadline_s)
 
 
-def _plan_ttl(job: Job, now: datetime.datetime) -> Plan:
-    left_s = job_limits.ttl_left_s(job, now)
-    if left_s is not None and left_s <= 0:
-        return Plan(job.status, ttl_expired=True)
-    return Plan(job.status, requeue_after_s=left_s)
+def _attempts(job: Job, observed: Observed, now: datetime.datetime) -> tuple[Attempt, ...]:
+    """Return the attempts of a job; with a failure policy, one ends before its nodes do."""
+    attempts = recorded_attempts(job, observed, now)
+    if attempts and attempts[-1].end_time is not None:
+        return attempts
+    if pods_to_move(job, observed, now):
+        # It does not run again before these are replaced.
+        return job.status.attempts
+    verdict = going_verdict(job, observed, now)
+    return closed(job, attempts, now, verdict) if verdict else attempts
+
+
+def _exceeded_limit(
+    job: Job, observed: Observed, hold_reason: str, now: datetime.datetime, backoff: Backoff
+) -> Failure | None:
+    """Return the failure of a job that has exceeded a limit, with what it waited for until then."""
+    failure = job_limits.exceeded_limit(job, job.status, observed, now)
+    left_s = starting_deadline_left_s(job, job.status, now)
+    if failure is not None or left_s is None or left_s > 0:
+        return failure
+    waits = present_wait(job, observed, hold_reason, now, backoff)
+    return starting_deadline_failure(job, waits, now)
+
+
+def _deadline_left_s(job: Job, now: datetime.datetime) -> float | None:
+    """Return the seconds until the next of a job's deadlines; None if it has none."""
+    return earliest(
+        job_limits.deadline_left_s(job, job.status, now),
+        starting_deadline_left_s(job, job.status, now),
+    )
+
+
+def _judge_failure(
+    job: Job,
+    status: JobStatus,
+    observed: Observed,
+    limits: RestartLimits,
+    now: datetime.datetime,
+) -> tuple[JobStatus, Completion | None, EventNote | None]:
+    """Return the status after a new failure, and the job's end or the event of its restart."""
+    if job.run_policy.failure_policy is None:
+        if not job_restarts.should_restart(job, observed):
+            return status, None, None
+        if job_restarts.limit_reached(job):
+            return status, Completion(job_limits.backoff_limit_failure(job, now)), None
+        cause = job_restarts.failure_text(job, observed)
+        restarting, note = job_restarts.restarting_status(job, status, cause, now)
+        return restarting, None, note
+    decision = policy_decisions.new_decision(job, status, observed)
+    if decision is None:
+        return status, None, None
+    if decision.action is FailureAction.FAIL_JOB:
+        failure = policy_decisions.policy_failure(job, decision, status)
+        # The replicas that have failed are not restarting.
+        status = attrs.evolve(status, conditions=job.status.conditions)
+        return status, Completion(failure), None
+    if not decision.action.restarts_job:
+        counted = status.counted_restarts + decision.counts
+        return attrs.evolve(status, counted_restarts=counted), None, None
+    cause = policy_decisions.restart_text(decision, status, limits, now)
+    restarting, note = job_restarts.restarting_status(
+        job, status, cause, now, counts=decision.counts
+    )
+    return restarting, None, note
 
 
 def _plan_suspended(job: Job, observed: Observed, desired: Desired, now: datetime.datetime) -> Plan:
     suspended, notes = job_status.suspended_status(job, now)
+    suspended = attrs.evolve(suspended, attempts=stopped_attempts(suspended.attempts, now))
     retains_services = SERVICES in desired.retained_resources
     return Plan(
         suspended,
         notes=notes,
         deleted_pods=tuple(pod for pod in observed.pods if not pod.metadata.is_terminating),
         deleted_services=() if retains_services else tuple(observed.services.values()),
-        services=_missing_services(job, observed, desired.services) if retains_services else (),
-        dependents=_idle_dependents(observed, desired, create=observed.launcher is not None),
+        services=missing_services(job, observed, desired.services) if retains_services else (),
+        dependents=idle_dependents(observed, desired, create=observed.launcher is not None),
         launcher_job=_launcher_job_write(job, observed, desired),
     )
 
@@ -158,67 +259,28 @@ def _plan_job_restart(
     observed: Observed,
     desired: Desired,
     now: datetime.datetime,
-    backoff: Backoff,
+    limits: RestartLimits,
 ) -> Plan:
-    """Delete all pods; failed ``running_replicas`` stay until the back-off ends.
+    """Delete all pods; those whose failure restarts the job stay until the back-off ends.
 
     The services stay: the next run has the same names.
     """
-    left_s = job_restarts.backoff_left_s(job, backoff, now)
-    if not observed.pods and left_s <= 0:
+    # Also the deadline for its start: a job that never ran may restart until then.
+    if failure := _exceeded_limit(job, observed, desired.hold_reason, now, limits.backoff):
+        return plan_end(job, job.status, Completion(failure), observed, desired, now)
+    left_s = job_restarts.restart_left_s(job, limits, now)
+    if left_s <= 0 and job_restarts.is_cleared(job, observed):
         return Plan(attrs.evolve(job.status, phase=JobPhase.CREATING), requeue_after_s=0)
-    kept = (
-        {job.child_name(replica) for replica in job.success_policy.running_replicas}
-        if left_s > 0
-        else set()
-    )
+    kept = job_restarts.kept_pods(job, observed) if left_s > 0 else frozenset()
+    deadline_s = _deadline_left_s(job, now)
     leaving = (pod for pod in observed.pods if not pod.metadata.is_terminating)
     return Plan(
         job.status,
         deleted_pods=tuple(pod for pod in leaving if pod.metadata.name not in kept),
         kueue_held_pods=tuple(held_by_kueue(observed.pods)),
-        dependents=DependentChanges(patched=_idle_dependents(observed, desired).patched),
-        requeue_after_s=left_s if left_s > 0 else None,
+        dependents=DependentChanges(patched=idle_dependents(observed, desired).patched),
+        requeue_after_s=earliest(left_s if left_s > 0 else None, deadline_s),
     )
-
-
-def _replicas_to_create(
-    job: Job,
-    missing: Iterable[Replica],
-    observed: Observed,
-    desired: Desired,
-    dependents_pending: bool,
-) -> Iterator[Replica]:
-    """Yield the replicas to create now; ``dependents_pending``: some dependents are not up to date.
-
-    A launcher comes last. It reads the names of the others at start, and its role names their pods:
-    all of them must exist, since another pod could get the name of a missing one.
-    """
-    for replica in missing:
-        spec = job.replica_spec(replica.type)
-        if spec is None or not (spec.create_last or spec.gated):
-            yield replica
-        elif dependents_pending:
-            continue
-        elif (
-            desired.create_launcher if spec.create_last else not _others_missing(observed, replica)
-        ):
-            yield replica
-
-
-def _others_missing(observed: Observed, replica: Replica) -> bool:
-    others = (o for o in observed.replicas if o.replica.type != replica.type)
-    return any(one.state is ReplicaState.MISSING for one in others)
-
-
-def _idle_dependents(
-    observed: Observed, desired: Desired, *, create: bool = False
-) -> DependentChanges:
-    """Delete dependents that only running jobs have; retained ones grant access to no pod."""
-    idle = dependents.diff_dependents(
-        desired.idle_dependents, observed.dependents, desired.retained_resources
-    )
-    return idle if create else attrs.evolve(idle, created=())
 
 
 def _launcher_job_write(job: Job, observed: Observed, desired: Desired) -> LauncherJobWrite | None:
@@ -229,101 +291,3 @@ def _launcher_job_write(job: Job, observed: Observed, desired: Desired) -> Launc
         one.is_ready for one in observed.replicas if job.has_own_pod(one.replica)
     )
     return next_write(job, observed.launcher, may_start=is_ready and not desired.hold_reason)
-
-
-def _ungated(job: Job, observed: Observed) -> Iterator[Pod]:
-    """Yield the gated pods whose job's other replicas all run."""
-    for spec in job.replica_specs:
-        if not spec.gated:
-            continue
-        others = [o.state for o in observed.replicas if o.replica.type != spec.type]
-        if not all(s in (ReplicaState.RUNNING, ReplicaState.SUCCEEDED) for s in others):
-            continue
-        for one in observed.replicas:
-            if one.replica.type == spec.type and one.pod is not None and one.pod.is_gated:
-                yield one.pod
-
-
-def _plan_invalid(job: Job, observed: Observed, desired: Desired, now: datetime.datetime) -> Plan:
-    """Delete everything of a job that failed before it ran, whatever its cleanPodPolicy."""
-    return attrs.evolve(
-        _plan_ttl(job, now),
-        deleted_pods=tuple(pod for pod in observed.pods if not pod.metadata.is_terminating),
-        deleted_services=tuple(observed.services.values()),
-        dependents=_idle_dependents(observed, desired),
-        launcher_job=suspension(observed.launcher) if observed.launcher else None,
-    )
-
-
-def _plan_cleanup(job: Job, ended: JobStatus, observed: Observed, desired: Desired) -> Plan:
-    """Delete what the policy says; once nothing is left to delete, the job is done."""
-    pods = tuple(cleanup.pods_to_delete(job, observed))
-    services = (
-        ()
-        if SERVICES in desired.retained_resources
-        else tuple(cleanup.services_to_delete(job, observed))
-    )
-    idle, ttl = _idle_dependents(observed, desired), None
-    if observed.launcher is not None:
-        idle = cleanup.dependents_to_delete(job, idle)
-        ttl = ttl_write(job, observed.launcher)
-    if not pods and not services and not idle and not ttl:
-        ended = attrs.evolve(ended, phase=JobPhase.DONE)
-    return Plan(
-        ended, deleted_pods=pods, deleted_services=services, dependents=idle, launcher_job=ttl
-    )
-
-
-def _plan_replicas(
-    job: Job,
-    next_status: JobStatus,
-    observed: Observed,
-    now: datetime.datetime,
-    backoff: Backoff,
-) -> Plan:
-    created, deleted, waits = [], [], []
-    for one in observed.replicas:
-        if one.state not in (ReplicaState.MISSING, ReplicaState.FAILED_RETRYABLE):
-            continue
-        if not job.has_own_pod(one.replica):
-            continue
-        next_restart_at = replica_restarts.next_restart_at(
-            next_status.restarts.get(str(one.replica)), backoff
-        )
-        if one.state is ReplicaState.MISSING and _is_elastic_worker(job, one.replica):
-            # The membership plan adds such a worker only when it is due.
-            next_restart_at = None
-        wait_s = (next_restart_at - now).total_seconds() if next_restart_at else 0
-        if wait_s > 0:
-            # A failed pod stays until its replica's restart, so that its logs can be read.
-            waits.append(wait_s)
-        elif one.state is ReplicaState.MISSING:
-            created.append(one.replica)
-        elif one.pod is not None:
-            deleted.append(one.pod)
-    replaced = [o.pod for o in observed.replicas if o.pod and o.state is ReplicaState.TERMINATING]
-    leaving = [pod for pod in observed.surplus_pods if not pod.metadata.is_terminating]
-    return Plan(
-        next_status,
-        deleted_pods=(*deleted, *leaving, *outdated_pods(job, observed)),
-        pods=tuple(created),
-        kueue_held_pods=tuple(held_by_kueue(replaced)),
-        requeue_after_s=min(waits, default=None),
-    )
-
-
-def _is_elastic_worker(job: Job, replica: Replica) -> bool:
-    return job.status.membership is not None and replica.type == WORKER
-
-
-def _missing_services(
-    job: Job, observed: Observed, with_service: Collection[Replica]
-) -> tuple[Replica, ...]:
-    return tuple(r for r in with_service if job.service_name(r) not in observed.services)
-
-
-def _surplus_services(
-    job: Job, observed: Observed, with_service: Collection[Replica]
-) -> tuple[Service, ...]:
-    wanted = {job.service_name(replica) for replica in with_service}
-    return tuple(service for name, service in observed.services.items() if name not in wanted)

@@ -9,30 +9,36 @@ from typing import Final
 
 import attrs
 
-from dlctl.api.exit_codes import ExitClass, RetryPolicy, describe_exit_code
+from dlctl.api.exit_codes import GENERAL_ERROR, ExitClass, RetryPolicy, describe_exit_code
 from dlctl.api.pods import ContainerStateTerminated, ContainerStatus, Pod, PodPhase
+from dlctl.reconcilers.program_output.torchrun import recovered_exit_code
 
 # Reasons set by the kubelet and the control plane for pods that they ended.
 _DISRUPTION_REASONS: Final = frozenset(
     {
-        "Evicted", "NodeAffinity", "NodeLost", "NodeShutdown", "PodOSNotSupported", "Preempting",
-        "SMTAlignmentError", "Shutdown", "Terminated", "TopologyAffinityError",
-        "UnexpectedAdmissionError",
+        "Evicted", "InvalidNodeInfo", "NodeAffinity", "NodeLost", "NodeName", "NodePorts",
+        "NodeShutdown", "PodOSNotSupported", "PodOSSelectorNodeLabelDoesNotMatch", "Preempting",
+        "SMTAlignmentError", "Shutdown", "SupplementalGroupsPolicyNotSupported", "TaintToleration",
+        "Terminated", "TopologyAffinityError", "UnexpectedAdmissionError",
+        "UnexpectedPredicateFailureType", "UnknownReason",
     }
 )  # fmt: skip
 # The node lacks a resource: OutOfcpu, OutOfnvidia.com/gpu.
-_OUT_OF_PREFIX: Final = "OutOf"
+OUT_OF_PREFIX: Final = "OutOf"
 # The kubelet sets this condition after the containers have terminated; others come before.
 _TERMINATION_BY_KUBELET: Final = "TerminationByKubelet"
 # Reasons for containers whose end was not observed because their node was down. The exit codes that
 # come with them, 255 and 137, are fabricated.
-_UNKNOWN_REASONS: Final = frozenset({"ContainerStatusUnknown", "Unknown"})
+UNOBSERVED_REASONS: Final = frozenset({"ContainerStatusUnknown", "Unknown"})
 OOM_KILLED: Final = "OOMKilled"
 # The kubelet reports the last container's end first, and the phase about a second later. Only the
 # phase comes with the reason why the kubelet ended the pod: by the container alone, an eviction
 # looks like the program's own failure. It gets four seconds, as a watch may lag, plus one because
 # ``finishedAt`` has no fractions: the container may have ended up to a second later.
 PHASE_WAIT_S: Final = 5.0
+# Kubelets report at most 4,096 bytes.
+_MAX_READ_CHARS: Final = 4096
+_MAX_LINE_CHARS: Final = 512
 
 
 @attrs.frozen
@@ -47,6 +53,8 @@ class Termination:
     exit_code: int | None = None
     # Not caused by the program: it does not count as a failure.
     is_disruption: bool = False
+    # The node's clock is ahead, so that ``time`` is only that of the observation.
+    is_ahead: bool = False
 
 
 def termination(
@@ -61,7 +69,7 @@ def termination(
     status = pod.container_status(container)
     terminated = _last_terminated(status)
     if terminated and not _is_after_deletion(pod, terminated):
-        found = _from_container(terminated, rule, now)
+        found = _from_container(pod, terminated, rule, now)
         if _is_over(pod, status) and _is_interrupted(pod, terminated):
             return _from_pod(pod, rule, now, terminated)
         return None if _will_restart(pod, found.exit_class) else found
@@ -70,7 +78,7 @@ def termination(
     if pod.phase is PodPhase.SUCCEEDED:
         return Termination(ExitClass.SUCCESS, "Completed", "the pod succeeded", now)
     init = _failed_init_container(pod)
-    before = _from_container(init, rule, now) if init and not _is_disrupted(pod) else None
+    before = _from_container(pod, init, rule, now) if init and not _is_disrupted(pod) else None
     if pod.phase is PodPhase.FAILED:
         return before or _from_pod(pod, rule, now, None)
     # Otherwise the kubelet would restart the init container indefinitely.
@@ -83,8 +91,7 @@ def phase_wait_s(pod: Pod, container: str, now: datetime.datetime) -> float:
     A success counts at once: its pod may be deleted the next moment. Bounded by ``PHASE_WAIT_S``,
     or twice that if the node's clock is ahead.
     """
-    status = pod.container_status(container)
-    terminated = status.state.terminated if status and status.state else None
+    terminated = pod.terminated(container)
     if terminated is None or terminated.finished_at is None or not pod.is_terminal:
         return 0.0
     known = pod.phase.finished or pod.metadata.is_terminating or _is_disrupted(pod)
@@ -130,29 +137,46 @@ def _is_after_deletion(pod: Pod, terminated: ContainerStateTerminated) -> bool:
 
 
 def _from_container(
-    terminated: ContainerStateTerminated, rule: RetryPolicy, now: datetime.datetime
+    pod: Pod, terminated: ContainerStateTerminated, rule: RetryPolicy, now: datetime.datetime
 ) -> Termination:
-    code, reason = terminated.exit_code, terminated.reason
+    code = recovered_exit_code(terminated.exit_code, terminated.message or "")
+    reason = terminated.reason
     exit_class, meaning_text = rule.exit_class(code), describe_exit_code(code)
     if reason == OOM_KILLED:
         meaning_text = "out of memory: the container's limit was reached"
         # A restart would reach the same limit again.
         exit_class = ExitClass.PERMANENT if rule.uses_table else exit_class
-    elif reason in _UNKNOWN_REASONS:
+    elif reason in UNOBSERVED_REASONS:
         exit_class, meaning_text = (
             _disruption_exit_class(rule),
             "its end was not observed: its node was down or restarted",
         )
-    container_message = f": {terminated.message.strip()}" if terminated.message else ""
     return Termination(
         exit_class=exit_class,
         reason=reason or ("Completed" if code == 0 else "Error"),
-        message=f"exit code {code} ({meaning_text}){container_message}",
-        time=_time(terminated, now),
+        message=_message(code, meaning_text, _last_line(terminated.message or "")),
+        time=_end(pod, terminated, now),
         started_at=terminated.started_at,
         exit_code=code,
-        is_disruption=reason in _UNKNOWN_REASONS,
+        is_disruption=reason in UNOBSERVED_REASONS,
+        is_ahead=terminated.finished_at is not None and terminated.finished_at > now,
     )
+
+
+def _message(code: int, meaning_text: str, last_line: str) -> str:
+    if not last_line:
+        return f"exit code {code} ({meaning_text})"
+    # An exception says more than that there was an error.
+    meaning = "" if meaning_text == GENERAL_ERROR else f" ({meaning_text})"
+    return f"exit code {code}{meaning}: {last_line}"
+
+
+def _last_line(message: str) -> str:
+    """Return the last line of a termination message, which may be the end of a log."""
+    lines = message[-_MAX_READ_CHARS:].splitlines()
+    # Rules of dashes and equals signs frame launchers' reports.
+    last = next((line for line in reversed(lines) if any(map(str.isalnum, line))), "")
+    return last.strip()[:_MAX_LINE_CHARS]
 
 
 def _from_pod(
@@ -166,7 +190,7 @@ def _from_pod(
         exit_class=_disruption_exit_class(rule),
         reason=reason or "PodFailed",
         message=message or _default_message(terminated),
-        time=_time(terminated, now),
+        time=_end(pod, terminated, now),
         started_at=status.start_time if status else None,
         # A deadline in the pod's own spec is set by the user, not by the cluster.
         is_disruption=reason != "DeadlineExceeded",
@@ -184,10 +208,25 @@ def _disruption_exit_class(rule: RetryPolicy) -> ExitClass:
     return ExitClass.PERMANENT if rule is RetryPolicy.NONE else ExitClass.RETRYABLE
 
 
-def _time(terminated: ContainerStateTerminated | None, now: datetime.datetime) -> datetime.datetime:
-    finished = terminated.finished_at if terminated else None
-    # The node's clock may be ahead, and the restart back-off begins at this time.
-    return min(finished, now) if finished else now
+def _end(
+    pod: Pod, terminated: ContainerStateTerminated | None, now: datetime.datetime
+) -> datetime.datetime:
+    """Return when a run ended; without a report of its container, the last time in its pod.
+
+    The restart back-off begins at this time, and a run that ends once must not seem to end again.
+    """
+    if terminated is not None and terminated.finished_at is not None:
+        # The node's clock may be ahead.
+        return min(terminated.finished_at, now)
+    status = pod.status
+    times = [
+        condition.last_transition_time
+        for condition in (status.conditions if status else None) or ()
+        # A pod that has ended is not ready; that it was scheduled, or is ready again, says nothing.
+        if condition.type == "DisruptionTarget" or condition.status == "False"
+    ]
+    times += [status.start_time if status else None, pod.metadata.creation_timestamp]
+    return max((time for time in times if time is not None and time <= now), default=now)
 
 
 def _is_disrupted(pod: Pod) -> bool:
@@ -195,7 +234,7 @@ def _is_disrupted(pod: Pod) -> bool:
     if condition is not None and condition.status == "True":
         return True
     reason = (pod.status.reason if pod.status else None) or ""
-    return reason in _DISRUPTION_REASONS or reason.startswith(_OUT_OF_PREFIX)
+    return reason in _DISRUPTION_REASONS or reason.startswith(OUT_OF_PREFIX)
 
 
 def _is_interrupted(pod: Pod, terminated: ContainerStateTerminated) -> bool:

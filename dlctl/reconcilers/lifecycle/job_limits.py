@@ -40,8 +40,13 @@ def backoff_limit_failure(job: Job, now: datetime.datetime) -> Failure:
 
 
 def deadline_left_s(job: Job, status: JobStatus, now: datetime.datetime) -> float | None:
-    """Return the seconds until the job's deadline; None if it has none or has not started."""
-    return _left_s(status.start_time, job.run_policy.active_deadline_s, now)
+    """Return the seconds until the job's deadline; None if it has none or has not started.
+
+    With a deadline for its start, it is active from its first run on.
+    """
+    starts = job.run_policy.starting_deadline_s is None
+    since = status.start_time if starts else status.first_run_time
+    return _left_s(since, job.run_policy.active_deadline_s, now)
 
 
 def ttl_left_s(job: Job, now: datetime.datetime) -> float | None:

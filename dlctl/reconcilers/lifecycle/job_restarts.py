@@ -1,16 +1,22 @@
 """Restarts of a whole job: delete everything, then create it again after a back-off. Pure."""
 
 import datetime
+from collections.abc import Mapping
 
 import attrs
 
 from dlctl.api import conditions
+from dlctl.api.conditions import Condition
+from dlctl.api.failure_policy import RestartStrategy
 from dlctl.api.job import Job
-from dlctl.api.status import JobPhase, JobStatus
+from dlctl.api.pods import Pod
+from dlctl.api.status import JobPhase, JobStatus, RestartRecord
 from dlctl.backoff import Backoff
 from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.lifecycle import replica_restarts
-from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState
+from dlctl.reconcilers.lifecycle.restart_times import RestartLimits, restart_at
+from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState, is_discarded
+from dlctl.reconcilers.restart_marks import pods_of_earlier_attempts
 
 
 def should_restart(job: Job, observed: Observed) -> bool:
@@ -24,31 +30,99 @@ def limit_reached(job: Job) -> bool:
     return job.elasticity is None or job.status.job_restarts >= job.elasticity.job_restart_limit
 
 
+def failure_text(job: Job, observed: Observed) -> str:
+    """Return how the failed one of ``running_replicas`` ended."""
+    failed = _failed_running_replica(job, observed)
+    return failed.termination.message if failed and failed.termination else "it has ended"
+
+
 def restarting_status(
-    job: Job, status: JobStatus, observed: Observed, now: datetime.datetime
+    job: Job, status: JobStatus, cause: str, now: datetime.datetime, *, counts: bool = False
 ) -> tuple[JobStatus, EventNote]:
     """Return the status of a job that is about to be restarted as a whole."""
-    created = [c for c in status.conditions if c.type == conditions.CREATED]
     membership = status.membership
     if membership is not None:
         membership = membership.reset()
-    running = {str(replica) for replica in job.success_policy.running_replicas}
-    failed = _failed_running_replica(job, observed)
-    cause = failed.termination.message if failed and failed.termination else "it has ended"
     count = status.job_restarts + 1
     message = f"{job.resource.kind} {job.key} restarted (attempt {count}): {cause}"
-    return (
-        attrs.evolve(
-            status,
-            phase=JobPhase.RESTARTING,
-            conditions=tuple(created),
-            replica_statuses=(),
-            restarts={n: r for n, r in status.restarts.items() if n in running},
-            job_restarts=count,
-            membership=membership,
-        ),
-        EventNote("Warning", f"{job.resource.kind}Restarting", message),
+    status = attrs.evolve(
+        status,
+        phase=JobPhase.RESTARTING,
+        conditions=_restarting_conditions(job, status, message, now),
+        replica_statuses=(),
+        restarts=_kept_restarts(job, status),
+        job_restarts=count,
+        counted_restarts=status.counted_restarts + counts,
+        membership=membership,
     )
+    return status, EventNote("Warning", f"{job.resource.kind}Restarting", message)
+
+
+def restart_left_s(job: Job, limits: RestartLimits, now: datetime.datetime) -> float:
+    """Return the seconds until a restarting job may be created again; 0 or less if it may now."""
+    if job.run_policy.failure_policy is None:
+        return backoff_left_s(job, limits.backoff, now)
+    due = restart_at(job.status.attempts, limits)
+    return (due - now).total_seconds() if due else 0.0
+
+
+def kept_pods(job: Job, observed: Observed) -> frozenset[str]:
+    """Return the names of the pods that stay until the back-off ends, so that logs can be read."""
+    last = job.status.attempts[-1] if job.status.attempts else None
+    if job.run_policy.failure_policy is None or last is None or last.verdict is None:
+        return frozenset(map(job.child_name, job.success_policy.running_replicas))
+    blamed = last.verdict.pod
+    # One that makes way for a node that is going still runs.
+    return frozenset(
+        pod.metadata.name
+        for pod in observed.pods
+        if pod.metadata.name == blamed and pod.phase.finished
+    )
+
+
+def may_create(job: Job, observed: Observed) -> bool:
+    """Return whether pods may be created, as far as those of an earlier run allow it."""
+    return not is_blocking(job) or not (
+        pods_of_earlier_attempts(job, observed.surplus_pods)
+        or any(_is_of_suspended_run(job, pod) for pod in observed.pods)
+    )
+
+
+def is_suspension_unfinished(job: Job, observed: Observed) -> bool:
+    """Return whether a resumed job still has a pod whose deletion its suspension owes.
+
+    It would count as one of the next run.
+    """
+    is_left = any(not pod.metadata.is_terminating for pod in observed.pods)
+    return job.status.phase is JobPhase.SUSPENDED and is_blocking(job) and is_left
+
+
+def is_blocking(job: Job) -> bool:
+    """Return whether the pods of two runs of a job must never meet."""
+    policy = job.run_policy.failure_policy
+    return policy is not None and policy.restart_strategy is not RestartStrategy.RECREATE
+
+
+def _is_of_suspended_run(job: Job, pod: Pod) -> bool:
+    """Return whether a pod was deleted by a suspension that is over, and is not gone yet.
+
+    The restart attempt does not change with a suspension, so its mark does not tell. Nor does the
+    time of the deletion alone: it is the server's, whose clock may be ahead.
+    """
+    if not pod.metadata.is_terminating or is_discarded(job, pod):
+        return pod.metadata.is_terminating
+    created, since = pod.metadata.creation_timestamp, job.status.start_time
+    was_suspended = conditions.find(job.status.conditions, conditions.SUSPENDED) is not None
+    return was_suspended and created is not None and since is not None and created < since
+
+
+def is_cleared(job: Job, observed: Observed) -> bool:
+    """Return whether the next attempt may begin, as far as the pods of the last one allow it."""
+    if job.run_policy.failure_policy is None or is_blocking(job):
+        return not observed.pods
+    earlier = {pod.metadata.uid for pod in pods_of_earlier_attempts(job, observed.pods)}
+    # Without its mark, a pod that stays would count as one of the next attempt.
+    return all(pod.metadata.is_terminating or pod.metadata.uid in earlier for pod in observed.pods)
 
 
 def backoff_left_s(job: Job, backoff: Backoff, now: datetime.datetime) -> float:
@@ -58,6 +132,28 @@ def backoff_left_s(job: Job, backoff: Backoff, now: datetime.datetime) -> float:
         for r in job.success_policy.running_replicas
     ]
     return max(((due - now).total_seconds() for due in waits if due), default=0.0)
+
+
+def _restarting_conditions(
+    job: Job, status: JobStatus, message: str, now: datetime.datetime
+) -> tuple[Condition, ...]:
+    current = status.conditions
+    if job.elasticity is not None:
+        # Its others report the progress of one attempt.
+        current = tuple(c for c in current if c.type == conditions.CREATED)
+    if job.run_policy.failure_policy is None:
+        return current
+    reason = job.messages.reason(conditions.RESTARTING)
+    restarting = Condition.at(now, conditions.RESTARTING, reason, message)
+    return conditions.with_condition(current, restarting)
+
+
+def _kept_restarts(job: Job, status: JobStatus) -> Mapping[str, RestartRecord]:
+    """Return the records that determine the back-off; a failure policy has its own."""
+    if job.run_policy.failure_policy is not None:
+        return {}
+    running = {str(replica) for replica in job.success_policy.running_replicas}
+    return {name: record for name, record in status.restarts.items() if name in running}
 
 
 def _failed_running_replica(job: Job, observed: Observed) -> ObservedReplica | None:

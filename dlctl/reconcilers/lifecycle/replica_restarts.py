@@ -13,8 +13,7 @@ import attrs
 from dlctl.api.elastic import WORKER
 from dlctl.api.status import JobStatus, RestartRecord
 from dlctl.backoff import Backoff
-from dlctl.reconcilers.launcher_job.launcher_state import REPLICA as LAUNCHER_REPLICA
-from dlctl.reconcilers.launcher_job.launcher_state import LauncherState
+from dlctl.reconcilers.launcher_job.launcher_state import LAUNCHER_REPLICA, LauncherState
 from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState
 
 # A run of ten minutes resets the count.
@@ -100,6 +99,8 @@ def _with_attempt(old: RestartRecord | None, launcher: LauncherState) -> Restart
         raise ValueError("the launcher has not failed")
     uid, ended_at = pod.metadata.uid, end.time.replace(microsecond=0)
     if old and (old.finished_at > ended_at or (old.pod_uid, old.finished_at) == (uid, ended_at)):
+        return old
+    if old and old.pod_uid == uid and end.is_ahead:
         return old
     return RestartRecord(
         failures=(old.failures if old else 0) + (not end.is_disruption),

@@ -1,7 +1,7 @@
 """The input of decisions about an elastic job's workers. Pure values."""
 
 import datetime
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 
 import attrs
@@ -59,7 +59,7 @@ class MembershipState:
     finished_scalers: Sequence[Scaler] = ()
     outcomes: Mapping[ExecTask, TaskOutcome] = attrs.field(factory=dict)
     # Nodes that are about to be removed.
-    draining_nodes: frozenset[str] = frozenset()
+    draining_nodes: Collection[str] = ()
     # Returns the launcher's host files, by path, for the given workers.
     host_files: Callable[[Sequence[int]], Mapping[str, str]] = lambda hosts: {}
 
@@ -145,8 +145,4 @@ class MembershipState:
     def on_draining_node(self, worker: int) -> bool:
         """Return whether a worker's node is about to be removed."""
         pod = self.pod(worker)
-        return pod is not None and _node_name(pod) in self.draining_nodes
-
-
-def _node_name(pod: Pod) -> str:
-    return (pod.spec.node_name if pod.spec else None) or ""
+        return pod is not None and pod.node_name in self.draining_nodes

@@ -3,7 +3,7 @@
 It waits for no other operation: the node would not wait either.
 """
 
-from dlctl.api.elastic import ScaleOperation
+from dlctl.api.elastic import WORKER, ScaleOperation
 from dlctl.api.status import JobPhase
 from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.membership.drain import has_left
@@ -39,6 +39,9 @@ def _evacuate_more(state: MembershipState, plan: MembershipPlan) -> MembershipPl
     listed = (i for i in state.alive if i in state.hosts and i not in leaving)
     draining = tuple(i for i in listed if state.on_draining_node(i))
     if not draining or state.launcher is None or state.job.status.phase is not JobPhase.RUNNING:
+        return plan
+    if state.job.failure_policy_decides(WORKER):
+        # The policy restarts the whole job instead, or the worker.
         return plan
     earlier = state.membership.evacuating
     before, since = (earlier.workers, earlier.since) if earlier else ((), state.now)

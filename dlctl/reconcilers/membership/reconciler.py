@@ -18,7 +18,6 @@ from dlctl.api.meta import (
     Resource,
     owner_reference,
 )
-from dlctl.api.nodes import Node
 from dlctl.api.pods import Pod
 from dlctl.api.status import JobPhase
 from dlctl.backoff import Backoff
@@ -40,12 +39,11 @@ from dlctl.reconcilers.membership.plan_membership import (
     with_members,
 )
 from dlctl.reconcilers.merge_patch import merge_patch
+from dlctl.reconcilers.nodes.node_watch import NodeWatch
 from dlctl.reconcilers.observe import Observed
 
 # The index of pending scalers, by job.
 BY_JOB: Final = "job"
-# The index of nodes, and its only value: nodes that are about to be removed.
-DRAINING: Final = "draining"
 _RETRY_BACKOFF: Final = Backoff(base_s=0.5, cap_s=10.0)
 # Between two checks whether the launcher has disconnected: there is no event for it.
 _CHECK_INTERVAL_S: Final = 0.25
@@ -64,8 +62,7 @@ class MembershipReconciler:
     writer: ObjectWriter
     recorder: EventRecorder
     policy: MembershipPolicy = attrs.field(factory=MembershipPolicy)
-    # Indexed by their drain signals; None if these are disabled.
-    nodes: Store[Node] | None = None
+    nodes: NodeWatch = attrs.field(factory=NodeWatch)
 
     async def plan(
         self, job: Job, observed: Observed, now: datetime.datetime, size: int
@@ -91,7 +88,7 @@ class MembershipReconciler:
             scalers=list(self._pending_scalers(self.dialect, job)),
             finished_scalers=list(self._finished_scaler(self.dialect, membership)),
             outcomes=self.tasks.outcomes(job.key),
-            draining_nodes=self._draining_nodes(),
+            draining_nodes=self.nodes.current.going.keys(),
             host_files=lambda hosts: framework(
                 with_members(job, attrs.evolve(membership, hosts=tuple(hosts)))
             ).host_files(),
@@ -190,10 +187,6 @@ class MembershipReconciler:
             self.recorder.record(
                 scaler.resource, obj.metadata, note.type, note.reason, note.message
             )
-
-    def _draining_nodes(self) -> frozenset[str]:
-        draining = self.nodes.indexed(DRAINING, DRAINING) if self.nodes else ()
-        return frozenset(node.metadata.name for node in draining)
 
 
 def scale_target(scaler: Scaler) -> ObjectKey | None:

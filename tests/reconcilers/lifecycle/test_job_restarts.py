@@ -1,6 +1,7 @@
 """Restarts of a whole job: when, how often, and what the next run keeps of the last one."""
 
 import datetime
+from typing import Any
 
 import attrs
 import pytest
@@ -14,9 +15,9 @@ from dlctl.api.status import JobPhase, JobState, JobStatus, ReplicaStatus, Resta
 from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.lifecycle import job_restarts
 from dlctl.reconcilers.lifecycle.replica_restarts import RESTART_BACKOFF
-from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState
+from dlctl.reconcilers.observe import Children, Observed, ObservedReplica, ReplicaState, observe
 from dlctl.reconcilers.termination import Termination
-from tests.builders import NOW, RUNNING, make_job, make_pod
+from tests.builders import NOW, RUNNING, make_job, make_pod, training_job
 from tests.dialects.et_operator.manifests import read_job
 from tests.reconcilers.membership.builders import adding
 
@@ -80,7 +81,7 @@ def test_limit_counts_all_restarts_of_the_job(restarts: int, reached: bool) -> N
 
 def test_restarted_job_forgets_its_run_but_not_its_launchers_failures() -> None:
     job = elastic(restarts=1)
-    status, note = job_restarts.restarting_status(job, job.status, FAILED, NOW)
+    status, note = job_restarts.restarting_status(job, job.status, "exit code 137", NOW)
     assert (status.phase, status.job_restarts) == (JobPhase.RESTARTING, 2)
     assert [c.type for c in status.conditions] == ["Created"]
     assert (status.replica_statuses, dict(status.restarts)) == ((), {"launcher-0": RECORD})
@@ -90,15 +91,15 @@ def test_restarted_job_forgets_its_run_but_not_its_launchers_failures() -> None:
 
 def test_restarted_job_has_no_hosts_and_may_reuse_names_of_workers() -> None:
     job = elastic()
-    status, _ = job_restarts.restarting_status(job, job.status, FAILED, NOW)
+    status, _ = job_restarts.restarting_status(job, job.status, "exit code 137", NOW)
     reset = Membership(members=(1, 3), observed_replicas=2, generation=7)
     assert status.membership == reset.with_scaling(adding(3))
 
 
-def test_restart_without_a_known_cause_says_that_it_ended() -> None:
+def test_cause_of_a_restart_is_how_the_launcher_ended() -> None:
     job = elastic()
-    _, note = job_restarts.restarting_status(job, job.status, Observed(()), NOW)
-    assert note.message.endswith("(attempt 1): it has ended")
+    assert job_restarts.failure_text(job, FAILED) == "exit code 137"
+    assert job_restarts.failure_text(job, Observed(())) == "it has ended"
 
 
 @pytest.mark.parametrize(("after_s", "left_s"), [(0, 20.0), (5, 15.0), (20, 0.0), (30, -10.0)])
@@ -111,3 +112,28 @@ def test_launcher_that_never_failed_does_not_wait() -> None:
     job = elastic()
     job = attrs.evolve(job, status=attrs.evolve(job.status, restarts={"worker-0": RECORD}))
     assert job_restarts.backoff_left_s(job, RESTART_BACKOFF, NOW) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("strategy", "mark", "is_deleted", "is_cleared"),
+    [
+        pytest.param("Recreate", "0", False, True, id="of the last attempt"),
+        pytest.param("Recreate", "", False, False, id="without a mark"),
+        pytest.param("Recreate", "x", False, False, id="malformed mark"),
+        pytest.param("Recreate", "9", False, False, id="mark of a later attempt"),
+        pytest.param("Recreate", "9", True, True, id="deleted"),
+        pytest.param("BlockingRecreate", "0", True, False, id="barrier"),
+    ],
+)
+def test_no_pod_stays_that_would_count_as_one_of_the_next_attempt(
+    strategy: str, mark: str, is_deleted: bool, is_cleared: bool
+) -> None:
+    manifest = training_job("PyTorchJob", Master=1)
+    manifest["spec"]["runPolicy"] = {"failurePolicy": {"restartStrategy": strategy}}
+    job = make_job(manifest)
+    job = attrs.evolve(job, status=JobStatus(phase=JobPhase.RESTARTING, job_restarts=1))
+    metadata: dict[str, Any] = {"labels": {"dlctl.dev/restart-attempt": mark} if mark else {}}
+    if is_deleted:
+        metadata |= {"deletionTimestamp": NOW.isoformat(), "deletionGracePeriodSeconds": 30}
+    pod = make_pod(job, Replica("master", 0), state=RUNNING, metadata=metadata)
+    assert job_restarts.is_cleared(job, observe(job, Children([pod]), NOW)) is is_cleared

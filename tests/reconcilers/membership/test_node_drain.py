@@ -3,7 +3,8 @@
 import attrs
 import pytest
 
-from dlctl.api.elastic import Elasticity
+from dlctl.api.elastic import WORKER, Elasticity
+from dlctl.api.failure_policy import FailurePolicy
 from dlctl.api.status import JobPhase
 from dlctl.reconcilers.membership import node_drain
 from dlctl.reconcilers.membership.membership_state import MembershipState
@@ -89,3 +90,22 @@ def test_evacuation_ends_when_the_jobs_pods_are_deleted() -> None:
     assert plan.membership.members == (0, 2)
     assert plan.membership.hosts == (0,)
     assert plan.membership.evacuating is None
+
+
+def with_policy(state: MembershipState, *tolerated: str) -> MembershipState:
+    run_policy = attrs.evolve(state.job.run_policy, failure_policy=FailurePolicy())
+    success = attrs.evolve(state.job.success_policy, tolerated_types=frozenset(tolerated))
+    job = attrs.evolve(state.job, run_policy=run_policy, success_policy=success)
+    return attrs.evolve(state, job=job)
+
+
+def test_failure_policy_does_not_keep_tolerated_workers_on_a_draining_node() -> None:
+    state = with_policy(make_state(pods=ON_NODE_B, draining_nodes=DRAINING), WORKER)
+    plan = node_drain.evacuate(state, unchanged(state))
+    assert plan.membership.members == (0, 1, 2)
+    assert plan.membership.evacuating == removing(1)
+
+
+def test_workers_about_which_a_failure_policy_decides_are_left_to_it() -> None:
+    state = with_policy(make_state(pods=ON_NODE_B, draining_nodes=DRAINING))
+    assert node_drain.evacuate(state, unchanged(state)) == unchanged(state)

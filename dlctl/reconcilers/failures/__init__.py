@@ -1,0 +1,1 @@
+"""Why an attempt of a job failed, and what follows from it."""

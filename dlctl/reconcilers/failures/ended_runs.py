@@ -1,0 +1,184 @@
+"""The runs of a job's replicas that have ended otherwise than by success, as its pods show them."""
+
+import datetime
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+import attrs
+
+from dlctl.api import conditions
+from dlctl.api.elastic import WORKER
+from dlctl.api.exit_codes import ExitClass, RetryPolicy
+from dlctl.api.job import Job, Replica
+from dlctl.api.meta import UID
+from dlctl.api.pods import Pod
+from dlctl.api.status import JobPhase, RestartRecord
+from dlctl.clock import EPOCH
+from dlctl.reconcilers.failures.failed_member import FailedMember
+from dlctl.reconcilers.launcher_job.launcher_state import LAUNCHER_REPLICA
+from dlctl.reconcilers.nodes.node_conditions import NodeConditions
+from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState, is_discarded
+from dlctl.reconcilers.status.replica_conditions import is_running
+from dlctl.reconcilers.termination import Termination, termination
+
+_FAILED: Final = (ReplicaState.FAILED_RETRYABLE, ReplicaState.FAILED_PERMANENT)
+_DELETED: Final = (ReplicaState.TERMINATING, ReplicaState.RETIRED)
+_SECOND: Final = datetime.timedelta(seconds=1)
+
+
+@attrs.frozen
+class EndedRun:
+    """The end of one run of a replica: of its container, or of its pod if that was deleted."""
+
+    member: FailedMember
+    started_at: datetime.datetime
+    time: datetime.datetime
+    # Whether it interrupts the job; the end of a replica that the job tolerates does not.
+    interrupts: bool = True
+
+
+def ended_runs(job: Job, observed: Observed, now: datetime.datetime) -> list[EndedRun]:
+    """Return the last ended run of each replica, if its pod still shows it."""
+    leaving = _leaving(job)
+    suspects = [one for one in observed.replicas if _may_have_ended(one)]
+    suspects = [one for one in suspects if one.replica not in leaving]
+    runs = [run for one in suspects if (run := _ended_run(job, one, now))]
+    deleted = [one for one in suspects if _was_deleted(job, one)]
+    if deleted and _has_run(job, observed):
+        members = (FailedMember(one.replica, one.pod, None) for one in deleted if one.pod)
+        runs += (_run(member, now) for member in members)
+    launcher = observed.launcher
+    if launcher is not None and launcher.attempt and launcher.attempt_pod:
+        member = FailedMember(LAUNCHER_REPLICA, launcher.attempt_pod, launcher.attempt)
+        runs += [] if launcher.attempt.is_ahead else [_run(member, now)]
+    if runs and observed.nodes.lost:
+        runs += _on_lost_nodes(observed, now)
+    return [_with_log(_with_node(run, observed.nodes), observed.logs) for run in runs]
+
+
+def _may_have_ended(one: ObservedReplica) -> bool:
+    ended_in_place = one.restarts_in_place or one.is_restarting
+    return bool(one.state in _FAILED or one.state in _DELETED or ended_in_place)
+
+
+def _ended_run(job: Job, one: ObservedReplica, now: datetime.datetime) -> EndedRun | None:
+    end = one.termination
+    if one.pod is None:
+        return None
+    if one.state in _FAILED or (one.state is ReplicaState.RETIRED and end is not None):
+        if end is None or end.exit_class is ExitClass.SUCCESS:
+            return None
+        run = _run(FailedMember(one.replica, one.pod, end), now, interrupts=_interrupts(job, one))
+        return _after_restart(run, job.status.restarts.get(str(one.replica)))
+    if one.state not in _DELETED:
+        again = _ended_in_place(job, one, one.pod, now)
+        return _run(FailedMember(one.replica, one.pod, again), now) if again else None
+    return None
+
+
+def _run(member: FailedMember, now: datetime.datetime, *, interrupts: bool = True) -> EndedRun:
+    """Return a run, which was between the creation of its pod and now, whatever its node's clock.
+
+    Of a container that could not start, kubelets report that it started in 1970.
+    """
+    time = member.time(now)
+    created = min(member.pod.metadata.creation_timestamp or EPOCH, now)
+    started_at = member.termination.started_at if member.termination else None
+    if started_at is None:
+        started_at = created if member.pod.metadata.creation_timestamp else time
+    time = max(time, created).replace(microsecond=0)
+    started_at = max(started_at, created).replace(microsecond=0)
+    return EndedRun(member, min(started_at, time), time, interrupts)
+
+
+def _on_lost_nodes(observed: Observed, now: datetime.datetime) -> Iterator[EndedRun]:
+    """Yield the replicas that still seem to run, though their nodes no longer answer."""
+    for one in observed.replicas:
+        if one.pod is None or one.state is not ReplicaState.RUNNING:
+            continue
+        lost = observed.nodes.lost.get(FailedMember(one.replica, one.pod, None).node)
+        if lost is not None:
+            run = _run(FailedMember(one.replica, one.pod, None), now, interrupts=False)
+            yield attrs.evolve(run, time=min(lost.silent_since or now, now).replace(microsecond=0))
+
+
+def _with_node(run: EndedRun, nodes: NodeConditions) -> EndedRun:
+    """Return the run with what is wrong with its node."""
+    node = run.member.node
+    fault = nodes.faults.get(node, "")
+    if not fault:
+        return run
+    member = attrs.evolve(
+        run.member,
+        node_fault=fault,
+        node_cause=nodes.fault_cause(node),
+        node_fault_kind=nodes.by_name[node].fault_kind,
+    )
+    return attrs.evolve(run, member=member)
+
+
+def _with_log(run: EndedRun, logs: Mapping[UID, str]) -> EndedRun:
+    log = logs.get(run.member.pod.metadata.uid, "")
+    return attrs.evolve(run, member=attrs.evolve(run.member, log=log)) if log else run
+
+
+def _after_restart(run: EndedRun, restart: RestartRecord | None) -> EndedRun:
+    """Return a run in its place: that of a replacement follows the end of its predecessor.
+
+    Times have no fractions: both may have the same second.
+    """
+    if restart is None:
+        return run
+    if restart.pod_uid == run.member.pod.metadata.uid:
+        # Its end was recorded; without a usable time in its pod, it would move on with the clock.
+        time = min(run.time, restart.finished_at)
+        return attrs.evolve(run, started_at=min(run.started_at, time), time=time)
+    started_at = max(run.started_at, restart.finished_at + _SECOND)
+    return attrs.evolve(run, started_at=started_at, time=max(run.time, started_at))
+
+
+def _ended_in_place(
+    job: Job, one: ObservedReplica, pod: Pod, now: datetime.datetime
+) -> Termination | None:
+    """Return the last failure of a container that the kubelet runs again in the same pod."""
+    spec = job.replica_spec(one.replica.type)
+    if spec is None:
+        return None
+    # Judged as if it were not retried, a run has ended also if another one follows.
+    end = termination(pod, spec.container, rule=RetryPolicy.NONE, now=now)
+    if end is None or end.exit_class is ExitClass.SUCCESS:
+        return None
+    # The node's clock is ahead: its time is yet to come.
+    return None if end.is_ahead else end
+
+
+def _was_deleted(job: Job, one: ObservedReplica) -> bool:
+    """Return whether another client deletes the pod of a replica."""
+    if one.pod is None or one.termination is not None or is_discarded(job, one.pod):
+        return False
+    if one.state is ReplicaState.RETIRED:
+        # Elastic jobs go on without a worker; only a disruption has a time that stays.
+        return one.pod.condition("DisruptionTarget") is not None
+    restart = job.status.restarts.get(str(one.replica))
+    is_replaced = restart is not None and restart.pod_uid == one.pod.metadata.uid
+    return one.state is ReplicaState.TERMINATING and not is_replaced
+
+
+def _has_run(job: Job, observed: Observed) -> bool:
+    was_running = conditions.is_true(job.status.conditions, conditions.RUNNING)
+    if job.run_policy.failure_policy is not None:
+        # Also while one of its replicas restarts alone.
+        was_running = was_running or job.status.phase is JobPhase.RUNNING
+    return was_running or is_running(job, observed)
+
+
+def _leaving(job: Job) -> frozenset[Replica]:
+    """Return the workers that are removed from their job on purpose."""
+    membership = job.status.membership
+    return frozenset(Replica(WORKER, i) for i in membership.leaving) if membership else frozenset()
+
+
+def _interrupts(job: Job, one: ObservedReplica) -> bool:
+    """Return whether a failure ends the job or restarts a replica."""
+    is_permanent = one.state is ReplicaState.FAILED_PERMANENT
+    return not is_permanent or job.success_policy.requires(one.replica)

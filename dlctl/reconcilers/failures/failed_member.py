@@ -1,0 +1,67 @@
+"""One replica of a failed attempt, with all that is known about its end."""
+
+import datetime
+
+import attrs
+
+from dlctl.api.job import Replica
+from dlctl.api.pods import ContainerStateTerminated, Pod
+from dlctl.api.verdict import Cause
+from dlctl.reconcilers.nodes.node_conditions import NodeFault
+from dlctl.reconcilers.termination import Termination
+
+
+@attrs.frozen
+class FailedContainer:
+    """A container that failed, and how."""
+
+    name: str
+    end: ContainerStateTerminated
+    # Whether the kubelet has run it again since.
+    is_previous: bool
+
+
+@attrs.frozen
+class FailedMember:
+    """A replica whose run ended, with all evidence of why."""
+
+    replica: Replica
+    pod: Pod
+    # None for a pod that was deleted, as by preemption, or that never started.
+    termination: Termination | None
+    # The end of the container's log, if it was read.
+    log: str = ""
+    # What is wrong with the pod's node, or takes it away; empty if nothing is known to be.
+    node_fault: str = ""
+    # What the node's fault counts as.
+    node_cause: Cause = Cause.NODE
+    # What kind of fault it is.
+    node_fault_kind: NodeFault = NodeFault.SICK
+
+    @property
+    def node(self) -> str:
+        """Return the name of the pod's node; empty if it has none."""
+        return self.pod.node_name
+
+    def time(self, now: datetime.datetime) -> datetime.datetime:
+        """Return when its run ended, or when it was asked to."""
+        if self.termination is not None:
+            return self.termination.time
+        disrupted = self.pod.condition("DisruptionTarget")
+        since = disrupted.last_transition_time if disrupted else None
+        return min(since or self.pod.metadata.deletion_requested_at or now, now)
+
+    def termination_message(self, container: str) -> str:
+        """Return what the program left as its last words: a file, or the end of its log."""
+        failed = self.failed_container(container)
+        return failed.end.message or "" if failed else ""
+
+    def failed_container(self, container: str) -> FailedContainer | None:
+        """Return the container of the program, or else an init container, if it has failed."""
+        status = self.pod.container_status(container)
+        for each in (*([status] if status else []), *self.pod.regular_init_statuses):
+            for state in (each.state, each.last_state):
+                end = state.terminated if state else None
+                if end is not None and end.exit_code:
+                    return FailedContainer(each.name, end, is_previous=state is each.last_state)
+        return None

@@ -1,0 +1,190 @@
+"""The first cause of the end of an attempt: which member is to blame, and for what. Pure."""
+
+import datetime
+from collections.abc import Iterator, Sequence
+from typing import Final, Self
+
+import attrs
+
+from dlctl.api.job import Job, Replica
+from dlctl.api.verdict import MAX_COLLATERAL, Cause, Confidence, Verdict
+from dlctl.reconcilers.failures.evidence import Evidence, Proof
+from dlctl.reconcilers.failures.exit_code_evidence import exit_code_evidence
+from dlctl.reconcilers.failures.failed_member import FailedMember
+from dlctl.reconcilers.failures.node_evidence import api_evidence, tie_break
+from dlctl.reconcilers.failures.output_evidence import last_words, lost_peer, output_evidence
+from dlctl.reconcilers.failures.ranks import rank_of
+from dlctl.reconcilers.program_output.log_classes import Weight
+from dlctl.reconcilers.program_output.log_text import MAX_LOG_CHARS, log_lines, printable
+from dlctl.reconcilers.program_output.torchrun import is_under_torchrun, torchrun_failures
+from dlctl.reconcilers.termination import UNOBSERVED_REASONS
+
+# The output of at most this number of members is read, and of as many that lost a peer.
+_MAX_READ: Final = 32
+_MAX_MESSAGE_CHARS: Final = 600
+_NO_EVIDENCE: Final = Evidence(
+    Cause.UNKNOWN, Proof.NONE, "it has not started", Confidence.LOW, Weight.COLLATERAL
+)
+# No program can delete its pod, but the client that did is not known.
+_DELETED: Final = Evidence(
+    Cause.PLATFORM, Proof.POD, "its pod was deleted", Confidence.LOW, Weight.AMBIGUOUS
+)
+
+
+@attrs.frozen
+class _Suspect:
+    """A member and what is cheap to know about it."""
+
+    member: FailedMember
+    # Of equals, the first member is blamed.
+    index: int
+    time: datetime.datetime
+    output: str
+    # By its node, its pod's reason and its exit code.
+    evidence: Evidence
+    # The one that failed; empty if the program has started.
+    init_container: str = ""
+
+    @property
+    def message(self) -> str:
+        """Return why it ended."""
+        # What ended the whole pod is not its init container's.
+        is_its_own = self.init_container and self.evidence.proof > Proof.POD
+        init = f"init container {self.init_container}: " if is_its_own else ""
+        return f"{init}{self.evidence.message}"
+
+    @property
+    def is_to_read(self) -> bool:
+        return self.evidence.proof > Proof.POD and bool(self.output.strip())
+
+    def with_tie_break(self) -> Self:
+        return attrs.evolve(self, evidence=tie_break(self.member, self.evidence))
+
+    def as_at_least(self, weight: Weight) -> Self:
+        evidence = attrs.evolve(self.evidence, weight=max(weight, self.evidence.weight))
+        return attrs.evolve(self, evidence=evidence)
+
+    @property
+    def order(self) -> tuple[Weight, Proof, datetime.datetime, int]:
+        return *self.evidence.order, self.time, self.index
+
+
+def first_cause(job: Job, members: Sequence[FailedMember], now: datetime.datetime) -> Verdict:
+    """Return why an attempt ended, from the members that ended in it.
+
+    Stronger evidence wins, then the earlier end; what follows from another member's end never wins
+    while any member has a cause.
+    """
+    if not members:
+        return Verdict(Cause.UNKNOWN, Confidence.LOW, "no replica reported why it ended", now)
+    suspects = [_suspect(job, member, n, now) for n, member in enumerate(members)]
+    judged = (suspect.with_tie_break() for suspect in _judged(suspects))
+    blamed = min(judged, key=lambda suspect: suspect.order)
+    return _verdict(job, blamed, members)
+
+
+def _suspect(job: Job, member: FailedMember, index: int, now: datetime.datetime) -> _Suspect:
+    spec = job.replica_spec(member.replica.type)
+    container = spec.container if spec else ""
+    message = member.termination_message(container)
+    log = member.log[-MAX_LOG_CHARS:]
+    output = log if message in log else f"{log}\n{message[-MAX_LOG_CHARS:]}"
+    return _Suspect(
+        member,
+        index,
+        member.time(now),
+        output,
+        _cheap_evidence(member, message),
+        _init_container(member, container),
+    )
+
+
+def _init_container(member: FailedMember, container: str) -> str:
+    failed = member.failed_container(container) if member.termination else None
+    return failed.name if failed and failed.name != container else ""
+
+
+def _cheap_evidence(member: FailedMember, message: str) -> Evidence:
+    if found := api_evidence(member, message):
+        return found
+    code = _exit_code(member)
+    if code:
+        return exit_code_evidence(code)
+    if member.termination is not None:
+        return attrs.evolve(_NO_EVIDENCE, message=member.termination.message)
+    return _DELETED if member.pod.metadata.is_terminating else _NO_EVIDENCE
+
+
+def _judged(suspects: Sequence[_Suspect]) -> Iterator[_Suspect]:
+    """Yield the suspects with the evidence in their output, as far as it is read."""
+    yield from (suspect for suspect in suspects if not suspect.is_to_read)
+    to_read = [(suspect, lost_peer(suspect.output)) for suspect in suspects if suspect.is_to_read]
+    # A large gang ends within a second: those that may have a cause by their exit code come first.
+    to_read.sort(key=lambda each: (each[0].evidence.weight, each[1], each[0].time))
+    # What those that are not read would be blamed for alone may be a consequence.
+    yield from _read_first([one for one, lost in to_read if not lost], Weight.AMBIGUOUS)
+    # Those that lost a peer prove less, and must not use up the reads of the others.
+    yield from _read_first([one for one, lost in to_read if lost], Weight.COLLATERAL)
+
+
+def _read_first(suspects: Sequence[_Suspect], unread: Weight) -> Iterator[_Suspect]:
+    """Yield the suspects, of which the first are read; the others have at least a weight."""
+    yield from map(_read, suspects[:_MAX_READ])
+    yield from (suspect.as_at_least(unread) for suspect in suspects[_MAX_READ:])
+
+
+def _read(suspect: _Suspect) -> _Suspect:
+    lines = log_lines(suspect.output)
+    found = output_evidence(lines, _exit_code(suspect.member))
+    if found is None:
+        words = last_words(lines)
+        message = "\n".join(filter(None, (suspect.evidence.message, words)))
+        found = attrs.evolve(suspect.evidence, message=message)
+    return attrs.evolve(suspect, evidence=found)
+
+
+def _verdict(job: Job, blamed: _Suspect, members: Sequence[FailedMember]) -> Verdict:
+    evidence = blamed.evidence
+    replica = _replica_on(job, members, evidence.host) or blamed.member.replica
+    member = next((each for each in members if each.replica == replica), None)
+    collateral = [str(each.replica) for each in members if each.replica != replica]
+    exit_code = evidence.exit_code if evidence.host else _exit_code(blamed.member)
+    return Verdict(
+        cause=evidence.cause,
+        confidence=evidence.confidence,
+        message=printable(blamed.message, _MAX_MESSAGE_CHARS),
+        time=blamed.time,
+        replica=str(replica),
+        pod=member.pod.metadata.name if member else job.child_name(replica),
+        node=member.node if member else "",
+        rank=_rank(job, replica, blamed) if evidence.rank is None else evidence.rank,
+        exit_code=exit_code if evidence.exit_code is None else evidence.exit_code,
+        is_consequence=evidence.weight is Weight.COLLATERAL
+        and evidence.proof in (Proof.SUMMARY, Proof.LOG),
+        is_planned=evidence.is_planned,
+        collateral=tuple(collateral[:MAX_COLLATERAL]),
+        collateral_count=len(collateral),
+    )
+
+
+def _rank(job: Job, replica: Replica, blamed: _Suspect) -> int | None:
+    if not is_under_torchrun(blamed.output):
+        return rank_of(job, replica)
+    # Of the processes in a container, this one's end made torchrun give up.
+    failures = torchrun_failures(log_lines(blamed.output))
+    return failures[0].rank if failures else None
+
+
+def _replica_on(job: Job, members: Sequence[FailedMember], host: str) -> Replica | None:
+    """Return the replica on a host, which a launcher names by its pod or by its node."""
+    if not host:
+        return None
+    name = host.partition(".")[0]
+    by_pod = (each for each in job.replicas if job.child_name(each) == name)
+    by_node = (each.replica for each in members if each.node == host)
+    return next(by_pod, None) or next(by_node, None)
+
+
+def _exit_code(member: FailedMember) -> int | None:
+    end = member.termination
+    return None if end is None or end.reason in UNOBSERVED_REASONS else end.exit_code

@@ -1,0 +1,89 @@
+"""Which logs may tell more about the end of an attempt than the pods' statuses. Pure."""
+
+import datetime
+from collections.abc import Collection, Iterator, Sequence
+from itertools import islice
+from typing import Final
+
+import attrs
+
+from dlctl.api.job import Job
+from dlctl.api.meta import UID, ObjectKey
+from dlctl.api.pods import ContainerStateTerminated
+from dlctl.api.status import JobPhase
+from dlctl.reconcilers.failures.ended_runs import EndedRun, ended_runs
+from dlctl.reconcilers.failures.node_evidence import api_evidence
+from dlctl.reconcilers.failures.recorded_runs import is_new, is_recorded
+from dlctl.reconcilers.observe import Observed
+
+# No verdict is given in these.
+_IDLE_PHASES: Final = frozenset(
+    {JobPhase.CLEAN_UP, JobPhase.DONE, JobPhase.FAILED, JobPhase.RESTARTING}
+)
+
+
+@attrs.frozen
+class LogRequest:
+    """One run of a container, of which the log is requested."""
+
+    pod: ObjectKey
+    uid: UID
+    container: str
+    end: ContainerStateTerminated
+    # The kubelet has run the container again since, so the log is that of the previous run.
+    is_previous: bool = attrs.field(default=False, eq=False)
+
+
+@attrs.frozen
+class LogRequests:
+    """The logs to read of one job, those of the earliest ends first."""
+
+    # Of runs that end the attempt, which is not recorded before they are read.
+    new: Sequence[LogRequest] = ()
+    # Of runs that ended soon after the recorded end of the attempt.
+    late: Sequence[LogRequest] = ()
+
+    @property
+    def all(self) -> tuple[LogRequest, ...]:
+        return (*self.late, *self.new)
+
+
+def log_requests(
+    job: Job,
+    observed: Observed,
+    max_count: int,
+    now: datetime.datetime,
+    known: Collection[UID] = frozenset(),
+) -> LogRequests:
+    """Return the earliest failed runs of a job's last attempt, at most ``max_count`` of each sort.
+
+    Where the pod's status or its node proves the cause, the log is not needed. Of runs that ended
+    in the same second, the ``known`` pods come first: their logs have been requested.
+    """
+    if job.run_policy.suspended or job.status.phase in _IDLE_PHASES:
+        return LogRequests()
+    attempts = job.status.attempts
+    runs = sorted(
+        ended_runs(job, observed, now),
+        key=lambda run: (run.time, run.member.pod.metadata.uid not in known),
+    )
+    current = [run for run in runs if not is_recorded(run, attempts[:-1])]
+    new = [run for run in current if is_new(job, run, attempts, now)]
+    late = [run for run in current if is_recorded(run, attempts)]
+    return LogRequests(
+        new=tuple(islice(_requests(job, observed, new), max_count)),
+        late=tuple(islice(_requests(job, observed, late), max_count)),
+    )
+
+
+def _requests(job: Job, observed: Observed, runs: Sequence[EndedRun]) -> Iterator[LogRequest]:
+    for run in runs:
+        member = run.member
+        spec = job.replica_spec(member.replica.type)
+        failed = member.failed_container(spec.container) if spec else None
+        if failed is None or member.termination is None or member.node in observed.nodes.lost:
+            continue
+        if api_evidence(member, failed.end.message or ""):
+            continue
+        metadata = member.pod.metadata
+        yield LogRequest(metadata.key, metadata.uid, failed.name, failed.end, failed.is_previous)

@@ -1,0 +1,60 @@
+"""What the state of a member's node proves about its end."""
+
+import re
+from typing import Final
+
+import attrs
+
+from dlctl.api.verdict import Cause, Confidence
+from dlctl.reconcilers.failures.evidence import Evidence, Proof
+from dlctl.reconcilers.failures.exit_code_evidence import KILLED, STOPPED
+from dlctl.reconcilers.failures.failed_member import FailedMember
+from dlctl.reconcilers.failures.pod_evidence import pod_evidence, reports_shutdown
+from dlctl.reconcilers.nodes.node_conditions import NodeFault
+from dlctl.reconcilers.program_output.log_classes import Weight
+
+_HARDWARE_FAULT: Final = re.compile(
+    r"gpu|xid|nvlink|nvswitch|acceleratedhardware|\becc\b|iblink|neuron|tpu", re.IGNORECASE
+)
+# Until a node goes, it runs its pods, and one that is gone has run them before.
+_NOT_AT_FAULT: Final = (NodeFault.GOING, NodeFault.DELETED)
+
+
+def api_evidence(member: FailedMember, message: str) -> Evidence | None:
+    """Return what the API proves: the state of the node, or else the pod's reasons."""
+    by_pod = pod_evidence(member, message)
+    return _node_evidence(member) if _has_node_ended(member, by_pod) else by_pod
+
+
+def tie_break(member: FailedMember, evidence: Evidence) -> Evidence:
+    """Return better evidence of a member that merely lost its peers, if its own node is going."""
+    is_leaving = member.node_fault and member.node_fault_kind in _NOT_AT_FAULT
+    if not is_leaving or evidence.weight is not Weight.COLLATERAL:
+        return evidence
+    found = _node_evidence(member)
+    return attrs.evolve(found, confidence=Confidence.LOW, weight=Weight.COLLATERAL)
+
+
+def _has_node_ended(member: FailedMember, by_pod: Evidence | None) -> bool:
+    """Return whether the fault of its node is why a member ended.
+
+    A node without a fault of its own has ended pods that were disrupted, deleted or stopped, but
+    programs on it may fail by themselves, or lose their peers.
+    """
+    if not member.node_fault or member.node_fault_kind is NodeFault.SICK:
+        return bool(member.node_fault)
+    if member.node_fault_kind is NodeFault.DOWN:
+        # A node that was shut down in order is down since.
+        return member.node_cause is not Cause.NODE or not reports_shutdown(member.pod)
+    if by_pod is not None:
+        return by_pod.cause.is_infrastructure
+    end = member.termination
+    return end is None or end.exit_code in STOPPED or end.exit_code == KILLED
+
+
+def _node_evidence(member: FailedMember) -> Evidence:
+    cause = member.node_cause
+    if cause is Cause.NODE and _HARDWARE_FAULT.search(member.node_fault):
+        cause = Cause.HARDWARE
+    is_planned = member.node_fault_kind is NodeFault.DELETED
+    return Evidence(cause, Proof.NODE, f"its node {member.node_fault}", is_planned=is_planned)

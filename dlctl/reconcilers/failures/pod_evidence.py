@@ -1,0 +1,120 @@
+"""What a pod's status says about its end: reasons given by the API server and the kubelet."""
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from dlctl.api.pods import Pod
+from dlctl.api.verdict import Cause
+from dlctl.reconcilers.failures.evidence import Evidence, Proof
+from dlctl.reconcilers.failures.failed_member import FailedMember
+from dlctl.reconcilers.termination import OUT_OF_PREFIX
+
+_PREEMPTED: Final = (Cause.PREEMPTION, "preempted by a pod of higher priority")
+_SHUT_DOWN: Final = (Cause.NODE, "its node shut down")
+_UNOBSERVED: Final = (Cause.NODE, "its end was not observed: its node was down or restarted")
+_REJECTED: Final = (Cause.PLATFORM, "its node rejected it")
+_NOT_ALLOWED: Final = (Cause.CONFIGURATION, "its node does not allow what its spec asks for")
+_NOT_STARTED: Final = (Cause.BAD_COMMAND_OR_IMAGE, "its container could not start")
+_NOT_PULLED: Final = (Cause.BAD_COMMAND_OR_IMAGE, "its image cannot be pulled")
+# Reasons of the condition DisruptionTarget, of pods, and of containers that ended or wait.
+_CAUSE_BY_REASON: Final[Mapping[str, tuple[Cause, str]]] = {
+    "PreemptionByScheduler": _PREEMPTED,
+    # As Kubernetes 1.25 called it.
+    "PreemptionByKubeScheduler": _PREEMPTED,
+    "EvictionByEvictionAPI": (Cause.EVICTION, "evicted, for example by a node drain"),
+    "DeletionByTaintManager": (Cause.NODE, "deleted because of a taint of its node"),
+    "DeletionByPodGC": (Cause.NODE, "deleted because its node is gone"),
+    "Deleted": (Cause.PLATFORM, "its pod was deleted"),
+    "OOMKilled": (Cause.OUT_OF_MEMORY, "out of memory: the container's limit was reached"),
+    "DeadlineExceeded": (Cause.DEADLINE, "the pod's activeDeadlineSeconds have passed"),
+    "Evicted": (Cause.EVICTION, "evicted by the kubelet"),
+    "Preempting": (Cause.PREEMPTION, "preempted by the kubelet for a critical pod"),
+    "Terminated": _SHUT_DOWN,
+    "Shutdown": _SHUT_DOWN,
+    "NodeShutdown": _SHUT_DOWN,
+    "NodeLost": (Cause.NODE, "its node stopped responding"),
+    "ContainerStatusUnknown": _UNOBSERVED,
+    "Unknown": _UNOBSERVED,
+    "NodeAffinity": (Cause.PLATFORM, "its node's labels no longer match"),
+    "UnexpectedAdmissionError": (Cause.PLATFORM, "its node rejected it, or lacks its devices"),
+    "TopologyAffinityError": (Cause.PLATFORM, "its node could not align its resources"),
+    "SMTAlignmentError": (Cause.PLATFORM, "its node could not give it whole cores"),
+    "PodOSNotSupported": (Cause.PLATFORM, "its node runs another operating system"),
+    "PodOSSelectorNodeLabelDoesNotMatch": _REJECTED,
+    "NodeName": _REJECTED,
+    "NodePorts": _REJECTED,
+    "TaintToleration": _REJECTED,
+    "InvalidNodeInfo": _REJECTED,
+    "UnexpectedPredicateFailureType": _REJECTED,
+    "UnknownReason": _REJECTED,
+    "SupplementalGroupsPolicyNotSupported": _REJECTED,
+    "AppArmor": _NOT_ALLOWED,
+    "SysctlForbidden": _NOT_ALLOWED,
+    "InitContainerRestartPolicyForbidden": _NOT_ALLOWED,
+    "StartError": _NOT_STARTED,
+    "ContainerCannotRun": _NOT_STARTED,
+    "RunContainerError": _NOT_STARTED,
+    "ErrImagePull": _NOT_PULLED,
+    "ImagePullBackOff": _NOT_PULLED,
+    "InvalidImageName": (Cause.BAD_COMMAND_OR_IMAGE, "its image name is malformed"),
+    "ErrImageNeverPull": (Cause.BAD_COMMAND_OR_IMAGE, "its image is not on the node"),
+    "CreateContainerConfigError": (Cause.CONFIGURATION, "its container cannot be configured"),
+    "CreateContainerError": (Cause.CONFIGURATION, "its container cannot be created"),
+}
+# By these, pods make way for somebody who takes their node down, or has removed it.
+_SHUTDOWN_REASONS: Final = frozenset({"Terminated", "Shutdown", "NodeShutdown"})
+_PLANNED: Final = _SHUTDOWN_REASONS | {"DeletionByTaintManager", "DeletionByPodGC"}
+# The kubelet's messages for pods that exceed limits of their own, unlike those of a full node.
+_OWN_LIMIT: Final = ("exceeds the total limit", "exceeds the limit", "exceeded its local ephemeral")
+
+
+def pod_evidence(member: FailedMember, message: str) -> Evidence | None:
+    """Return what the pod's and its containers' reasons prove, if anything.
+
+    ``message`` is the container's, which the runtime writes if it could not start.
+    """
+    found = (_by_reason(*each) for each in _reasons(member, message))
+    return next((evidence for evidence in found if evidence), None)
+
+
+def reports_shutdown(pod: Pod) -> bool:
+    """Return whether the kubelet says that it ended a pod to shut its node down."""
+    return pod.status is not None and pod.status.reason in _SHUTDOWN_REASONS
+
+
+def _reasons(member: FailedMember, message: str) -> Iterator[tuple[str | None, str | None]]:
+    disruption = member.pod.condition("DisruptionTarget")
+    if disruption is not None and disruption.status == "True":
+        yield disruption.reason, disruption.message
+    if status := member.pod.status:
+        yield status.reason, status.message
+    if member.termination is None:
+        yield from _waiting(member.pod)
+    else:
+        reason = member.termination.reason
+        yield reason, message if _CAUSE_BY_REASON.get(reason) is _NOT_STARTED else None
+
+
+def _by_reason(reason: str | None, message: str | None) -> Evidence | None:
+    if reason and (known := _CAUSE_BY_REASON.get(reason)):
+        cause, meaning = known
+    elif reason and reason.startswith(OUT_OF_PREFIX):
+        resource = reason.removeprefix(OUT_OF_PREFIX)
+        cause, meaning = Cause.PLATFORM, f"its node did not have enough {resource}"
+    else:
+        return None
+    if reason == "Evicted" and any(phrase in (message or "") for phrase in _OWN_LIMIT):
+        cause = Cause.CONFIGURATION
+    text = f"{meaning}: {message.strip()}" if message and message.strip() else meaning
+    return Evidence(cause, Proof.POD, text, is_planned=reason in _PLANNED)
+
+
+def _waiting(pod: Pod) -> Iterator[tuple[str | None, str | None]]:
+    status = pod.status
+    for each in (
+        *((status.init_container_statuses if status else None) or ()),
+        *((status.container_statuses if status else None) or ()),
+    ):
+        waiting = each.state.waiting if each.state else None
+        if waiting is not None:
+            yield waiting.reason, waiting.message

@@ -1,0 +1,100 @@
+"""Plans for jobs that end or have ended: their last status, clean-up and TTL. Pure."""
+
+import datetime
+
+import attrs
+
+from dlctl.api.job import Job
+from dlctl.api.meta import SERVICES
+from dlctl.api.status import JobPhase, JobStatus
+from dlctl.reconcilers.children import dependents
+from dlctl.reconcilers.children.dependents import DependentChanges
+from dlctl.reconcilers.children.desired import Desired
+from dlctl.reconcilers.failures.attempts import (
+    final_attempts,
+    succeeded_attempts,
+)
+from dlctl.reconcilers.launcher_job.next_write import (
+    suspension,
+    ttl_write,
+)
+from dlctl.reconcilers.lifecycle import cleanup, job_limits
+from dlctl.reconcilers.observe import Observed
+from dlctl.reconcilers.plan import Plan
+from dlctl.reconcilers.status import job_status
+from dlctl.reconcilers.status.completion import Completion
+
+
+def plan_end(
+    job: Job,
+    status: JobStatus,
+    outcome: Completion,
+    observed: Observed,
+    desired: Desired,
+    now: datetime.datetime,
+) -> Plan:
+    """Return the plan of a job that has just ended: its last status, and its clean-up."""
+    attempts = (
+        final_attempts(status.attempts, job, observed, outcome.failure)
+        if outcome.failure
+        else succeeded_attempts(job, observed, now)
+    )
+    status = attrs.evolve(status, attempts=attempts)
+    ended, note = job_status.terminal_status(job, status, outcome, now)
+    return attrs.evolve(_plan_cleanup(job, ended, observed, desired), notes=(note,))
+
+
+def plan_finished(job: Job, observed: Observed, desired: Desired, now: datetime.datetime) -> Plan:
+    """Return the plan of a job that has ended before: the rest of its clean-up, or its TTL."""
+    if job.status.phase is JobPhase.CLEAN_UP:
+        return _plan_cleanup(job, job.status, observed, desired)
+    if job.status.phase is JobPhase.FAILED:
+        return _plan_invalid(job, observed, desired, now)
+    return _plan_ttl(job, now)
+
+
+def _plan_ttl(job: Job, now: datetime.datetime) -> Plan:
+    left_s = job_limits.ttl_left_s(job, now)
+    if left_s is not None and left_s <= 0:
+        return Plan(job.status, ttl_expired=True)
+    return Plan(job.status, requeue_after_s=left_s)
+
+
+def _plan_cleanup(job: Job, ended: JobStatus, observed: Observed, desired: Desired) -> Plan:
+    """Delete what the policy says; once nothing is left to delete, the job is done."""
+    pods = tuple(cleanup.pods_to_delete(job, observed))
+    services = (
+        ()
+        if SERVICES in desired.retained_resources
+        else tuple(cleanup.services_to_delete(job, observed))
+    )
+    idle, ttl = idle_dependents(observed, desired), None
+    if observed.launcher is not None:
+        idle = cleanup.dependents_to_delete(job, idle)
+        ttl = ttl_write(job, observed.launcher)
+    if not pods and not services and not idle and not ttl:
+        ended = attrs.evolve(ended, phase=JobPhase.DONE)
+    return Plan(
+        ended, deleted_pods=pods, deleted_services=services, dependents=idle, launcher_job=ttl
+    )
+
+
+def _plan_invalid(job: Job, observed: Observed, desired: Desired, now: datetime.datetime) -> Plan:
+    """Delete everything of a job that failed before it ran, whatever its cleanPodPolicy."""
+    return attrs.evolve(
+        _plan_ttl(job, now),
+        deleted_pods=tuple(pod for pod in observed.pods if not pod.metadata.is_terminating),
+        deleted_services=tuple(observed.services.values()),
+        dependents=idle_dependents(observed, desired),
+        launcher_job=suspension(observed.launcher) if observed.launcher else None,
+    )
+
+
+def idle_dependents(
+    observed: Observed, desired: Desired, *, create: bool = False
+) -> DependentChanges:
+    """Delete dependents that only running jobs have; retained ones grant access to no pod."""
+    idle = dependents.diff_dependents(
+        desired.idle_dependents, observed.dependents, desired.retained_resources
+    )
+    return idle if create else attrs.evolve(idle, created=())

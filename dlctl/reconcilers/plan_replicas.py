@@ -1,0 +1,131 @@
+"""The replicas of a running job: which pods and services to create, delete and ungate. Pure."""
+
+import datetime
+from collections.abc import Collection, Iterable, Iterator
+
+import attrs
+
+from dlctl.api.elastic import WORKER
+from dlctl.api.job import Job, Replica
+from dlctl.api.pods import Pod, Service
+from dlctl.api.status import JobStatus
+from dlctl.backoff import Backoff
+from dlctl.reconcilers.avoidance.going import moving_notes, pods_to_move
+from dlctl.reconcilers.children.desired import Desired
+from dlctl.reconcilers.children.kueue import held_by_kueue
+from dlctl.reconcilers.children.node_exclusions import pods_to_free
+from dlctl.reconcilers.children.placement import outdated_pods
+from dlctl.reconcilers.lifecycle import job_restarts, replica_restarts
+from dlctl.reconcilers.observe import Observed, ReplicaState
+from dlctl.reconcilers.plan import Plan
+from dlctl.reconcilers.restart_marks import pods_of_earlier_attempts
+
+
+def plan_replicas(
+    job: Job,
+    next_status: JobStatus,
+    observed: Observed,
+    now: datetime.datetime,
+    backoff: Backoff,
+) -> Plan:
+    """Return which pods to delete, and which replicas get pods once nothing holds them back."""
+    created, deleted, waits = [], [], []
+    for one in observed.replicas:
+        if one.state not in (ReplicaState.MISSING, ReplicaState.FAILED_RETRYABLE):
+            continue
+        if not job.has_own_pod(one.replica):
+            continue
+        next_restart_at = replica_restarts.next_restart_at(
+            next_status.restarts.get(str(one.replica)), backoff
+        )
+        if one.state is ReplicaState.MISSING and _is_elastic_worker(job, one.replica):
+            # The membership plan adds such a worker only when it is due.
+            next_restart_at = None
+        wait_s = (next_restart_at - now).total_seconds() if next_restart_at else 0
+        if wait_s > 0:
+            # A failed pod stays until its replica's restart, so that its logs can be read.
+            waits.append(wait_s)
+        elif one.state is ReplicaState.MISSING:
+            created.append(one.replica)
+        elif one.pod is not None:
+            deleted.append(one.pod)
+    replaced = [o.pod for o in observed.replicas if o.pod and o.state is ReplicaState.TERMINATING]
+    leaving = [pod for pod in observed.surplus_pods if not pod.metadata.is_terminating]
+    outdated = {pod.metadata.uid: pod for pod in outdated_pods(job, observed)}
+    outdated |= {pod.metadata.uid: pod for pod in pods_to_free(job.status, observed.pods)}
+    moved = pods_to_move(attrs.evolve(job, status=next_status), observed, now)
+    taken = {pod.metadata.name for pod in observed.surplus_pods}
+    if taken:
+        replaced += pods_of_earlier_attempts(job, observed.surplus_pods)
+        created = [replica for replica in created if job.child_name(replica) not in taken]
+    if created and not job_restarts.may_create(job, observed):
+        created, replaced = [], [*observed.pods]
+    return Plan(
+        next_status,
+        notes=moving_notes(job, moved),
+        deleted_pods=(*deleted, *leaving, *outdated.values(), *moved),
+        pods=tuple(created),
+        kueue_held_pods=tuple(held_by_kueue(replaced)),
+        requeue_after_s=min(waits, default=None),
+    )
+
+
+def replicas_to_create(
+    job: Job,
+    missing: Iterable[Replica],
+    observed: Observed,
+    desired: Desired,
+    dependents_pending: bool,
+) -> Iterator[Replica]:
+    """Yield the replicas to create now; ``dependents_pending``: some dependents are not up to date.
+
+    A launcher comes last. It reads the names of the others at start, and its role names their pods:
+    all of them must exist, since another pod could get the name of a missing one.
+    """
+    for replica in missing:
+        spec = job.replica_spec(replica.type)
+        if spec is None or not (spec.create_last or spec.gated):
+            yield replica
+        elif dependents_pending:
+            continue
+        elif (
+            desired.create_launcher if spec.create_last else not _others_missing(observed, replica)
+        ):
+            yield replica
+
+
+def _others_missing(observed: Observed, replica: Replica) -> bool:
+    others = (o for o in observed.replicas if o.replica.type != replica.type)
+    return any(one.state is ReplicaState.MISSING for one in others)
+
+
+def ungated_pods(job: Job, observed: Observed) -> Iterator[Pod]:
+    """Yield the gated pods whose job's other replicas all run."""
+    for spec in job.replica_specs:
+        if not spec.gated:
+            continue
+        others = [o.state for o in observed.replicas if o.replica.type != spec.type]
+        if not all(s in (ReplicaState.RUNNING, ReplicaState.SUCCEEDED) for s in others):
+            continue
+        for one in observed.replicas:
+            if one.replica.type == spec.type and one.pod is not None and one.pod.is_gated:
+                yield one.pod
+
+
+def _is_elastic_worker(job: Job, replica: Replica) -> bool:
+    return job.status.membership is not None and replica.type == WORKER
+
+
+def missing_services(
+    job: Job, observed: Observed, with_service: Collection[Replica]
+) -> tuple[Replica, ...]:
+    """Return the replicas whose service does not exist."""
+    return tuple(r for r in with_service if job.service_name(r) not in observed.services)
+
+
+def surplus_services(
+    job: Job, observed: Observed, with_service: Collection[Replica]
+) -> tuple[Service, ...]:
+    """Return the services that no replica has."""
+    wanted = {job.service_name(replica) for replica in with_service}
+    return tuple(service for name, service in observed.services.items() if name not in wanted)

@@ -1,0 +1,46 @@
+"""The marks of pods by the restart of their job that they belong to. Pure.
+
+Only jobs with a failure policy have them. A pod that an earlier attempt left has an older
+mark: it is no replica of the present one, and keeps its name until it is gone.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from dlctl.api.job import Job
+from dlctl.api.pods import Pod
+
+RESTART_ATTEMPT: Final = "dlctl.dev/restart-attempt"
+RESTART_ATTEMPT_VARIABLE: Final = "DLCTL_RESTART_ATTEMPT"
+_MAX_DIGITS: Final = 10
+
+
+def restart_marks(job: Job) -> Mapping[str, str]:
+    """Return the label of the job's pods, which is an annotation as well; empty if none."""
+    if job.run_policy.failure_policy is None:
+        return {}
+    return {RESTART_ATTEMPT: str(job.status.job_restarts)}
+
+
+def restart_environment(job: Job) -> Mapping[str, str]:
+    """Return the variable with the number of the job's attempt."""
+    if job.run_policy.failure_policy is None:
+        return {}
+    return {RESTART_ATTEMPT_VARIABLE: str(job.status.job_restarts)}
+
+
+def pods_of_earlier_attempts(job: Job, pods: Sequence[Pod]) -> tuple[Pod, ...]:
+    """Return the pods that belong to attempts before the present one."""
+    if job.run_policy.failure_policy is None or not job.status.job_restarts:
+        return ()
+    return tuple(pod for pod in pods if _attempt(pod) < job.status.job_restarts)
+
+
+def _attempt(pod: Pod) -> float:
+    """Return the attempt of a pod; pods without a mark are older than the policy and belong to all.
+
+    An attempt ahead of the present one is newer than the status that was read.
+    """
+    mark = (pod.metadata.labels or {}).get(RESTART_ATTEMPT, "")
+    return int(mark[:_MAX_DIGITS]) if mark.isdecimal() else math.inf

@@ -1,0 +1,78 @@
+"""Members of failed attempts: replicas with the ends of their pods."""
+
+import datetime
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from dlctl.api.job import Job, Replica
+from dlctl.api.verdict import Cause, Verdict
+from dlctl.reconcilers.failures.failed_member import FailedMember
+from dlctl.reconcilers.failures.first_cause import first_cause
+from dlctl.reconcilers.nodes.node_conditions import NodeFault
+from dlctl.reconcilers.termination import termination
+from tests.builders import NOW, make_job, make_pod, training_job
+
+MX_JOB = make_job(workers=8)
+TORCH_JOB = make_job(training_job("PyTorchJob", Master=1, Worker=7))
+JAX_JOB = make_job(training_job("JAXJob", Worker=4))
+MPI_JOB = make_job(training_job("MPIJob", Launcher=1, Worker=4))
+
+
+def ended(
+    code: int, message: str = "", *, reason: str = "Error", after_s: float = 0
+) -> dict[str, Any]:
+    """Return the state of a container that exited."""
+    time = NOW - datetime.timedelta(minutes=5) + datetime.timedelta(seconds=after_s)
+    return {
+        "terminated": {
+            "exitCode": code,
+            "reason": reason,
+            "message": message,
+            "startedAt": (time - datetime.timedelta(hours=1)).isoformat(),
+            "finishedAt": time.isoformat(),
+        }
+    }
+
+
+def disrupted(reason: str, message: str = "") -> Mapping[str, Any]:
+    """Return the fields of a pod's status with the condition DisruptionTarget."""
+    condition = {
+        "type": "DisruptionTarget",
+        "status": "True",
+        "reason": reason,
+        "message": message,
+        "lastTransitionTime": NOW.isoformat(),
+    }
+    return {"conditions": [condition]}
+
+
+def member(
+    name: str,
+    state: Mapping[str, Any] | None = None,
+    *,
+    job: Job = TORCH_JOB,
+    log: str = "",
+    node: str = "",
+    node_fault: str = "",
+    node_cause: Cause = Cause.NODE,
+    node_fault_kind: NodeFault = NodeFault.SICK,
+    **status: Any,
+) -> FailedMember:
+    """Return a member by the name of its replica; ``status`` are fields of its pod's."""
+    type_, _, index = name.rpartition("-")
+    replica = Replica(type_, int(index))
+    spec = job.replica_spec(type_)
+    assert spec is not None
+    pod = make_pod(
+        job, replica, state=state, restart_policy="Never", **{"phase": "Failed", **status}
+    )
+    if node and pod.spec:
+        pod = msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name=node))
+    end = termination(pod, spec.container, rule=spec.retry_policy, now=NOW)
+    return FailedMember(replica, pod, end, log, node_fault, node_cause, node_fault_kind)
+
+
+def verdict_of(*members: FailedMember, job: Job = TORCH_JOB) -> Verdict:
+    return first_cause(job, members, NOW)

@@ -1,0 +1,76 @@
+"""Which member of a failed attempt is blamed, and for what."""
+
+import datetime
+from typing import Any
+
+from dlctl.api.job import Job, Replica
+from dlctl.api.verdict import Cause, Confidence, Verdict
+from dlctl.reconcilers.failures.failed_member import FailedMember
+from dlctl.reconcilers.failures.first_cause import first_cause
+from dlctl.reconcilers.termination import termination
+from tests.builders import NOW, exited, make_job, make_pod
+
+JOB = make_job(workers=8)
+
+
+def member(
+    index: int, *, job: Job = JOB, log: str = "", node_fault: str = "", **pod: Any
+) -> FailedMember:
+    replica = Replica("worker", index)
+    spec = job.replica_spec("worker")
+    assert spec is not None
+    made = make_pod(job, replica, **{"phase": "Failed", **pod})
+    end = termination(made, spec.container, rule=spec.retry_policy, now=NOW)
+    return FailedMember(replica, made, end, log, node_fault)
+
+
+def verdict(*members: FailedMember) -> Verdict:
+    return first_cause(JOB, members, NOW)
+
+
+def test_no_member_means_an_unknown_cause() -> None:
+    found = verdict()
+    assert (found.cause, found.confidence, found.replica) == (Cause.UNKNOWN, Confidence.LOW, "")
+
+
+def test_pod_reason_wins_over_an_earlier_exit_code() -> None:
+    early = NOW - datetime.timedelta(minutes=1)
+    found = verdict(
+        member(0, state=exited(1, at=early)),
+        member(1, state=exited(137, reason="OOMKilled")),
+    )
+    assert (found.cause, found.replica) == (Cause.OUT_OF_MEMORY, "worker-1")
+    assert (found.collateral, found.collateral_count) == (("worker-0",), 1)
+
+
+def test_stopped_members_are_collateral_of_the_one_that_failed() -> None:
+    found = verdict(*(member(index, state=exited(143)) for index in range(7)),
+                    member(7, state=exited(139)))  # fmt: skip
+    assert (found.cause, found.replica, found.exit_code) == (Cause.USER_CODE, "worker-7", 139)
+    assert (len(found.collateral), found.collateral_count) == (5, 7)
+
+
+def test_node_fault_wins_over_the_pods_reason() -> None:
+    found = verdict(
+        member(0, state=exited(137, reason="OOMKilled")),
+        member(1, state=exited(1), node_fault="has KernelDeadlock"),
+    )
+    assert (found.cause, found.replica) == (Cause.NODE, "worker-1")
+    assert found.message == "its node has KernelDeadlock"
+
+
+def test_evicted_pod_is_blamed_rather_than_those_that_lost_it() -> None:
+    found = verdict(
+        member(0, state=exited(1)), member(1, reason="Evicted", message="low on memory")
+    )
+    assert (found.cause, found.replica) == (Cause.EVICTION, "worker-1")
+    assert found.message == "evicted by the kubelet: low on memory"
+
+
+def test_init_container_that_failed_is_named() -> None:
+    ended = exited(4)
+    ended["terminated"]["message"] = "no such bucket: s3://x"
+    init = [{"name": "fetch", "state": ended}]
+    found = verdict(member(0, initContainerStatuses=init, state={"waiting": {}}))
+    assert found.message.startswith("init container fetch: exit code 4: ")
+    assert found.message.endswith("\nno such bucket: s3://x")

@@ -1,0 +1,109 @@
+"""Nodes that were taken down on purpose: their jobs restart, but nobody avoids them for that."""
+
+from typing import Any
+
+import attrs
+import pytest
+
+from dlctl.api.job import Job
+from dlctl.api.node_signals import Signal
+from dlctl.api.verdict import Cause, Confidence
+from dlctl.reconcilers.children.desired import Desired
+from dlctl.reconcilers.nodes.node_conditions import LostNode, NodeCondition, NodeConditions
+from dlctl.reconcilers.observe import Children, observe
+from dlctl.reconcilers.plan_job import plan_job
+from tests.reconcilers.failures.gangs import disrupted
+from tests.reconcilers.failures.test_attempts import (
+    POLICY,
+    at,
+    attempts,
+    failed,
+    pods,
+    running,
+    torch_job,
+)
+from tests.reconcilers.nodes.test_charges import job as stored_job
+from tests.reconcilers.nodes.test_charges import ledger_of, lemons
+
+SHUT_DOWN: dict[str, Any] = {**disrupted("TerminationByKubelet"), "reason": "Terminated"}
+DRAINING = Signal("aws-node-termination-handler/scheduled-maintenance", "has a taint")
+SILENT = LostNode(out_of_service=False, silent_since=None)
+DOWN = NodeCondition("a", fault="is not ready (KubeletNotReady)")
+GONE = NodeCondition("a", fault="was deleted", is_deleted=True)
+SICK = NodeCondition("a", fault="has the condition KernelDeadlock=True", is_sick=True)
+
+
+def ended_on(condition: NodeCondition | None, code: int = 143, **status: Any) -> Job:
+    """Return a job after the end of a replica on node-a, whose node is in this condition."""
+    job = running(torch_job("Never", failurePolicy={"maxRestarts": 0}))
+    nodes = NodeConditions.of({"node-a": condition} if condition else {})
+    found = pods(job, worker1={**failed(code, 30, node_name="node-a"), **status})
+    observed = observe(job, Children(found, nodes=nodes), at(40))
+    return attrs.evolve(job, status=plan_job(job, observed, Desired(), at(40), POLICY).status)
+
+
+def is_lemon(job: Job) -> bool:
+    """Return whether a node is avoided by all when two jobs have ended like this on it."""
+    return lemons(ledger_of(*(stored_job(uid, *attempts(job)) for uid in "12"))) == ["node-a"]
+
+
+@pytest.mark.parametrize(
+    ("condition", "status"),
+    [
+        pytest.param(None, SHUT_DOWN, id="graceful shutdown"),
+        pytest.param(DOWN, SHUT_DOWN, id="graceful shutdown of a node that is down since"),
+        pytest.param(NodeCondition("a", None, SILENT, "does not answer"), SHUT_DOWN,
+                     id="graceful shutdown of a node that is silent since"),
+        pytest.param(None, {"reason": "Shutdown"}, id="shutdown, as earlier kubelets call it"),
+        pytest.param(None, {"reason": "NodeShutdown"}, id="rejected at shutdown"),
+        pytest.param(None, disrupted("DeletionByTaintManager"), id="taint"),
+        pytest.param(None, disrupted("DeletionByPodGC"), id="pod of a deleted node"),
+        pytest.param(GONE, disrupted("DeletionByPodGC"), id="deleted node"),
+        pytest.param(GONE, {}, id="stopped before its node was deleted"),
+    ],
+)  # fmt: skip
+def test_planned_end_is_not_charged(
+    condition: NodeCondition | None, status: dict[str, Any]
+) -> None:
+    job = ended_on(condition, **status)
+    verdict = attempts(job)[-1].verdict
+    assert verdict is not None
+    assert (verdict.cause, verdict.node) == (Cause.NODE, "node-a")
+    assert verdict.confidence is Confidence.HIGH
+    assert not is_lemon(job)
+    assert job.status.counted_restarts == 0
+
+
+@pytest.mark.parametrize(
+    ("condition", "status"),
+    [
+        pytest.param(DOWN, {}, id="not ready"),
+        pytest.param(DOWN, disrupted("DeletionByTaintManager"), id="taint of a node that is down"),
+        pytest.param(NodeCondition("a", None, SILENT, "does not answer"), {}, id="silent"),
+        pytest.param(SICK, SHUT_DOWN, id="shutdown of a sick node"),
+        pytest.param(None, {"reason": "NodeLost"}, id="lost"),
+    ],
+)
+def test_fault_of_a_node_is_charged(
+    condition: NodeCondition | None, status: dict[str, Any]
+) -> None:
+    job = ended_on(condition, **status)
+    verdict = attempts(job)[-1].verdict
+    assert verdict is not None
+    assert verdict.cause is Cause.NODE
+    assert is_lemon(job)
+
+
+@pytest.mark.parametrize("lost", [None, SILENT])
+def test_node_that_goes_as_announced_is_not_charged(lost: LostNode | None) -> None:
+    job = ended_on(NodeCondition("a", DRAINING, lost, "is down"), code=137)
+    verdict = attempts(job)[-1].verdict
+    assert verdict is not None
+    assert verdict.cause is Cause.PREEMPTION
+    assert not is_lemon(job)
+
+
+def test_program_that_failed_before_its_node_was_deleted_has_failed_by_itself() -> None:
+    verdict = attempts(ended_on(GONE, code=3))[-1].verdict
+    assert verdict is not None
+    assert verdict.cause is Cause.USER_CODE
