@@ -46,11 +46,13 @@ class Informer(Generic[T]):
         client: Client,
         resource: Resource,
         as_: type[T],
+        *,
+        store: Store[T] | None = None,
         **options: Unpack[InformerOptions],
     ) -> None:
         metrics = options.get("metrics") or Metrics()
         self.resource = resource
-        self.store: Store[T] = Store()
+        self.store: Store[T] = Store() if store is None else store
         self._handlers: Handlers[T] = Handlers(resource, metrics)
         self._syncer = StoreSyncer(resource, self.store, self._handlers, metrics)
         selected = Selection(

@@ -4,16 +4,16 @@ Once the ``success_replicas`` have succeeded, later failures of others do not ma
 """
 
 import datetime
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import attrs
 
 from dlctl.api.job import Job
 from dlctl.api.status import Failure
+from dlctl.api.verdict import Verdict
 from dlctl.reconcilers.children.creation import MAX_MESSAGE_CHARS
-from dlctl.reconcilers.launcher_job.launcher_state import REPLICA as LAUNCHER_REPLICA
-from dlctl.reconcilers.launcher_job.launcher_state import LauncherState
-from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState
+from dlctl.reconcilers.launcher_job.launcher_state import LAUNCHER_REPLICA, LauncherState
+from dlctl.reconcilers.observe import Observed, ReplicaState
 from dlctl.reconcilers.status.quorum import unmet
 from dlctl.reconcilers.status.replica_conditions import causes, first_messages
 
@@ -27,8 +27,13 @@ class Completion:
     time: datetime.datetime | None = None
 
 
-def completion(job: Job, observed: Observed, now: datetime.datetime) -> Completion | None:
-    """Return how the job has ended, or None while it has not."""
+def completion(
+    job: Job, observed: Observed, now: datetime.datetime, verdict: Verdict | None = None
+) -> Completion | None:
+    """Return how the job has ended, or None while it has not.
+
+    ``verdict`` is the one on its last attempt, if that has ended.
+    """
     if observed.launcher is not None and observed.launcher.is_finished:
         return _launcher_completion(job, observed, observed.launcher)
     states = observed.states
@@ -36,12 +41,13 @@ def completion(job: Job, observed: Observed, now: datetime.datetime) -> Completi
     if any(done) if job.success_policy.any_succeeds else done and all(done):
         return Completion()
     # A permanent failure of any replica ends the job: the others would wait for it forever.
-    failed = [o for o in observed.replicas if o.state is ReplicaState.FAILED_PERMANENT]
-    failures = [f for o in _required(job, failed) if (f := o.failure) is not None]
+    failed = (o for o in observed.replicas if o.state is ReplicaState.FAILED_PERMANENT)
+    required = (o for o in failed if job.success_policy.requires(o.replica))
+    failures = [failure for o in required if (failure := o.failure) is not None]
     failures += unmet(job, observed, now)
     if not failures:
         return None
-    return Completion(min(failures, key=lambda failure: failure.time))
+    return Completion(_first_failure(failures, verdict))
 
 
 def _launcher_completion(job: Job, observed: Observed, launcher: LauncherState) -> Completion:
@@ -66,13 +72,8 @@ def _failed_workers(job: Job, observed: Observed) -> str:
     return first_messages(workers)
 
 
-def _required(job: Job, failed: Sequence[ObservedReplica]) -> Iterator[ObservedReplica]:
-    """Yield those that the job requires: of tolerated types, only ``success_replicas``."""
-    policy = job.success_policy
-    # A set, since it is checked for each of many replicas.
-    success_replicas = frozenset(
-        () if policy.any_succeeds or not failed else policy.success_replicas
-    )
-    for one in failed:
-        if one.replica.type not in policy.tolerated_types or one.replica in success_replicas:
-            yield one
+def _first_failure(failures: Sequence[Failure], verdict: Verdict | None) -> Failure:
+    """Return the failure of the replica to blame, if it is one of these, or else the first."""
+    blamed = verdict.replica if verdict else ""
+    of_blamed = (each for each in failures if blamed and each.replica == blamed)
+    return next(of_blamed, None) or min(failures, key=lambda each: each.time)

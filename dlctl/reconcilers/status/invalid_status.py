@@ -20,7 +20,7 @@ def invalid_plan(job: Job, message: str, now: datetime.datetime) -> Plan:
     """
     now = now.replace(microsecond=0)
     reason, text = job.messages.invalid_reason(), job.messages.invalid(message)
-    kept = conditions.without_condition(job.status.conditions, conditions.BLOCKED)
+    kept = conditions.without_condition(job.status.conditions, conditions.WAITING)
     failed = Condition.at(now, conditions.FAILED, reason, text)
     failed_status = attrs.evolve(
         job.status,
@@ -38,8 +38,8 @@ def invalid_plan(job: Job, message: str, now: datetime.datetime) -> Plan:
 def malformed_plan(job: Job, message: str, now: datetime.datetime) -> Plan:
     """Return the plan that reports why a job's content cannot be processed; its state is kept."""
     now = now.replace(microsecond=0)
-    blocked = Condition.at(now, conditions.BLOCKED, job.messages.invalid_reason(), message)
-    new_conditions = conditions.with_condition(job.status.conditions, blocked)
+    waiting = Condition.at(now, conditions.WAITING, job.messages.invalid_reason(), message)
+    new_conditions = conditions.with_condition(job.status.conditions, waiting)
     status = attrs.evolve(job.status, conditions=new_conditions, observed_generation=job.generation)
     return Plan(status, notes=tuple(invalid_job_events(job, status, message)), requeue=True)
 

@@ -10,8 +10,11 @@ import attrs
 
 from dlctl.api import conditions
 from dlctl.api.conditions import Condition
-from dlctl.api.job import Job
+from dlctl.api.failure_policy import FAIL_JOB_ACTION, REACHED_MAX_RESTARTS
+from dlctl.api.job import Job, replica_type
 from dlctl.api.status import Failure, JobPhase, JobState, JobStatus, ReplicaStatus, RestartRecord
+from dlctl.api.verdict import Attempt
+from dlctl.reconcilers.children.creation import MAX_MESSAGE_CHARS
 from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState
 from dlctl.reconcilers.status import replica_conditions, replica_counts
@@ -35,7 +38,6 @@ def running_status(
     new_conditions = replica_conditions.with_running(
         status.conditions, job, observed, restarting, now
     )
-    new_conditions = replica_conditions.with_blocked(new_conditions, job, observed, now)
     notes = (*notes, *_phase_notes(job, new_conditions))
     if any(restarts.get(name) != status.restarts.get(name) for name in _names(restarting)):
         notes = (*notes, _restarting_note(job, restarting))
@@ -80,8 +82,9 @@ def terminal_status(
     else:
         type_, event_type = conditions.FAILED, job.messages.failed_event_type(failure)
         message = job.messages.failed(failure, _failed_count(status, failure))
+        message = _with_first_cause(message, status.attempts)
     ended_at = completion.time or now
-    new_conditions = conditions.without_condition(status.conditions, conditions.BLOCKED)
+    new_conditions = conditions.without_condition(status.conditions, conditions.WAITING)
     if job.messages.emits_idle and not _is_set(new_conditions, conditions.RUNNING):
         never = Condition.at(
             ended_at,
@@ -115,10 +118,7 @@ def suspended_status(job: Job, now: datetime.datetime) -> tuple[JobStatus, tuple
     """Return the status of a suspended job: no pods, and no record of earlier runs."""
     status = job.status
     if status.phase is JobPhase.SUSPENDED:
-        new_conditions = replica_conditions.with_blocked(status.conditions, job, Observed(()), now)
-        return attrs.evolve(
-            status, conditions=new_conditions, observed_generation=job.generation
-        ), ()
+        return attrs.evolve(status, observed_generation=job.generation), ()
     if status.phase is JobPhase.NEW:
         counts = _replica_statuses(job, Observed(())) if job.messages.emits_idle else ()
         status = attrs.evolve(
@@ -127,7 +127,7 @@ def suspended_status(job: Job, now: datetime.datetime) -> tuple[JobStatus, tuple
             replica_statuses=counts or status.replica_statuses,
         )
     reason, message = job.messages.suspended_reason(), job.messages.suspended()
-    new_conditions = replica_conditions.with_blocked(status.conditions, job, Observed(()), now)
+    new_conditions = status.conditions
     changes = [(conditions.SUSPENDED, message, True)]
     is_running = conditions.is_true(new_conditions, conditions.RUNNING)
     if is_running or job.messages.emits_idle:
@@ -146,6 +146,7 @@ def suspended_status(job: Job, now: datetime.datetime) -> tuple[JobStatus, tuple
             ),
             conditions=conditions.without_condition(new_conditions, conditions.RESTARTING),
             restarts={},
+            counted_restarts=0,
             observed_generation=job.generation,
         ),
         (*_phase_notes(job, new_conditions), EventNote("Normal", reason, message)),
@@ -181,10 +182,21 @@ def _resumed_status(
     return resumed, EventNote("Normal", reason, message)
 
 
+def _with_first_cause(message: str, attempts: Sequence[Attempt]) -> str:
+    """Return the message of a job's failure, followed by the verdict on its last attempt."""
+    verdict = attempts[-1].verdict if attempts else None
+    # Of a job without a replica to blame, the message says it all.
+    if verdict is not None and (verdict.replica or verdict.message not in message):
+        message = f"{message.rstrip('.')}. First cause: {verdict.describe(message)}"
+    return message[:MAX_MESSAGE_CHARS]
+
+
 def _terminal_reason(job: Job, failure: Failure | None) -> str:
     """Return the reason of a job's end."""
     if failure is None:
         return job.messages.reason(conditions.SUCCEEDED)
+    if failure.reason in (REACHED_MAX_RESTARTS, FAIL_JOB_ACTION):
+        return failure.reason
     if not failure.replica:
         return job.messages.job_failed_reason(failure)
     return job.messages.failed_reason(failure)
@@ -219,7 +231,7 @@ def _replica_statuses(job: Job, observed: Observed) -> tuple[ReplicaStatus, ...]
 
 def _failed_count(status: JobStatus, failure: Failure) -> int:
     """Return how many replicas of the first failed replica's type failed."""
-    type_ = replica_counts.failed_replica_type(failure)
+    type_ = replica_type(failure.replica)
     counts = next((r.count_by_state for r in status.replica_statuses if r.type == type_), {})
     return max(counts.get(JobState.FAILED, 0), 1)
 

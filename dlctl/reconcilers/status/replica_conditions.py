@@ -1,4 +1,4 @@
-"""The conditions that follow from a job's replicas: Running, Restarting and Blocked. Pure."""
+"""The conditions that follow from a job's replicas: Running and Restarting. Pure."""
 
 import datetime
 from collections import Counter
@@ -92,25 +92,6 @@ def _interrupted(
 
 def _is_evicted(one: ObservedReplica) -> bool:
     return one.termination is not None and one.termination.reason == EVICTED
-
-
-def with_blocked(
-    current: tuple[Condition, ...], job: Job, observed: Observed, now: datetime.datetime
-) -> tuple[Condition, ...]:
-    """Return the conditions with Blocked set if something needs attention, else without it."""
-    full = job.messages.emits_blocked
-    # An invalid spec is reported on every job, even if its users do not expect the condition.
-    messages = [job.invalid_reason] if job.invalid_reason else []
-    messages += [m for n, m in observed.blocked.items() if full or n in observed.actionable]
-    messages += [
-        f"{o.replica} waits: {o.waiting_reason}"
-        for o in observed.replicas
-        if full and o.waiting_reason
-    ]
-    if not messages:
-        return conditions.without_condition(current, conditions.BLOCKED)
-    reason = job.messages.invalid_reason() if job.invalid_reason else ""
-    return with_true(current, job, conditions.BLOCKED, first_messages(messages), now, reason=reason)
 
 
 def with_true(

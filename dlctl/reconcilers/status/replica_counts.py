@@ -7,7 +7,7 @@ from typing import Final
 import attrs
 
 from dlctl.api.elastic import LAUNCHER
-from dlctl.api.job import Job, ReplicaSpec
+from dlctl.api.job import Job, ReplicaSpec, replica_type
 from dlctl.api.status import Failure, JobState, ReplicaStatus
 from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState
 
@@ -52,16 +52,11 @@ def final_replica_status(
         another_type_ended_it = True
     else:
         another_type_ended_it = (
-            bool(failure.replica) and failed_replica_type(failure) not in uncounted
+            bool(failure.replica) and replica_type(failure.replica) not in uncounted
         )
     if replica.type in uncounted and another_type_ended_it:
         return attrs.evolve(replica, count_by_state={})
     return replica if failure else _count_as_succeeded(job, replica)
-
-
-def failed_replica_type(failure: Failure) -> str:
-    """Return the type of the failed replica; empty if the job as a whole failed."""
-    return failure.replica.rpartition("-")[0]
 
 
 def _state_of(job: Job, observed: ObservedReplica) -> JobState:

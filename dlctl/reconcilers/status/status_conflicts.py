@@ -65,14 +65,16 @@ class StatusConflictDetector:
 
 
 def restore_own_status(status: JobStatus, own: JobStatus) -> JobStatus:
-    """Return another writer's status with the restarts and completions that dlctl recorded."""
+    """Return another writer's status with what dlctl recorded: restarts, attempts, completions."""
     if status.start_time != own.start_time:
         return status
     replicas = tuple(
         attrs.evolve(r, completed_indexes=r.completed_indexes | own.completed_indexes(r.type))
         for r in status.replica_statuses
     )
-    return attrs.evolve(status, restarts=own.restarts, replica_statuses=replicas)
+    return attrs.evolve(
+        status, restarts=own.restarts, attempts=own.attempts, replica_statuses=replicas
+    )
 
 
 def _semantic_hash(status: msgspec.Raw) -> int:

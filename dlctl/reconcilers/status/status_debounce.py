@@ -1,6 +1,7 @@
-"""Limits the rate of status writes that change nothing but replica counts. Pure.
+"""Limits the rate of status writes that change nothing but counts and what a job waits for. Pure.
 
-Without it, a job of 1,000 replicas would write 1,000 statuses while it starts.
+Without it, a job of 1,000 replicas would write 1,000 statuses while it starts, and one that waits
+as many as a scheduler has messages.
 """
 
 from collections.abc import Mapping
@@ -8,9 +9,11 @@ from typing import Final
 
 import attrs
 
+from dlctl.api import conditions
 from dlctl.api.conditions import Condition
 from dlctl.api.job import Job
 from dlctl.api.status import JobState, JobStatus
+from dlctl.api.verdict import Attempt
 from dlctl.reconcilers.plan import Plan, earliest
 
 # Bounds of the interval between two such writes, in seconds; small jobs have the minimum.
@@ -34,6 +37,10 @@ def debounce_counts(job: Job, plan: Plan, since_write_s: float) -> Plan:
 
 def _interval_s(job: Job, new: JobStatus) -> float:
     progress = job.messages.progress_conditions
+    waits = [conditions.find(status.conditions, conditions.WAITING) for status in (job.status, new)]
+    if waits[0] != waits[1]:
+        # Schedulers' messages follow each change in the cluster.
+        return MAX_INTERVAL_S
     if any(condition.type in progress for condition in job.status.conditions):
         # Elastic jobs: changes of members are written at once, and counts matter less.
         return MAX_INTERVAL_S
@@ -50,9 +57,25 @@ def _differs_in_counts_only(job: Job, new: JobStatus) -> bool:
     # Completions are written at once: a replica whose pod is deleted before would run again.
     return _completed(old) == _completed(new) and old == attrs.evolve(
         new,
+        attempts=_with_old_collateral(old.attempts, new.attempts),
         replica_statuses=old.replica_statuses,
-        conditions=_without_progress(job, new),
+        conditions=_with_old_wait(job, _without_progress(job, new)),
     )
+
+
+def _with_old_collateral(old: tuple[Attempt, ...], new: tuple[Attempt, ...]) -> tuple[Attempt, ...]:
+    """Return the new attempts with the replicas that had fallen with the last one before.
+
+    Each of the others that falls later would be a write of its own.
+    """
+    before = old[-1].verdict if old else None
+    after = new[-1].verdict if new else None
+    if before is None or after is None:
+        return new
+    verdict = attrs.evolve(
+        after, collateral=before.collateral, collateral_count=before.collateral_count
+    )
+    return (*new[:-1], attrs.evolve(new[-1], verdict=verdict))
 
 
 def _counted(status: JobStatus) -> int:
@@ -70,3 +93,12 @@ def _without_progress(job: Job, new: JobStatus) -> tuple[Condition, ...]:
     known = {condition.type for condition in job.status.conditions}
     progress = job.messages.progress_conditions
     return tuple(c for c in new.conditions if c.type in known or c.type not in progress)
+
+
+def _with_old_wait(job: Job, new: tuple[Condition, ...]) -> tuple[Condition, ...]:
+    """Return the new conditions with the old Waiting, unless there is a new one or a new reason."""
+    old_wait = conditions.find(job.status.conditions, conditions.WAITING)
+    new_wait = conditions.find(new, conditions.WAITING)
+    if old_wait is None or (new_wait is not None and new_wait.reason != old_wait.reason):
+        return new
+    return (old_wait, *conditions.without_condition(new, conditions.WAITING))

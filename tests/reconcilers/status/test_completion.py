@@ -7,8 +7,9 @@ import pytest
 
 from dlctl.api.job import Replica
 from dlctl.api.pods import Pod
+from dlctl.api.verdict import Cause, Confidence, Verdict
 from dlctl.reconcilers.status.completion import Completion, completion
-from tests.builders import NOW, RUNNING, exited, make_job, make_pod, observed_of
+from tests.builders import NOW, RUNNING, exited, make_job, make_pod, observed_of, training_job
 
 SCHEDULER = Replica("scheduler", 0)
 FIRST, SECOND = Replica("worker", 0), Replica("worker", 1)
@@ -49,6 +50,36 @@ def test_chief_is_the_replica_that_the_policy_names() -> None:
     assert completion(job, observed_of(job, make_pod(job, FIRST, state=exited(0))), NOW) is None
     ended = completion(job, observed_of(job, make_pod(job, SECOND, state=exited(0))), NOW)
     assert ended == Completion()
+
+
+@pytest.mark.parametrize(
+    ("blamed", "replica"),
+    [
+        pytest.param("worker-1", "worker-1", id="the one to blame"),
+        pytest.param("", "worker-0", id="the first to end"),
+        pytest.param("server-0", "worker-0", id="not one that ended in another attempt"),
+    ],
+)
+def test_failure_is_that_of_the_replica_to_blame(blamed: str, replica: str) -> None:
+    pods = pod(FIRST, state=exited(1, at=EARLIER)), pod(SECOND, state=exited(1))
+    verdict = Verdict(Cause.EVICTION, Confidence.HIGH, "evicted", NOW, blamed)
+    ended = completion(JOB, observed_of(JOB, *pods), NOW, verdict)
+    assert ended is not None
+    assert ended.failure is not None
+    assert ended.failure.replica == replica
+
+
+def test_replica_that_the_job_tolerates_is_not_its_failure() -> None:
+    wire = training_job("TFJob", Master=1, PS=1, Worker=2)
+    wire["spec"]["enableDynamicWorker"] = True
+    job = make_job(wire)
+    server = make_pod(job, Replica("ps", 0), state=exited(1))
+    tolerated = make_pod(job, FIRST, state=exited(127, at=EARLIER))
+    verdict = Verdict(Cause.EVICTION, Confidence.HIGH, "evicted", EARLIER, str(FIRST))
+    ended = completion(job, observed_of(job, server, tolerated), NOW, verdict)
+    assert ended is not None
+    assert ended.failure is not None
+    assert (ended.failure.replica, ended.failure.exit_code) == ("ps-0", 1)
 
 
 @pytest.mark.parametrize("replica", [SCHEDULER, FIRST])

@@ -32,8 +32,8 @@ def test_malformed_job_keeps_its_state_and_is_retried() -> None:
     plan = malformed(job)
     assert (plan.status.phase, plan.status.observed_generation) == (JobPhase.CREATING, 2)
     assert [(c.type, c.reason, c.message) for c in plan.status.conditions] == [
+        ("Waiting", "MXJobInvalid", ERROR),
         ("Created", "MXJobCreated", "MXJob linear is created."),
-        ("Blocked", "MXJobInvalid", ERROR),
     ]
     assert plan == Plan(plan.status, notes=(NOTE,), requeue=True)
 
@@ -45,8 +45,8 @@ def test_known_error_is_neither_written_nor_recorded_again() -> None:
     assert [note.message for note in malformed(reported, "another").notes] == ["another"]
 
 
-def test_invalid_job_is_no_longer_blocked() -> None:
+def test_invalid_job_no_longer_waits() -> None:
     job = created()
-    blocked = attrs.evolve(job, status=malformed(job).status)
-    failed = invalid_plan(blocked, "spec: is wrong", LATER).status
+    waiting = attrs.evolve(job, status=malformed(job).status)
+    failed = invalid_plan(waiting, "spec: is wrong", LATER).status
     assert [c.type for c in failed.conditions] == ["Created", "Failed"]

@@ -6,6 +6,8 @@ from typing import Any
 import attrs
 import pytest
 
+from dlctl.api import conditions
+from dlctl.api.conditions import Condition
 from dlctl.api.job import Job, Replica
 from dlctl.api.pods import Pod
 from dlctl.api.status import Failure, JobPhase, JobState, JobStatus, ReplicaStatus
@@ -27,16 +29,16 @@ def pod(job: Job, replica: Replica, **kwargs: Any) -> Pod:
 
 
 def running_status(
-    job: Job, *pods: Pod, blocked: dict[str, str] | None = None, now: datetime.datetime = NOW
+    job: Job, *pods: Pod, now: datetime.datetime = NOW
 ) -> tuple[JobStatus, tuple[EventNote, ...]]:
-    observed = attrs.evolve(observed_of(job, *pods), blocked=blocked or {})
+    observed = observed_of(job, *pods)
     restarts = record_restarts(job.status, observed, RESTART_BACKOFF)
     return job_status.running_status(job, observed, restarts, now)
 
 
-def after(job: Job, *pods: Pod, now: datetime.datetime = NOW, **kwargs: Any) -> Job:
+def after(job: Job, *pods: Pod, now: datetime.datetime = NOW) -> Job:
     """Return the job with the status that follows from these pods."""
-    return attrs.evolve(job, status=running_status(job, *pods, now=now, **kwargs)[0])
+    return attrs.evolve(job, status=running_status(job, *pods, now=now)[0])
 
 
 def condition_types(job_status: JobStatus) -> list[str]:
@@ -229,25 +231,12 @@ def test_many_failed_replicas_are_summarized() -> None:
     assert note.message.endswith("; and 2 more")
 
 
-def test_blocked_condition_is_set_and_removed() -> None:
-    job = make_job()
-    blocked = after(job, blocked={"linear-worker": "the name is taken"})
-    assert condition_types(blocked.status) == ["Created", "Blocked"]
-    assert blocked.status.conditions[-1].message == "the name is taken"
-    assert condition_types(after(blocked).status) == ["Created"]
-
-
-def test_replica_that_cannot_start_blocks_the_job() -> None:
-    job = make_job()
-    stuck = pod(job, WORKER, phase="Pending", state={"waiting": {"reason": "ErrImagePull"}})
-    seen = after(job, stuck).status
-    assert seen.conditions[-1].message == "worker-0 waits: its image cannot be pulled"
-    assert (seen.phase, seen.state) == (JobPhase.CREATING, JobState.RUNNING)
-
-
 def terminal_status(completion: Completion) -> tuple[JobStatus, EventNote]:
     job = make_job()
-    job = after(job, pod(job, SCHEDULER, state=RUNNING), blocked={"a": "b"})
+    job = after(job, pod(job, SCHEDULER, state=RUNNING))
+    waiting = Condition.at(NOW, conditions.WAITING, "NameTaken", "b")
+    waits = conditions.with_condition(job.status.conditions, waiting)
+    job = attrs.evolve(job, status=attrs.evolve(job.status, conditions=waits))
     return job_status.terminal_status(job, job.status, completion, LATER)
 
 
@@ -275,40 +264,6 @@ def test_invalid_job_fails_permanently_with_the_reason() -> None:
     assert failed.completion_time == NOW
     assert condition_types(failed) == ["Failed"]
     assert plan == Plan(failed, notes=(EventNote("Warning", "MXJobInvalid", "spec: is wrong"),))
-
-
-def event_messages(before: Job, now: Job) -> list[str]:
-    events = invalid_status.invalid_job_events(before, now.status, before.invalid_reason)
-    return [note.message for note in events]
-
-
-def test_running_job_with_an_invalid_spec_is_blocked_with_one_event() -> None:
-    job = make_job()
-    chief = pod(job, SCHEDULER, state=RUNNING)
-    broken = attrs.evolve(after(job, chief), invalid_reason="spec: is wrong", generation=2)
-    blocked = after(broken, chief, now=LATER)
-    assert blocked.status.phase is JobPhase.RUNNING
-    assert condition_types(blocked.status) == ["Created", "Running", "Blocked"]
-    assert blocked.status.conditions[-1].reason == "MXJobInvalid"
-    assert event_messages(broken, blocked) == ["spec: is wrong"]
-
-    again = after(attrs.evolve(blocked, generation=3), chief, now=LATER)
-    assert again.status.conditions == blocked.status.conditions
-    assert event_messages(blocked, again) == []
-
-    worse = attrs.evolve(blocked, invalid_reason="spec: is worse")
-    assert event_messages(worse, after(worse, chief, now=LATER)) == ["spec: is worse"]
-
-    corrected = after(attrs.evolve(blocked, invalid_reason=""), chief, now=LATER)
-    assert condition_types(corrected.status) == ["Created", "Running"]
-
-
-def test_suspended_job_with_an_invalid_spec_is_blocked() -> None:
-    job = attrs.evolve(make_job(), invalid_reason="spec: is wrong")
-    blocked, _ = job_status.suspended_status(job, NOW)
-    assert set(condition_types(blocked)) == {"Created", "Blocked", "Suspended"}
-    again, notes = job_status.suspended_status(attrs.evolve(job, status=blocked), LATER)
-    assert (again, notes) == (blocked, ())
 
 
 def test_undecodable_type_keeps_its_completed_indexes() -> None:

@@ -1,23 +1,21 @@
-"""The conditions Running, Restarting and Blocked, from the observed replicas."""
+"""The conditions Running and Restarting, from the observed replicas."""
 
 import datetime
 from typing import Any
 
-import attrs
 import pytest
 
 from dlctl.api import conditions
 from dlctl.api.conditions import Condition
 from dlctl.api.job import Job, Replica
 from dlctl.api.pods import Pod
-from dlctl.reconcilers.observe import Observed
 from dlctl.reconcilers.status import replica_conditions
 from tests.builders import NOW, RUNNING, exited, make_job, make_pod, observed_of, training_job
 
 LATER = NOW + datetime.timedelta(minutes=1)
 SCHEDULER, WORKER = Replica("scheduler", 0), Replica("worker", 0)
 JOB = make_job()
-# Its users know no events about restarts in place and no Blocked condition.
+# Its users know no events about restarts in place.
 KUBEFLOW_JOB = make_job(training_job("PyTorchJob", Master=1, Worker=1))
 WAS_RUNNING = (
     Condition.at(NOW, conditions.RUNNING, "MXJobRunning", "MXJob ml/linear is running."),
@@ -93,48 +91,6 @@ def test_running_job_stays_so_while_the_container_of_its_chief_starts_again() ->
 
 def test_job_that_has_not_run_waits_without_a_condition() -> None:
     assert with_running(pod(SCHEDULER, phase="Pending", state={})) == ()
-
-
-def blocked(job: Job, observed: Observed) -> list[tuple[str, str]]:
-    found = replica_conditions.with_blocked((), job, observed, LATER)
-    assert all(c.type == conditions.BLOCKED and c.status for c in found)
-    return [(c.reason, c.message) for c in found]
-
-
-def test_waiting_replica_blocks_a_job_unless_its_users_know_no_such_condition() -> None:
-    waiting: Any = {"phase": "Pending", "state": IMAGE_MISSING}
-    observed = observed_of(JOB, pod(WORKER, **waiting))
-    message = "worker-0 waits: its image cannot be pulled"
-    assert blocked(JOB, observed) == [("MXJobBlocked", message)]
-    theirs = observed_of(KUBEFLOW_JOB, make_pod(KUBEFLOW_JOB, WORKER, **waiting))
-    assert [one.waiting_reason for one in theirs.replicas][-1] == "its image cannot be pulled"
-    assert blocked(KUBEFLOW_JOB, theirs) == []
-
-
-def test_child_that_a_user_must_fix_blocks_every_job() -> None:
-    waiting = {"a": "pod a is forbidden: quota", "b": "pod b is rejected: no"}
-    observed = Observed((), blocked=waiting, actionable=frozenset({"b"}))
-    assert blocked(KUBEFLOW_JOB, observed) == [("PyTorchJobBlocked", "pod b is rejected: no")]
-    both = "pod a is forbidden: quota; pod b is rejected: no"
-    assert blocked(JOB, observed) == [("MXJobBlocked", both)]
-
-
-def test_invalid_spec_comes_first_and_gives_the_reason() -> None:
-    job = attrs.evolve(JOB, invalid_reason="spec: is wrong")
-    observed = Observed((), blocked={"a": "pod a is rejected: no"})
-    message = "spec: is wrong; pod a is rejected: no"
-    assert blocked(job, observed) == [("MXJobInvalid", message)]
-
-
-def test_long_list_of_causes_is_shortened() -> None:
-    observed = Observed((), blocked={str(n): f"child {n}" for n in range(5)})
-    assert blocked(JOB, observed) == [("MXJobBlocked", "child 0; child 1; child 2; and 2 more")]
-
-
-def test_unblocked_job_loses_the_condition() -> None:
-    current = (*WAS_RUNNING, Condition.at(NOW, conditions.BLOCKED, "MXJobBlocked", "child 0"))
-    found = replica_conditions.with_blocked(current, JOB, Observed(()), LATER)
-    assert found == WAS_RUNNING
 
 
 def test_types_are_counted_in_order_of_their_names() -> None:

@@ -3,13 +3,12 @@ from typing import Any
 import attrs
 import pytest
 
-from dlctl.api.job import Replica
+from dlctl.api.job import Replica, replica_type
 from dlctl.api.status import Failure, JobState, JobStatus
 from dlctl.reconcilers.observe import Children, observe
 from dlctl.reconcilers.status import job_status
 from dlctl.reconcilers.status.completion import Completion
 from dlctl.reconcilers.status.replica_counts import (
-    failed_replica_type,
     final_replica_status,
     replica_status,
 )
@@ -58,8 +57,8 @@ def test_job_level_failure_has_the_default_reason(replica: str, reason: str) -> 
 
 
 def test_job_level_failure_has_no_failed_replica_type() -> None:
-    assert failed_replica_type(failure_of("worker-12")) == "worker"
-    assert failed_replica_type(attrs.evolve(failure_of("worker-12"), replica="")) == ""
+    assert replica_type(failure_of("worker-12").replica) == "worker"
+    assert replica_type(attrs.evolve(failure_of("worker-12"), replica="").replica) == ""
 
 
 def test_mpi_restart_is_reported_with_the_count() -> None:

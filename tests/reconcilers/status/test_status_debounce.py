@@ -5,10 +5,11 @@ import pytest
 
 from dlctl.api.job import Job
 from dlctl.api.status import JobPhase, JobState, JobStatus, ReplicaStatus
+from dlctl.api.verdict import Attempt, Cause, Confidence, Verdict
 from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.plan import Plan
 from dlctl.reconcilers.status.status_debounce import MAX_INTERVAL_S, debounce_counts
-from tests.builders import make_job, mxjob
+from tests.builders import NOW, make_job, mxjob
 
 NOTE = EventNote("Normal", "Reason", "message")
 
@@ -74,6 +75,22 @@ def test_counts_are_written_after_the_interval() -> None:
 def test_other_changes_are_written_at_once(new: JobStatus) -> None:
     plan = Plan(new, notes=(NOTE,))
     assert debounce_counts(running_job(2, 1), plan, 0.0) == plan
+
+
+def test_replicas_that_fall_with_the_first_are_written_together() -> None:
+    verdict = Verdict(Cause.USER_CODE, Confidence.LOW, "exit code 1", NOW, "worker-0", "pod")
+    later = attrs.evolve(verdict, collateral=("worker-1",), collateral_count=1)
+    other = attrs.evolve(later, replica="worker-1")
+    before, more, better = (
+        attrs.evolve(status(2), attempts=(Attempt(0, NOW, NOW, each),))
+        for each in (verdict, later, other)
+    )
+    job = attrs.evolve(make_job(mxjob(workers=2)), status=before)
+    assert debounce_counts(job, Plan(more), 0.0).status == before
+    assert debounce_counts(job, Plan(more), MAX_INTERVAL_S).status == more
+    assert debounce_counts(job, Plan(better), 0.0).status == better
+    first = attrs.evolve(job, status=status(2))
+    assert debounce_counts(first, Plan(before), 0.0).status == before
 
 
 def test_earlier_requeue_is_kept() -> None:

@@ -1,0 +1,99 @@
+"""An informer of a resource that the cluster may not serve, in one of several versions.
+
+While it is not served, one small request in a few minutes looks for it, and nothing waits for it.
+"""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from typing import Final, Generic, TypeVar, Unpack
+
+import attrs
+import msgspec
+
+from dlctl.api.meta import Object, Resource
+from dlctl.errors import DlctlError
+from dlctl.informers.handlers import ResourceEventHandler
+from dlctl.informers.informer import Informer, InformerOptions
+from dlctl.informers.store import Store
+from dlctl.kube.client import Client
+from dlctl.kube.errors import NotFoundError
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T", bound=Object)
+
+DISCOVERY_INTERVAL_S: Final = 300.0
+
+
+class _Version(msgspec.Struct):
+    version: str = ""
+
+
+class _Group(msgspec.Struct):
+    versions: list[_Version] = []
+
+
+class DiscoveredInformer(Generic[T]):
+    """The objects of the first of some versions that the server serves; none if it serves none."""
+
+    def __init__(
+        self,
+        client: Client,
+        resource: Resource,
+        versions: Sequence[str],
+        as_: type[T],
+        **options: Unpack[InformerOptions],
+    ) -> None:
+        self.resource = resource
+        self.store: Store[T] = Store()
+        self._client = client
+        self._versions = versions
+        self._as = as_
+        self._options = options
+        self._handlers: list[ResourceEventHandler[T]] = []
+        self._informer: Informer[T] | None = None
+
+    def add_handler(self, handler: ResourceEventHandler[T]) -> None:
+        """Notify a plain function of every change, starting with the existing objects."""
+        self._handlers.append(handler)
+        if self._informer is not None:
+            self._informer.add_handler(handler)
+
+    async def run(self) -> None:
+        """Look for the resource, and list and watch it while it is served, until cancelled."""
+        while True:
+            version = await self._served_version("")
+            if version:
+                await self._follow(version)
+            else:
+                await asyncio.sleep(DISCOVERY_INTERVAL_S)
+
+    async def _follow(self, version: str) -> None:
+        """List and watch one version until discovery prefers another."""
+        resource = attrs.evolve(self.resource, version=version)
+        informer = Informer(self._client, resource, self._as, store=self.store, **self._options)
+        for handler in self._handlers:
+            informer.add_handler(handler)
+        self._informer = informer
+        async with asyncio.TaskGroup() as group:
+            running = group.create_task(informer.run(), name=f"informer {resource}")
+            while True:
+                await asyncio.sleep(DISCOVERY_INTERVAL_S)
+                if await self._served_version(version) != version:
+                    break
+            running.cancel()
+        self._informer = None
+
+    async def _served_version(self, current: str) -> str:
+        """Return the version to use; the current one if the server does not say."""
+        try:
+            response = await self._client.get_raw(f"/apis/{self.resource.group}")
+            served = {one.version for one in msgspec.json.decode(response, type=_Group).versions}
+        except NotFoundError:
+            return ""
+        except (DlctlError, msgspec.DecodeError) as error:
+            extra = {"resource": self.resource.group_resource, "error": str(error)}
+            logger.info("cannot discover a resource", extra=extra)
+            return current
+        return next((version for version in self._versions if version in served), "")

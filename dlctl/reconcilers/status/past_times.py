@@ -1,0 +1,41 @@
+"""Times in a status that are still to come, as after a clock was set back. Pure."""
+
+import datetime
+from typing import Final
+
+import attrs
+
+from dlctl.api.status import JobStatus
+from dlctl.api.verdict import Attempt
+
+# Clocks of controllers may differ by so much.
+_TOLERANCE: Final = datetime.timedelta(minutes=1)
+
+
+def with_past_times(status: JobStatus, now: datetime.datetime) -> JobStatus:
+    """Return the status with recorded ends that are in the past; as a rule, the same one.
+
+    One in the future would hold up the job until then: its back-off would begin there, and all
+    failures until then would count as recorded.
+    """
+    latest = now + _TOLERANCE
+    attempts = tuple(_past_attempt(one, now, latest) for one in status.attempts)
+    late = [name for name, one in status.restarts.items() if one.finished_at > latest]
+    dropped_at = status.exclusions_dropped_at
+    is_late = dropped_at is not None and dropped_at > latest
+    if attempts == status.attempts and not late and not is_late:
+        return status
+    replaced = {name: attrs.evolve(status.restarts[name], finished_at=now) for name in late}
+    return attrs.evolve(
+        status,
+        attempts=attempts,
+        restarts={**status.restarts, **replaced},
+        exclusions_dropped_at=now if is_late else dropped_at,
+    )
+
+
+def _past_attempt(attempt: Attempt, now: datetime.datetime, latest: datetime.datetime) -> Attempt:
+    end = attempt.end_time
+    if attempt.start_time > latest:
+        attempt = attrs.evolve(attempt, start_time=now)
+    return attrs.evolve(attempt, end_time=now) if end is not None and end > latest else attempt

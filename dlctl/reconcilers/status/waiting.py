@@ -1,0 +1,163 @@
+"""Why a job does not run, as one cause with one sentence. Pure.
+
+The condition, ``dlctl get`` and ``dlctl why`` show the same sentence. Its text is stable while the
+cause is: what alternates while a kubelet or server retries is left out.
+"""
+
+import datetime
+from collections.abc import Mapping
+from typing import Final
+
+import attrs
+
+from dlctl.api import conditions
+from dlctl.api.conditions import Condition
+from dlctl.api.elastic import WORKER
+from dlctl.api.job import Job
+from dlctl.api.status import JobPhase, JobStatus
+from dlctl.api.waiting import MAX_MESSAGE_CHARS, Waiting
+from dlctl.backoff import Backoff
+from dlctl.errors import truncated
+from dlctl.reconcilers.lifecycle.job_restarts import restart_left_s
+from dlctl.reconcilers.lifecycle.replica_restarts import RESTART_BACKOFF, next_restart_at
+from dlctl.reconcilers.lifecycle.restart_times import RestartLimits
+from dlctl.reconcilers.observe import Observed
+from dlctl.reconcilers.plan import Plan, earliest
+from dlctl.reconcilers.status.waiting_replicas import ReplicaWait, replica_waits, some_names, utc
+
+# A job that starts within this time gets no condition, and no additional status write, for pods
+# that are being scheduled, created and initialized.
+PATIENCE_S: Final = 30.0
+_BACK_OFF: Final = "RestartBackOff"
+_UNFINISHED: Final = frozenset(
+    {JobPhase.CREATING, JobPhase.RUNNING, JobPhase.RESTARTING, JobPhase.SUSPENDED}
+)
+
+
+@attrs.frozen
+class WaitState:
+    """What a job waits for, and the seconds until a wait has lasted long enough to be reported."""
+
+    waiting: Waiting | None = None
+    next_s: float | None = None
+
+
+def with_waiting(
+    job: Job,
+    plan: Plan,
+    observed: Observed,
+    hold_reason: str,
+    now: datetime.datetime,
+    limits: RestartLimits,
+) -> Plan:
+    """Return the plan with the condition Waiting set, updated or removed in its status."""
+    if plan.status.phase not in _UNFINISHED:
+        return plan
+    current = attrs.evolve(job, status=plan.status)
+    state = _job_restart(current, limits, now) or wait_state(
+        current, observed, now, hold_reason=hold_reason, backoff=limits.backoff
+    )
+    return attrs.evolve(
+        plan,
+        status=attrs.evolve(
+            plan.status, conditions=_with_condition(plan.status, state.waiting, now)
+        ),
+        requeue_after_s=earliest(plan.requeue_after_s, state.next_s),
+    )
+
+
+def _job_restart(job: Job, limits: RestartLimits, now: datetime.datetime) -> WaitState | None:
+    """Return the wait for the restart of a whole job, if its back-off is worth a message."""
+    if job.status.phase is not JobPhase.RESTARTING:
+        return None
+    left_s = restart_left_s(job, limits, now)
+    reported = conditions.find(job.status.conditions, conditions.WAITING)
+    is_reported = reported is not None and reported.reason == _BACK_OFF
+    if left_s <= 0 or (left_s < PATIENCE_S and not is_reported):
+        return None
+    due = now + datetime.timedelta(seconds=left_s)
+    return _state(_BACK_OFF, f"the whole job failed and restarts at {utc(due)}")
+
+
+def wait_state(
+    job: Job,
+    observed: Observed,
+    now: datetime.datetime,
+    *,
+    hold_reason: str = "",
+    backoff: Backoff = RESTART_BACKOFF,
+    patience_s: float = PATIENCE_S,
+) -> WaitState:
+    """Return what a job that has not ended waits for: the first cause that holds up the others."""
+    if job.invalid_reason:
+        return _state(job.messages.invalid_reason(), job.invalid_reason)
+    if observed.queued is not None:
+        return WaitState(observed.queued)
+    if job.run_policy.suspended:
+        name = f"{job.resource.kind.lower()}/{job.key.name}"
+        return _state("Suspended", f"the job is suspended: `dlctl resume {name}` starts it")
+    if observed.rejected is not None:
+        return WaitState(observed.rejected)
+    if hold_reason:
+        return _state("PodGroupNotAdmitted", hold_reason)
+    return _of_replicas(job, observed, now, backoff, patience_s)
+
+
+def present_wait(
+    job: Job, observed: Observed, hold_reason: str, now: datetime.datetime, backoff: Backoff
+) -> Waiting | None:
+    """Return what a job waits for now, however short the wait has been so far."""
+    state = wait_state(job, observed, now, hold_reason=hold_reason, backoff=backoff, patience_s=0)
+    return state.waiting
+
+
+def _of_replicas(
+    job: Job, observed: Observed, now: datetime.datetime, backoff: Backoff, patience_s: float
+) -> WaitState:
+    """Return the wait of the replicas that hold up the others, all those of one reason."""
+    times = _restart_times(job, now, backoff, patience_s)
+    longest: dict[tuple[int, str], tuple[ReplicaWait, list[str]]] = {}
+    next_s: float | None = None
+    for replica, found in replica_waits(job, observed, times, job.status.restarts):
+        if found.since is not None:
+            left_s = patience_s - (now - found.since).total_seconds()
+            if patience_s and left_s > 0:
+                next_s = earliest(next_s, left_s)
+                continue
+        longest.setdefault((found.stage, found.reason), (found, []))[1].append(str(replica))
+    if not longest:
+        return WaitState(None, next_s)
+    wait, names = longest[min(longest)]
+    total = len(observed.replicas)
+    count = f" ({len(names)} of {total} replicas)" if total > 1 else ""
+    verb = "waits" if len(names) == 1 else "wait"
+    state = _state(wait.reason, f"{some_names(names)}{count} {verb}: {wait.text}")
+    return attrs.evolve(state, next_s=next_s)
+
+
+def _restart_times(
+    job: Job, now: datetime.datetime, backoff: Backoff, patience_s: float
+) -> Mapping[str, datetime.datetime]:
+    """Return when failed replicas restart, of those whose back-off is worth a message."""
+    times: dict[str, datetime.datetime] = {}
+    for name, record in job.status.restarts.items():
+        due = next_restart_at(record, backoff)
+        # The membership plan replaces elastic workers.
+        if due is None or due <= now or (job.elasticity and name.startswith(f"{WORKER}-")):
+            continue
+        if (due - record.finished_at).total_seconds() >= patience_s:
+            times[name] = due
+    return times
+
+
+def _state(reason: str, message: str) -> WaitState:
+    return WaitState(Waiting(reason, truncated(message, MAX_MESSAGE_CHARS)))
+
+
+def _with_condition(
+    status: JobStatus, waiting: Waiting | None, now: datetime.datetime
+) -> tuple[Condition, ...]:
+    if waiting is None:
+        return conditions.without_condition(status.conditions, conditions.WAITING)
+    new = Condition.at(now, conditions.WAITING, waiting.reason, waiting.message)
+    return conditions.with_condition(status.conditions, new)

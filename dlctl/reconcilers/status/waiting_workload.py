@@ -1,0 +1,61 @@
+"""Why Kueue does not admit a job, from its Workload. Pure."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from dlctl.api.waiting import MAX_MESSAGE_CHARS, Waiting
+from dlctl.api.workloads import Workload, WorkloadCondition
+from dlctl.errors import truncated
+from dlctl.reconcilers.status.waiting_replicas import detail_of, utc
+
+# Reasons of Kueue that do not name a cause.
+_VAGUE: Final = frozenset({"", "Pending", "Waiting"})
+_MAX_PART_CHARS: Final = 400
+
+
+def workload_waiting(workload: Workload) -> Waiting | None:
+    """Return what a Workload waits for; None once it is admitted or has finished."""
+    name = workload.metadata.name
+    if workload.spec is not None and workload.spec.active is False:
+        cause = workload.condition("Evicted") or workload.condition("DeactivationTarget")
+        said = f" ({_said(cause)})" if cause and _said(cause) else ""
+        text = f"Kueue has deactivated Workload {name}{said}: set its spec.active to true"
+        return _waiting("WorkloadDeactivated", text)
+    if workload.is_true("Admitted") or workload.is_true("Finished"):
+        return None
+    evicted = workload.condition("Evicted")
+    again = ""
+    if evicted is not None and evicted.status == "True":
+        again = f"Kueue has evicted the job ({_said(evicted)}), and "
+    if workload.is_true("QuotaReserved"):
+        checks = "; ".join(_pending_checks(workload)) or "the admission checks of its queue"
+        return _waiting("AdmissionCheckPending", f"{again}Kueue waits for {checks}")
+    quota = workload.condition("QuotaReserved")
+    reason = (quota.reason if quota else None) or ""
+    message = detail_of(quota.message, _MAX_PART_CHARS) if quota else ""
+    queue = (workload.spec.queue_name if workload.spec else None) or "none"
+    job = "it" if again else "the job"
+    text = f"{again}Kueue has not admitted {job} from queue {queue}"
+    retry = workload.status.requeue_state if workload.status else None
+    when = f"; it is queued again at {utc(retry.requeue_at)}" if retry and retry.requeue_at else ""
+    cause_of = f": {message}" if message else ""
+    named = "WaitingForQuota" if reason in _VAGUE else reason
+    return _waiting(named, f"{text}{cause_of}{when}")
+
+
+def _pending_checks(workload: Workload) -> Iterator[str]:
+    for check in (workload.status.admission_checks if workload.status else None) or ():
+        if check.state != "Ready":
+            said = f": {detail_of(check.message, _MAX_PART_CHARS)}" if check.message else ""
+            yield f"the admission check {check.name} ({check.state}{said})"
+
+
+def _said(condition: WorkloadCondition) -> str:
+    return ": ".join(
+        filter(None, (condition.reason, detail_of(condition.message, _MAX_PART_CHARS)))
+    )
+
+
+def _waiting(reason: str, text: str) -> Waiting:
+    sentence = text[:1].upper() + text[1:]
+    return Waiting(truncated(reason, _MAX_PART_CHARS), truncated(sentence, MAX_MESSAGE_CHARS))

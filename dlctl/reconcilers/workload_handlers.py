@@ -1,0 +1,45 @@
+"""The handler that maps a change of one of Kueue's Workloads to the job that it belongs to."""
+
+from collections.abc import Callable, Iterator, Mapping
+
+from dlctl.api.meta import PODS, ObjectKey, OwnerReference
+from dlctl.api.pods import Pod
+from dlctl.api.workloads import Workload
+from dlctl.informers.handlers import Change
+from dlctl.informers.store import Store
+from dlctl.reconcilers.event_handlers import SETTLE_S
+from dlctl.reconcilers.status.waiting_workload import workload_waiting
+from dlctl.workqueue.queue import WorkQueue
+
+
+def enqueue_queued_job(
+    queues: Mapping[tuple[str, str], WorkQueue[ObjectKey]], pods: Store[Pod]
+) -> Callable[[Change[Workload]], None]:
+    """Return a handler that enqueues the jobs whose Workload now waits for something else.
+
+    ``queues`` are by group and kind of the job. A Workload belongs to a job, or to pods of one.
+    """
+
+    def handler(change: Change[Workload]) -> None:
+        waits = [workload_waiting(obj) if obj else None for obj in (change.old, change.new)]
+        changed = change.new or change.old
+        if changed is None or waits[0] == waits[1]:
+            return
+        for ref in _jobs(changed, pods):
+            if (queue := queues.get((ref.group, ref.kind))) is not None:
+                queue.add_after(ObjectKey(changed.metadata.namespace or "", ref.name), SETTLE_S)
+
+    return handler
+
+
+def _jobs(workload: Workload, pods: Store[Pod]) -> Iterator[OwnerReference]:
+    """Yield the references to the jobs that a Workload belongs to."""
+    for ref in workload.metadata.owner_references or ():
+        if (ref.group, ref.kind) != (PODS.group, PODS.kind):
+            yield ref
+            continue
+        pod = pods.get(ObjectKey(workload.metadata.namespace or "", ref.name))
+        if pod is not None and pod.metadata.controller is not None:
+            # The pods of a group belong to one job.
+            yield pod.metadata.controller
+            return

@@ -1,0 +1,101 @@
+"""What Kueue's Workload of a job waits for."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from dlctl.api.waiting import MAX_MESSAGE_CHARS, Waiting
+from dlctl.api.workloads import Workload
+from dlctl.reconcilers.status.waiting_workload import workload_waiting
+
+JSON = dict[str, Any]
+NO_ROOM = (
+    "couldn't assign flavors to pod set worker: insufficient unused quota for nvidia.com/gpu in "
+    "flavor a100, 4 more needed"
+)
+
+
+def condition(type_: str, *, status: bool, reason: str = "", message: str = "") -> JSON:
+    value = "True" if status else "False"
+    return {"type": type_, "status": value, "reason": reason, "message": message}
+
+
+def waiting(*conditions: JSON, spec: JSON | None = None, **status: Any) -> Waiting | None:
+    wire = {
+        "metadata": {"name": "job-linear-1a2b3"},
+        "spec": spec or {"queueName": "team-a"},
+        "status": {"conditions": list(conditions), **status},
+    }
+    return workload_waiting(msgspec.json.decode(msgspec.json.encode(wire), type=Workload))
+
+
+UNRESERVED = condition("QuotaReserved", status=False, reason="Pending", message=NO_ROOM)
+RESERVED = condition("QuotaReserved", status=True, reason="QuotaReserved")
+
+
+@pytest.mark.parametrize("reason", ["Pending", "WaitingForQuota", ""])
+def test_job_without_quota_names_the_queue_and_what_lacks(reason: str) -> None:
+    found = waiting({**UNRESERVED, "reason": reason})
+    message = f"Kueue has not admitted the job from queue team-a: {NO_ROOM}"
+    assert found == Waiting("WaitingForQuota", message)
+
+
+@pytest.mark.parametrize(
+    "reason",
+    ["NoMatchingFlavor", "ExceedsMaxQuota", "TopologyPlacementFailed", "Misconfigured"],
+)
+def test_reason_of_kueue_is_kept(reason: str) -> None:
+    found = waiting({**UNRESERVED, "reason": reason})
+    assert found is not None
+    assert found.reason == reason
+
+
+def test_new_workload_waits_for_quota() -> None:
+    message = "Kueue has not admitted the job from queue team-a"
+    assert waiting() == Waiting("WaitingForQuota", message)
+
+
+def test_evicted_job_says_why_and_when_it_is_queued_again() -> None:
+    evicted = condition(
+        "Evicted", status=True, reason="PodsReadyTimeout", message="Exceeded the timeout"
+    )
+    found = waiting(evicted, UNRESERVED, requeueState={"requeueAt": "2026-01-01T12:00:00Z"})
+    assert found is not None
+    assert found.message == (
+        "Kueue has evicted the job (PodsReadyTimeout: Exceeded the timeout), and Kueue has not "
+        f"admitted it from queue team-a: {NO_ROOM}; it is queued again at 2026-01-01 12:00:00 UTC"
+    )
+
+
+def test_reserved_job_waits_for_its_admission_checks() -> None:
+    checks = [
+        {"name": "ready", "state": "Ready", "message": ""},
+        {"name": "capacity", "state": "Pending", "message": "waiting for a ProvisioningRequest."},
+    ]
+    assert waiting(RESERVED, admissionChecks=checks) == Waiting(
+        "AdmissionCheckPending",
+        "Kueue waits for the admission check capacity (Pending: waiting for a ProvisioningRequest)",
+    )
+
+
+def test_deactivated_job_names_the_field_to_set() -> None:
+    evicted = condition("Evicted", status=True, reason="Deactivated", message="by an admin")
+    found = waiting(evicted, UNRESERVED, spec={"active": False, "queueName": "team-a"})
+    assert found == Waiting(
+        "WorkloadDeactivated",
+        "Kueue has deactivated Workload job-linear-1a2b3 (Deactivated: by an admin): set its "
+        "spec.active to true",
+    )
+
+
+@pytest.mark.parametrize("type_", ["Admitted", "Finished"])
+def test_admitted_job_does_not_wait_for_kueue(type_: str) -> None:
+    assert waiting(RESERVED, condition(type_, status=True)) is None
+
+
+def test_message_is_bounded() -> None:
+    found = waiting({**UNRESERVED, "message": "x" * 32_768, "reason": "y" * 5_000})
+    assert found is not None
+    assert len(found.message) <= MAX_MESSAGE_CHARS
+    assert len(found.reason) <= MAX_MESSAGE_CHARS
