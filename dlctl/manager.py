@@ -71,7 +71,7 @@ class Manager:
                 tasks = [background.create_task(observe_loop_lag(lag), name="loop lag")]
                 tasks += [
                     background.create_task(informer.run(), name=f"informer {informer.resource}")
-                    for informer in self._parts.informers
+                    for informer in (*self._parts.informers, *self._parts.optional_informers)
                 ]
                 async with self.leadership.leading(stop) as leading:
                     if leading:

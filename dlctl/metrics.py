@@ -45,6 +45,7 @@ class Metrics:
         self._define_informers()
         self._define_leader_election()
         self._define_jobs()
+        self._define_nodes()
         self._define_training_operator()
         self._define_mpi_operator()
         self._define_process()
@@ -230,6 +231,13 @@ class Metrics:
 
     def _define_jobs(self) -> None:
         self.dlctl_jobs = self._gauge("dlctl_jobs", "Jobs by phase", "kind", "namespace", "phase")
+        self.dlctl_job_failures_total = self._counter(
+            "dlctl_job_failures_total",
+            "Attempts of jobs that failed, by first cause",
+            "kind",
+            "namespace",
+            "cause",
+        )
         self.dlctl_job_restarts_total = self._counter(
             "dlctl_job_restarts_total", "Replicas restarted", "kind", "cause", "exit_code"
         )
@@ -267,6 +275,14 @@ class Metrics:
         )
         self.dlctl_events_dropped_total = self._counter(
             "dlctl_events_dropped_total", "Events that were not sent", "reason"
+        )
+
+    def _define_nodes(self) -> None:
+        self.dlctl_node_charges_total = self._counter(
+            "dlctl_node_charges_total", "Attempts of jobs that ended by a fault of a node", "cause"
+        )
+        self.dlctl_avoided_nodes = self._gauge(
+            "dlctl_avoided_nodes", "Nodes that several jobs have charged, as the API proves"
         )
 
     def _define_training_operator(self) -> None:

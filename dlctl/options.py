@@ -3,6 +3,7 @@
 Durations are in seconds. Invalid settings are rejected before anything starts.
 """
 
+import re
 from typing import Any, Final
 
 import attrs
@@ -12,15 +13,59 @@ from dlctl.errors import ConfigError
 # A ConfigMap may be mounted there; it is optional.
 INIT_TEMPLATE_FILE: Final = "/etc/config/initContainer.yaml"
 _DEFAULT_ADDRESS: Final = ":8080"
-# Set by cluster autoscalers and spot-instance handlers.
+MAX_FAILURE_LOG_TAILS: Final = 32
+# A status lists one attempt more, and by these the restarts are counted.
+MAX_RESTARTS_PER_HOUR: Final = 19
+# Set by cluster autoscalers, by handlers of spot instances and maintenance, and by Kubernetes for
+# nodes that do not answer.
 NODE_DRAIN_SIGNALS: Final = (
     "ToBeDeletedByClusterAutoscaler",
     "karpenter.sh/disrupted",
+    "karpenter.sh/disruption",
     "aws-node-termination-handler/spot-itn",
+    "aws-node-termination-handler/scheduled-maintenance",
+    "aws-node-termination-handler/asg-lifecycle-termination",
     "cloud.google.com/impending-node-termination",
+    "cloud.google.com/active-node-maintenance=ONGOING",
+    "node.kubernetes.io/unreachable",
+    "node.kubernetes.io/out-of-service",
     "PreemptScheduled",
     "TerminateScheduled",
+    "RebootScheduled",
+    "RedeployScheduled",
 )
+# Set by node-problem-detector, by the agents of EKS and AKS, and by NVSentinel.
+NODE_FAULT_SIGNALS: Final = (
+    "KernelDeadlock",
+    "ReadonlyFilesystem",
+    "CperHardwareErrorFatal",
+    "XfsShutdown",
+    "AcceleratedHardwareReady=False",
+    "NetworkingReady=False",
+    "StorageReady=False",
+    "KernelReady=False",
+    "ContainerRuntimeReady=False",
+    "GPUMissing",
+    "NVLinkStatusInactive",
+    "XIDErrors",
+    "IBLinkFlapping",
+    "GpuMemWatch",
+    "GpuThermalWatch",
+    "GpuPcieWatch",
+    "GpuPowerWatch",
+    "GpuInforomWatch",
+    "GpuSmWatch",
+    "GpuNvlinkWatch",
+    "GpuMcuWatch",
+    "GpuPmuWatch",
+    "GpuDriverWatch",
+    "SysLogsXIDError",
+    "SysLogsSXIDError",
+    "SysLogsGPUFallenOff",
+    "NVSwitchFatalError",
+    "NVSwitchDown",
+)
+_SIGNAL: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]*(=[A-Za-z0-9._-]+)?")
 _DISABLED: Final = "0"
 
 
@@ -69,8 +114,41 @@ class Options:
     restart_backoff_reset_s: float = _setting(
         600.0, "reset the restart back-off after a replica has run this many seconds"
     )
+    max_infrastructure_restarts_per_hour: int = _setting(
+        10,
+        "restarts of a job with a failurePolicy within an hour for causes that are not the user's; "
+        "0: no limit",
+    )
+    failure_log_tails: int = _setting(
+        0,
+        "pods, of those that failed first in an attempt, whose end of the log is read for the "
+        f"verdict, at most {MAX_FAILURE_LOG_TAILS}; needs the right to get pods/log; 0 disables it",
+    )
     force_delete_after_s: float = _setting(
-        0.0, "force-delete pods this many seconds past their deletionTimestamp; 0 disables it"
+        0.0,
+        "force-delete pods this many seconds past their deletionTimestamp, or after their node has "
+        "fallen silent; 0 disables it",
+    )
+    node_drain_signals: tuple[str, ...] = _setting(
+        NODE_DRAIN_SIGNALS,
+        "signals that a node is about to go: taints by key, conditions by Type if they are True, "
+        "else by Type=False, labels by key=value; empty disables it",
+        topic="Nodes",
+    )
+    node_fault_signals: tuple[str, ...] = _setting(
+        NODE_FAULT_SIGNALS,
+        "signals that a node is at fault, in the same form; empty disables it",
+    )
+    max_avoided_nodes: int = _setting(
+        3, "nodes at most that a pod avoids because they are charged or at fault; 0 disables it"
+    )
+    node_charge_ttl_s: float = _setting(
+        86400.0, "seconds that the failure of an attempt is charged to its node"
+    )
+    taint_charged_nodes: bool = _setting(
+        False,
+        "put the taint dlctl.dev/charged:NoSchedule on a few nodes that several jobs have charged; "
+        "needs the right to get and patch nodes",
     )
     gang_scheduler_name: str = _setting(
         "",
@@ -117,11 +195,6 @@ class Options:
         64,
         "other concurrent commands in launchers of TrainingJobs, such as host file updates, shared "
         "fairly between namespaces",
-    )
-    node_drain_signals: tuple[str, ...] = _setting(
-        NODE_DRAIN_SIGNALS,
-        "node taints and conditions that announce a drain; TrainingJob workers leave such nodes; "
-        "empty disables it",
     )
     bind_address: str = _setting(
         _DEFAULT_ADDRESS,
@@ -179,6 +252,7 @@ class Options:
     def __attrs_post_init__(self) -> None:
         self._check_work()
         self._check_scaling()
+        self._check_nodes()
         self._check_addresses()
         if not self.leader_election_id:
             raise ConfigError("--leader-election-id is empty: set the name of a Lease")
@@ -192,6 +266,13 @@ class Options:
             )
         if self.reconcile_timeout_s <= 0:
             raise ConfigError("--reconcile-timeout must be above 0")
+        if not 0 <= self.max_infrastructure_restarts_per_hour <= MAX_RESTARTS_PER_HOUR:
+            raise ConfigError(
+                "--max-infrastructure-restarts-per-hour must be between 0 and "
+                f"{MAX_RESTARTS_PER_HOUR}"
+            )
+        if not 0 <= self.failure_log_tails <= MAX_FAILURE_LOG_TAILS:
+            raise ConfigError(f"--failure-log-tails must be between 0 and {MAX_FAILURE_LOG_TAILS}")
         if self.force_delete_after_s < 0:
             raise ConfigError("--force-delete-after must be 0 or more")
         if self.graceful_shutdown_timeout_s < 0:
@@ -208,6 +289,25 @@ class Options:
             raise ConfigError("--max-concurrent-scaler-scripts must be at least 1")
         if self.max_concurrent_launcher_execs < 1:
             raise ConfigError("--max-concurrent-launcher-execs must be at least 1")
+
+    def _check_nodes(self) -> None:
+        if self.taint_charged_nodes and self.namespace:
+            raise ConfigError(
+                "--taint-charged-nodes is set, but a controller of one namespace watches no nodes: "
+                "remove --namespace, or the other"
+            )
+        if self.max_avoided_nodes < 0:
+            raise ConfigError("--max-avoided-nodes must be 0 or more")
+        if self.node_charge_ttl_s <= 0:
+            raise ConfigError("--node-charge-ttl must be above 0")
+        for name in ("node_drain_signals", "node_fault_signals"):
+            for entry in getattr(self, name):
+                if not _SIGNAL.fullmatch(entry):
+                    raise ConfigError(
+                        f"{flag(name)} has the entry {entry!r}: use Name for a taint or a "
+                        "condition that is True, Type=False for a condition with that status, "
+                        "or key=value for a label"
+                    )
 
     def _check_addresses(self) -> None:
         own = self.bind_address not in ("", _DEFAULT_ADDRESS)

@@ -1,4 +1,4 @@
-"""How long to wait after so many failures in a row."""
+"""How long to wait after a number of failures in a row."""
 
 import pytest
 

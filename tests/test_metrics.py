@@ -61,6 +61,7 @@ LABELS = {
     "mpi_operator_job_info": ("launcher", "namespace"),
     "mpi_operator_is_leader": (),
     "dlctl_jobs": ("kind", "namespace", "phase"),
+    "dlctl_job_failures_total": ("kind", "namespace", "cause"),
     "dlctl_job_restarts_total": ("kind", "cause", "exit_code"),
     "dlctl_framework_load_errors": ("framework",),
     "dlctl_content_errors_total": ("kind", "step"),
@@ -69,6 +70,8 @@ LABELS = {
     "dlctl_status_conflicts_total": ("kind",),
     "dlctl_crd_outdated": ("kind",),
     "dlctl_events_dropped_total": ("reason",),
+    "dlctl_node_charges_total": ("cause",),
+    "dlctl_avoided_nodes": (),
     "dlctl_event_loop_lag_seconds": (),
     "dlctl_gc_pause_seconds": ("generation",),
 }

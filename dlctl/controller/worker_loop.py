@@ -140,6 +140,9 @@ class Controller(Generic[K]):
                     return
                 task = group.create_task(self._process(key), name=f"{self.name} {key}")
                 task.add_done_callback(partial(self._release, key, slots))
+                # Reconciles that have nothing to wait for never yield: many tasks that become ready
+                # at once would hold up everything else until the last has ended.
+                await asyncio.sleep(0)
 
     def _release(self, key: K, slots: asyncio.Semaphore, _: "asyncio.Task[None]") -> None:
         # Not in the task, which may be cancelled before it begins.

@@ -29,7 +29,7 @@ from dlctl.reconcilers.children.scheduling_gates import ungate_patch
 from dlctl.reconcilers.children.secrets import SecretState
 from dlctl.reconcilers.content_errors import wrap_content_errors
 from dlctl.reconcilers.launcher_job import manifests
-from dlctl.reconcilers.launcher_job.launcher_state import REPLICA as LAUNCHER_REPLICA
+from dlctl.reconcilers.launcher_job.launcher_state import LAUNCHER_REPLICA
 from dlctl.reconcilers.launcher_job.next_write import JobWrite, LauncherJobWrite
 from dlctl.reconcilers.plan import Plan
 from dlctl.tasks import map_all

@@ -4,17 +4,18 @@ They run before the store processes the next event, so a worker that they wake u
 in the store.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from dlctl.api.batch_jobs import BatchJob
 from dlctl.api.elastic import Scaler, ScalerObject
-from dlctl.api.meta import BATCH_JOBS, UID, Object, ObjectKey, OwnerReference, Resource
+from dlctl.api.meta import BATCH_JOBS, UID, Object, ObjectKey, OwnerReference
 from dlctl.api.nodes import Node
 from dlctl.api.pods import ContainerStatus, Pod, PodPhase, Service
 from dlctl.informers.handlers import Change
 from dlctl.informers.store import Store, owners
 from dlctl.reconcilers.membership.reconciler import scale_target
+from dlctl.reconcilers.nodes.node_watch import NodeWatch
 from dlctl.workqueue.queue import WorkQueue
 
 # Objects that existed before the start have lower priority than current changes.
@@ -32,6 +33,8 @@ _LEAVING_PODS_PER_S: Final = 500
 # The indexes of the pods that are still to start, or about to be gone, by the UID of their job.
 STARTING: Final = "starting"
 LEAVING: Final = "leaving"
+# The index of the pods by the name of their node.
+NODE: Final = "node"
 
 
 def enqueue_job(queue: WorkQueue[ObjectKey]) -> Callable[[Change[Any]], None]:
@@ -102,26 +105,23 @@ def enqueue_scale_target(
 
 
 def enqueue_jobs_on_node(
-    resource: Resource,
+    queues: Mapping[tuple[str, str], WorkQueue[ObjectKey]],
     pods: Store[Pod],
-    drain_signals: Collection[str],
-    queue: WorkQueue[ObjectKey],
+    launcher_jobs: Store[BatchJob],
+    nodes: NodeWatch,
 ) -> Callable[[Change[Any]], None]:
-    """Return a handler that enqueues the jobs with pods on a node that is about to be removed.
+    """Return a handler that enqueues the jobs with pods on a node that is going, or is lost.
 
-    Nodes report often; only a change of their drain signals is relevant.
+    It keeps ``nodes`` up to date. The other arguments are as for :func:`enqueue_owner`.
     """
 
     def handler(change: Change[Node]) -> None:
-        new, old = change.new, change.old
-        if new is None or new.has_drain_signal(drain_signals) == (
-            old is not None and old.has_drain_signal(drain_signals)
-        ):
+        if not nodes.update(change):
             return
-        for pod in pods:
-            ref = pod.metadata.controller
-            is_on_node = pod.spec is not None and pod.spec.node_name == new.metadata.name
-            if is_on_node and ref and (ref.group, ref.kind) == (resource.group, resource.kind):
+        for pod in pods.indexed(NODE, change.key.name):
+            ref = _job_reference(pod, launcher_jobs)
+            queue = queues.get((ref.group, ref.kind)) if ref else None
+            if ref is not None and queue is not None:
                 queue.add(ObjectKey(pod.metadata.namespace or "", ref.name))
 
     return handler
@@ -131,6 +131,11 @@ def add_indexes(pods: Store[Pod]) -> None:
     """Add the indexes by which handlers know what else a job is waiting for."""
     pods.add_index(STARTING, lambda pod: owners(pod) if _is_starting(pod) else ())
     pods.add_index(LEAVING, lambda pod: owners(pod) if pod.metadata.is_terminating else ())
+    pods.add_index(NODE, _node_names)
+
+
+def _node_names(pod: Pod) -> Iterable[str]:
+    return (pod.node_name,) if pod.node_name else ()
 
 
 def _is_starting(pod: Pod) -> bool:
@@ -199,9 +204,9 @@ def _ended_by_itself(pod: Pod) -> bool:
 def _is_binding(change: Change[Object]) -> bool:
     """Return whether a pod was merely assigned to a node: the start of its containers follows."""
     old, new = change.old, change.new
-    if not isinstance(old, Pod) or not isinstance(new, Pod) or old.spec is None or new.spec is None:
+    if not isinstance(old, Pod) or not isinstance(new, Pod):
         return False
-    is_bound = not old.spec.node_name and bool(new.spec.node_name)
+    is_bound = not old.node_name and bool(new.node_name)
     return is_bound and _is_fresh(old) and _is_fresh(new) and _same_metadata(old, new)
 
 

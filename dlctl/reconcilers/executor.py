@@ -3,8 +3,6 @@
 Each step may be interrupted and repeated: the next plan starts from the server's current state.
 """
 
-from typing import Final
-
 import attrs
 
 from dlctl.api.job import Job
@@ -27,7 +25,6 @@ from dlctl.reconcilers.reconcile_context import ReconcileContext
 from dlctl.reconcilers.status.invalid_status import invalid_plan
 
 # In these phases, a pod that does not run is worth an event.
-_ACTIVE_PHASES: Final = frozenset({JobPhase.CREATING, JobPhase.RUNNING})
 
 
 @attrs.frozen
@@ -97,7 +94,7 @@ class Executor:
     async def _record_events(self, context: ReconcileContext, plan: Plan) -> None:
         job, pods, dedup = context.job, context.pods, context.cache.event_dedup
         self.events.record_all(job, context.obj, plan.notes)
-        if job.messages.emits_pod_events and plan.status.phase in _ACTIVE_PHASES:
+        if job.messages.emits_pod_events and plan.status.phase.is_active:
             problems = await to_thread_if_large(len(pods), dedup.pod_problems, pods)
             self.events.record_all(job, context.obj, problems)
 
@@ -150,5 +147,5 @@ def _is_settled(job: Job, plan: Plan) -> bool:
     """Return whether what follows from a plan's own status can wait for the event of its write."""
     if plan.status == job.status:
         return True
-    started = plan.status.phase in _ACTIVE_PHASES and job.elasticity is None
-    return started and (job.status.phase in _ACTIVE_PHASES or bool(plan.pods))
+    started = plan.status.phase.is_active and job.elasticity is None
+    return started and (job.status.phase.is_active or bool(plan.pods))

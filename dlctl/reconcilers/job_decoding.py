@@ -44,13 +44,16 @@ class _Cached:
     obj: DecodedObject
     # None until it is known to be valid.
     job: DecodedJob | None = None
+    # The job with an earlier status, and the same spec.
+    earlier_job: Job | None = None
 
 
 @attrs.define(eq=False)
 class JobDecoder:
-    """Decodes the objects of one kind; those used last are decoded only once.
+    """Decodes the objects of one kind; the specs of those used last are decoded only once.
 
-    Most reconciles are caused by pods, and see the same object as the one before.
+    Most reconciles are caused by pods, and see the same object as the one before, or by a write of
+    the status.
     """
 
     kind: Kind
@@ -63,7 +66,10 @@ class JobDecoder:
         cached = self._cached.get(stored.metadata.uid)
         if cached is not None and cached.stored is stored:
             return cached.obj
-        cached = _Cached(stored, self.kind.decode(stored))
+        if cached is not None and self._differs_in_status_only(stored, cached):
+            cached = _with_new_status(stored, cached)
+        else:
+            cached = _Cached(stored, self.kind.decode(stored))
         self.forget(stored.metadata.uid)
         if _size(cached) <= _CACHE_BYTES:
             self._cached[stored.metadata.uid] = cached
@@ -76,7 +82,8 @@ class JobDecoder:
             return decode_job(self.kind, obj, last_good_spec)
         if cached.job is not None:
             return cached.job
-        read = decode_job(self.kind, obj, last_good_spec)
+        read = _with_status(obj, cached.earlier_job) if cached.earlier_job else None
+        read = read or decode_job(self.kind, obj, last_good_spec)
         if read.error is None:
             cached.job = read
         return read
@@ -85,9 +92,34 @@ class JobDecoder:
         """Drop an object that is gone."""
         self._cached.pop(uid, None)
 
+    def _differs_in_status_only(self, stored: JobObject, cached: _Cached) -> bool:
+        if self.kind.choose_version is not None or cached.obj.dialect.status_affects_replicas:
+            return False
+        new, old = stored.metadata, cached.stored.metadata
+        return (
+            (new.name, new.generation, new.labels) == (old.name, old.generation, old.labels)
+            and new.annotations == old.annotations
+            and bytes(stored.readable_spec) == bytes(cached.stored.readable_spec)
+        )
+
 
 def _size(cached: _Cached) -> int:
     return _BYTES_PER_JOB + len(bytes(cached.stored.readable_spec))
+
+
+def _with_new_status(stored: JobObject, cached: _Cached) -> _Cached:
+    obj = msgspec.structs.replace(cached.obj, metadata=stored.metadata, status=stored.status)
+    return _Cached(stored, obj, earlier_job=cached.job.job if cached.job else cached.earlier_job)
+
+
+def _with_status(obj: DecodedObject, job: Job) -> DecodedJob | None:
+    """Return a job with the status of an object; None if its spec has to be read again."""
+    with wrap_content_errors("reading the status"):
+        status = obj.dialect.read_status(obj)
+    # What is invalid for a new job may be valid for one that has started.
+    if status.phase is JobPhase.NEW:
+        return None
+    return DecodedJob(attrs.evolve(job, status=status), obj, status)
 
 
 def decode_job(

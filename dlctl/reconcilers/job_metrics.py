@@ -12,6 +12,7 @@ from dlctl.api import conditions
 from dlctl.api.job import Job
 from dlctl.api.meta import ObjectKey, ObjectMeta
 from dlctl.api.status import JobPhase, JobState, JobStatus, RestartRecord
+from dlctl.api.verdict import Cause
 from dlctl.metrics import Metrics
 
 
@@ -53,6 +54,9 @@ class JobMetrics:
         self._count_training_operator(job, new)
         if job.launcher_job is not None:
             self._count_mpi_operator(old, new)
+        for cause in _new_causes(old, new):
+            labels = (self.kind, job.key.namespace, cause)
+            self.metrics.dlctl_job_failures_total.labels(*labels).inc()
         for name, restart in new.restarts.items():
             if _is_new_restart(restart, old.restarts.get(name)):
                 self._count_restart(restart, old.restarts.get(name))
@@ -117,12 +121,21 @@ class JobMetrics:
         del self._count_by_namespace[namespace]
         for phase in JobPhase:
             self.metrics.dlctl_jobs.remove(self.kind, namespace, _phase_label(phase))
+        for cause in Cause:
+            self.metrics.dlctl_job_failures_total.remove(self.kind, namespace, cause)
 
     def _count_restart(self, restart: RestartRecord, before: RestartRecord | None) -> None:
         is_failure = restart.failures > (before.failures if before else 0)
         code = "" if restart.exit_code is None else str(restart.exit_code)
         cause = "failure" if is_failure else "disruption"
         self.metrics.dlctl_job_restarts_total.labels(self.kind, cause, code).inc()
+
+
+def _new_causes(old: JobStatus, new: JobStatus) -> list[Cause]:
+    """Return the causes of the attempts that have ended since; a better verdict counts no more."""
+    ended = {one.number for one in old.attempts if one.end_time is not None}
+    new_attempts = (one for one in new.attempts if one.number not in ended)
+    return [one.verdict.cause for one in new_attempts if one.verdict is not None]
 
 
 def _is_new_restart(restart: RestartRecord, before: RestartRecord | None) -> bool:

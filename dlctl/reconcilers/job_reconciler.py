@@ -5,6 +5,7 @@ work or writes; losing it changes no decision.
 """
 
 from contextlib import suppress
+from functools import partial
 from typing import Final
 
 import attrs
@@ -21,6 +22,7 @@ from dlctl.dialects.dialect import DecodedObject, Dialect
 from dlctl.dialects.kind import Kind
 from dlctl.errors import InvalidJobError
 from dlctl.kube.errors import ConflictError, NamespaceTerminatingError, NotFoundError
+from dlctl.reconcilers.avoidance.node_avoidance import NodeAvoidance, with_avoidance_note
 from dlctl.reconcilers.children.adoption import Adopter
 from dlctl.reconcilers.children.desired import Desired
 from dlctl.reconcilers.children.render import Renderer
@@ -29,12 +31,13 @@ from dlctl.reconcilers.content_error_log import ContentErrorLog
 from dlctl.reconcilers.content_errors import ContentError, wrap_content_errors
 from dlctl.reconcilers.crd_check import OutdatedCRDError
 from dlctl.reconcilers.executor import Executor
+from dlctl.reconcilers.failures.failure_logs import FailureLogs, LogsOfJob
 from dlctl.reconcilers.job_cache import JobCache
 from dlctl.reconcilers.job_decoding import DecodedJob, JobDecoder
 from dlctl.reconcilers.job_metrics import JobMetrics
 from dlctl.reconcilers.job_stores import JobStores
 from dlctl.reconcilers.job_writer import JobGoneError
-from dlctl.reconcilers.large_jobs import to_thread_if_large
+from dlctl.reconcilers.large_jobs import planning_size, to_thread_if_large
 from dlctl.reconcilers.membership.plan_membership import with_current_members, with_membership_plan
 from dlctl.reconcilers.membership.reconciler import MembershipReconciler
 from dlctl.reconcilers.observe import Observed, observe
@@ -68,6 +71,9 @@ class JobReconciler:
     content_errors: ContentErrorLog
     clock: Clock
     policy: Policy = attrs.field(factory=Policy)
+    avoidance: NodeAvoidance = attrs.field(factory=NodeAvoidance)
+    # None if logs are not read.
+    failure_logs: FailureLogs | None = None
     _caches: dict[ObjectKey, JobCache] = attrs.field(init=False, factory=dict)
     _decoder: JobDecoder = attrs.field(
         init=False, default=attrs.Factory(lambda self: JobDecoder(self.kind), takes_self=True)
@@ -86,20 +92,7 @@ class JobReconciler:
         obj = self._decoder.decode(stored)
         try:
             try:
-                if (held := await self._held_back(obj, cache)) is not None:
-                    return held
-                read = await self._read(stored, obj, cache)
-                if read.job is None:
-                    context, plan = self._invalid(read.obj, read.status, cache, str(read.error))
-                elif await self._adopt(read.job, read.obj.dialect, cache):
-                    # Planning requires that the stores show the adopted children.
-                    return Result(requeue_after_s=0)
-                else:
-                    observed = await self._observe(read.job, cache)
-                    job = with_existing_layout(read.job, observed.services)
-                    context, plan = await self._plan(job, read.obj, observed, cache)
-                result = await self.executor.apply(context, plan)
-                self._drop_spec(stored, read)
+                result = await self._step(stored, obj, cache)
             except ContentError as error:
                 result = await self._apply_malformed(obj, cache, error)
         except OutdatedCRDError as error:
@@ -111,6 +104,27 @@ class JobReconciler:
         except (ConflictError, NotFoundError):
             # Another client changed the job or a child meanwhile, which is common.
             return Result(requeue=True)
+        return result
+
+    async def _step(self, stored: JobObject, obj: DecodedObject, cache: JobCache) -> Result:
+        if (held := await self._held_back(obj, cache)) is not None:
+            return held
+        read = await self._read(stored, obj, cache)
+        if read.job is None:
+            context, plan = self._invalid(read.obj, read.status, cache, str(read.error))
+        elif await self._adopt(read.job, read.obj.dialect, cache):
+            # Planning requires that the stores show the adopted children.
+            return Result(requeue_after_s=0)
+        else:
+            observed = await self._observe(read.job, cache)
+            logs = await self._logs(read.job, observed)
+            if logs.wait_s > 0:
+                return Result(requeue_after_s=logs.wait_s)
+            observed = attrs.evolve(observed, logs=logs.texts)
+            job = with_existing_layout(read.job, observed.services)
+            context, plan = await self._plan(job, read.obj, observed, cache)
+        result = await self.executor.apply(context, plan)
+        self._drop_spec(stored, read)
         return result
 
     async def _held_back(self, obj: DecodedObject, cache: JobCache) -> Result | None:
@@ -158,6 +172,13 @@ class JobReconciler:
             current = with_current_members(job)
             return await to_thread_if_large(size, observe, current, children, self.clock.now())
 
+    async def _logs(self, job: Job, observed: Observed) -> LogsOfJob:
+        """Return what the logs of failed pods tell, if they are read; they are for verdicts."""
+        if self.failure_logs is None:
+            return LogsOfJob()
+        with wrap_content_errors("planning"):
+            return await self.failure_logs.of(job, observed)
+
     async def _plan(
         self, job: Job, obj: DecodedObject, observed: Observed, cache: JobCache
     ) -> tuple[ReconcileContext, Plan]:
@@ -174,19 +195,22 @@ class JobReconciler:
         if observed.launcher is not None and observed.launcher.batch_job is not None:
             cache.launcher = observed.launcher.batch_job.key
             self.metrics.launcher_seen(cache.launcher)
-        now, size = self.clock.now(), max(job.total_replicas, len(observed.pods))
+        now, size = self.clock.now(), planning_size(job, observed)
         members = await self.membership.plan(job, observed, now, size)
         with_members = with_membership_plan(job, members)
         if members is not None and members.membership != members.persisted:
             # Replicas have become members, or are no longer.
             children = observed.children
             observed = await to_thread_if_large(size, observe, with_members, children, now)
-        renderer = Renderer(with_members, obj.dialect)
+        avoided = partial(self.avoidance.avoided_by, job)
+        renderer = Renderer(with_members, obj.dialect, avoided)
         launch = members is None or members.create_launcher
         known, desired = await self._render(renderer, observed, cache, create_launcher=launch)
         planned = await to_thread_if_large(
             size, plan_job, known, observed, desired, now, self.policy
         )
+        if planned.pods:
+            planned = with_avoidance_note(planned, job, observed, renderer.avoided_nodes)
         since_write_s = self.clock.monotonic() - cache.status_written_s
         planned = debounce_counts(job, with_membership(planned, members), since_write_s)
         has_run = job_status.has_run(planned.status, observed)
@@ -268,6 +292,8 @@ class JobReconciler:
             self.stores.expectations.forget(cache.uid)
             self._decoder.forget(cache.uid)
             self.membership.tasks.forget(key)
+            if self.failure_logs is not None:
+                self.failure_logs.forget(key)
             self.metrics.phase_changed(key.namespace, cache.phase, None)
             if cache.launcher is not None:
                 self.metrics.launcher_gone(cache.launcher)

@@ -1,7 +1,8 @@
 """The stores that the reconciler of a kind reads: jobs, their children, and their scalers."""
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
 
 import attrs
 
@@ -11,13 +12,26 @@ from dlctl.api.elastic import ScalerObject
 from dlctl.api.job import JobObject
 from dlctl.api.meta import BATCH_JOBS, PODS, SERVICES, UID, Resource
 from dlctl.api.pods import Pod, Service
+from dlctl.api.waiting import Waiting
+from dlctl.api.workloads import Workload
 from dlctl.controller.expectations import Expectations
 from dlctl.informers.store import Store
 from dlctl.reconcilers.children.rejected_children import RejectedChildren
+from dlctl.reconcilers.nodes.node_watch import NodeWatch
 from dlctl.reconcilers.observe import Children
+from dlctl.reconcilers.status.waiting_workload import workload_waiting
 
 if TYPE_CHECKING:
     from dlctl.controller.expectations import ChildStore
+
+# The index of Workloads by all of their owners: a job, or the pods of a group.
+BY_OWNER: Final = "owners"
+
+
+def index_by_owner(workload: Workload) -> Iterator[str]:
+    """Yield the UIDs of a Workload's owners."""
+    for reference in workload.metadata.owner_references or ():
+        yield reference.uid
 
 
 @attrs.frozen
@@ -33,6 +47,9 @@ class JobStores:
     expectations: Expectations
     # The Jobs of launchers; empty for kinds that create none.
     launcher_jobs: Store[BatchJob]
+    nodes: NodeWatch
+    # Kueue's; empty where it is not installed.
+    workloads: Store[Workload]
 
     def show_own_writes(self, job: UID) -> bool:
         """Return whether the stores show all writes for a job: its plan depends on them."""
@@ -47,14 +64,27 @@ class JobStores:
         return self.expectations.satisfied(job, stores)
 
     def children(self, job: UID, rejected: RejectedChildren) -> Children:
-        """Return the children of a job, and those that could not be created recently."""
+        """Return the children of a job, and why one could not be created recently."""
         launcher_jobs = self.launcher_jobs.owned_by(job)
+        pods = self.pods.owned_by(job)
         return Children(
-            self.pods.owned_by(job),
+            pods,
             self.services.owned_by(job),
             {resource: store.owned_by(job) for resource, store in self.dependents.items()},
-            rejected.messages,
-            rejected.actionable,
+            rejected.waiting,
             launcher_jobs,
             [pod for one in launcher_jobs for pod in self.pods.owned_by(one.metadata.uid)],
+            self.nodes.current,
+            self._queued(job, pods),
         )
+
+    def _queued(self, job: UID, pods: Sequence[Pod]) -> Waiting | None:
+        """Return what Kueue's Workload of a job waits for; it belongs to the job or to its pods."""
+        if not len(self.workloads):
+            return None
+        gated = (pod.metadata.uid for pod in pods if pod.spec and pod.spec.scheduling_gates)
+        for owner in (job, *itertools.islice(gated, 1)):
+            for workload in self.workloads.indexed(BY_OWNER, owner):
+                if (waits := workload_waiting(workload)) is not None:
+                    return waits
+        return None

@@ -104,4 +104,5 @@ class JobWriter:
 
 def _has_unobservable_state(new: JobStatus) -> bool:
     """Return whether a status contains facts that the job's children do not show."""
-    return bool(new.restarts) or any(r.completed_indexes for r in new.replica_statuses)
+    is_recorded = new.restarts or new.attempts
+    return bool(is_recorded) or any(r.completed_indexes for r in new.replica_statuses)

@@ -6,13 +6,26 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Final, ParamSpec, TypeVar
 
+from dlctl.api.exit_codes import ExitClass
+from dlctl.api.job import Job
+from dlctl.reconcilers.observe import Observed
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
 # From this number of replicas on, planning takes noticeably long.
 LARGE_JOB: Final = 500
+# Reading the output of one that failed takes as long as planning this many others.
+_REPLICAS_PER_OUTPUT: Final = 100
 # A single thread: more of them would slow down the event loop.
 _EXECUTOR: Final = ThreadPoolExecutor(max_workers=1, thread_name_prefix="plan")
+
+
+def planning_size(job: Job, observed: Observed) -> int:
+    """Return how large planning is, in replicas."""
+    ends = (one.termination for one in observed.replicas)
+    failed = sum(1 for end in ends if end and end.exit_class is not ExitClass.SUCCESS)
+    return max(job.total_replicas, len(observed.pods), failed * _REPLICAS_PER_OUTPUT)
 
 
 async def to_thread_if_large(

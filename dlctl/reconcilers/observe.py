@@ -13,23 +13,14 @@ from dlctl.api.dependents import DependentObject
 from dlctl.api.elastic import WORKER, Membership
 from dlctl.api.exit_codes import ExitClass
 from dlctl.api.job import Job, Replica, ReplicaSpec
-from dlctl.api.meta import Resource
+from dlctl.api.meta import UID, Resource
 from dlctl.api.pods import ContainerStatus, Pod, Service
 from dlctl.api.status import Failure, JobPhase
+from dlctl.api.waiting import Waiting
 from dlctl.reconcilers.launcher_job.launcher_state import LauncherState, launcher_state
+from dlctl.reconcilers.nodes.node_conditions import NodeConditions
+from dlctl.reconcilers.restart_marks import pods_of_earlier_attempts
 from dlctl.reconcilers.termination import Termination, phase_wait_s, termination
-
-_WAITING_REASONS: Final[Mapping[str, str]] = {
-    "CreateContainerConfigError": "its container cannot be configured",
-    "CreateContainerError": "its container cannot be created",
-    "ErrImageNeverPull": "its image is not on the node and must not be pulled",
-    # The two alternate while the kubelet retries; the same text for both saves status writes.
-    "ErrImagePull": "its image cannot be pulled",
-    "ImagePullBackOff": "its image cannot be pulled",
-    "InvalidImageName": "its image name is malformed",
-    "RunContainerError": "its container cannot be run",
-}
-_PULL_ERRORS: Final = frozenset({"ErrImagePull", "ImagePullBackOff"})
 
 
 class ReplicaState(enum.Enum):
@@ -67,8 +58,6 @@ class ObservedReplica:
     is_restarting: bool = False
     # How often the kubelet has restarted its container or init containers in this pod.
     restarts_in_place: int = 0
-    # Why the replica does not start, if waiting alone will not help.
-    waiting_reason: str = ""
     # Seconds to wait for the pod's phase after its containers have terminated.
     phase_wait_s: float = 0.0
 
@@ -98,16 +87,19 @@ class Observed:
     """The observed state of a job's children."""
 
     replicas: tuple[ObservedReplica, ...]
-    # Pods without a replica in the spec, left by a scale-down.
+    # Pods without a replica in the spec, left by a scale-down or by an earlier attempt.
     surplus_pods: tuple[Pod, ...] = ()
     services: Mapping[str, Service] = attrs.field(factory=dict)
     dependents: Mapping[Resource, Sequence[DependentObject]] = attrs.field(factory=dict)
-    # Messages of children that could not be created recently, by name.
-    blocked: Mapping[str, str] = attrs.field(factory=dict)
-    # Those that wait for more than a name or a quota.
-    actionable: frozenset[str] = frozenset()
+    # Why a child could not be created recently.
+    rejected: Waiting | None = None
+    # What Kueue's Workload of the job waits for.
+    queued: Waiting | None = None
     # Where the launcher's pod belongs to a batch/v1 Job.
     launcher: LauncherState | None = None
+    nodes: NodeConditions = attrs.field(factory=NodeConditions)
+    # The ends of logs that were read, of the last failed run in each pod.
+    logs: Mapping[UID, str] = attrs.field(factory=dict)
 
     @property
     def pods(self) -> tuple[Pod, ...]:
@@ -123,7 +115,15 @@ class Observed:
     def children(self) -> "Children":
         """Return the children that were observed."""
         services = tuple(self.services.values())
-        return Children(self.pods, services, self.dependents, self.blocked, self.actionable)
+        return Children(
+            self.pods,
+            services,
+            self.dependents,
+            self.rejected,
+            nodes=self.nodes,
+            queued=self.queued,
+            logs=self.logs,
+        )
 
     @property
     def present(self) -> frozenset[Replica]:
@@ -145,22 +145,28 @@ class Observed:
 
 @attrs.frozen
 class Children:
-    """A job's children in the stores, and those that could not be created recently."""
+    """A job's children in the stores, and why one could not be created recently."""
 
     pods: Sequence[Pod] = ()
     services: Sequence[Service] = ()
     dependents: Mapping[Resource, Sequence[DependentObject]] = attrs.field(factory=dict)
-    blocked: Mapping[str, str] = attrs.field(factory=dict)
-    # Those that wait for more than a name or a quota.
-    actionable: frozenset[str] = frozenset()
+    rejected: Waiting | None = None
     # The Jobs of launchers, and their pods.
     launcher_jobs: Sequence[BatchJob] = ()
     launcher_pods: Sequence[Pod] = ()
+    nodes: NodeConditions = attrs.field(factory=NodeConditions)
+    # What Kueue's Workload of the job waits for.
+    queued: Waiting | None = None
+    # The ends of logs that were read, of the last failed run in each pod.
+    logs: Mapping[UID, str] = attrs.field(factory=dict)
 
 
 def observe(job: Job, children: Children, now: datetime.datetime) -> Observed:
     """Return the state of each replica, and the surplus pods."""
     by_name = {pod.metadata.name: pod for pod in children.pods}
+    outdated = pods_of_earlier_attempts(job, children.pods)
+    for left in outdated:
+        del by_name[left.metadata.name]
     membership = job.status.membership or Membership()
     launcher = (
         launcher_state(job, children.launcher_jobs, children.launcher_pods, now)
@@ -195,16 +201,18 @@ def observe(job: Job, children: Children, now: datetime.datetime) -> Observed:
                 replicas.append(observe_replica(job, spec, replica, pod, now))
     return Observed(
         replicas=tuple(replicas),
-        surplus_pods=tuple(by_name.values()),
+        surplus_pods=(*by_name.values(), *outdated),
         services={
             service.metadata.name: service
             for service in children.services
             if not service.metadata.is_terminating
         },
         dependents=children.dependents,
-        blocked=children.blocked,
-        actionable=children.actionable,
+        rejected=children.rejected,
+        queued=children.queued,
         launcher=launcher,
+        nodes=children.nodes,
+        logs=children.logs,
     )
 
 
@@ -219,8 +227,7 @@ def _observe_launcher(replica: Replica, launcher: LauncherState) -> ObservedRepl
         return ObservedReplica(replica, state)
     if launcher.running_count:
         return ObservedReplica(replica, ReplicaState.RUNNING)
-    reason = _waiting_reason(launcher.active_pods[-1]) if launcher.active_pods else ""
-    return ObservedReplica(replica, ReplicaState.PENDING, waiting_reason=reason)
+    return ObservedReplica(replica, ReplicaState.PENDING)
 
 
 def _is_retired(membership: Membership, worker: int, pod: Pod | None, container: str) -> bool:
@@ -229,7 +236,7 @@ def _is_retired(membership: Membership, worker: int, pod: Pod | None, container:
     return has_left or worker in membership.retired
 
 
-def _is_discarded(job: Job, pod: Pod) -> bool:
+def is_discarded(job: Job, pod: Pod) -> bool:
     """Return whether a pod was deleted by a suspension of its job: its outcome does not count."""
     deletion_requested, since = pod.metadata.deletion_requested_at, job.status.start_time
     if deletion_requested is None or since is None:
@@ -241,7 +248,7 @@ def observe_replica(
     job: Job, spec: ReplicaSpec, replica: Replica, pod: Pod, now: datetime.datetime
 ) -> ObservedReplica:
     """Return the state of a replica from a pod of its own."""
-    discarded, status = _is_discarded(job, pod), pod.container_status(spec.container)
+    discarded, status = is_discarded(job, pod), pod.container_status(spec.container)
     restarts = _restart_count(status)
     in_place = 0 if discarded else restarts + sum(map(_restart_count, pod.regular_init_statuses))
     observed = partial(ObservedReplica, replica, pod=pod, restarts_in_place=in_place)
@@ -260,9 +267,7 @@ def observe_replica(
     if container_state and container_state.running:
         return observed(state=ReplicaState.RUNNING)
     restarting = bool(status and (restarts or _has_terminated(status)))
-    return observed(
-        state=ReplicaState.PENDING, is_restarting=restarting, waiting_reason=_waiting_reason(pod)
-    )
+    return observed(state=ReplicaState.PENDING, is_restarting=restarting)
 
 
 def _restart_count(status: ContainerStatus | None) -> int:
@@ -273,25 +278,3 @@ def _has_terminated(status: ContainerStatus) -> bool:
     # The kubelet counts a restart when it happens, after the first back-off.
     states = (status.state, status.last_state)
     return any(state is not None and state.terminated is not None for state in states)
-
-
-def _waiting_reason(pod: Pod) -> str:
-    scheduled = pod.condition("PodScheduled")
-    if scheduled and scheduled.status == "False" and scheduled.reason == "Unschedulable":
-        return f"it cannot be scheduled: {scheduled.message or 'no node fits'}"
-    if pod.status is None:
-        return ""
-    for status in (
-        *(pod.status.init_container_statuses or ()),
-        *(pod.status.container_statuses or ()),
-    ):
-        waiting = status.state.waiting if status.state else None
-        if waiting and waiting.reason in _WAITING_REASONS:
-            # Messages of pull errors differ with each attempt; others name the cause.
-            detail = "" if waiting.reason in _PULL_ERRORS else waiting.message
-            return (
-                f"{_WAITING_REASONS[waiting.reason]}: {detail}"
-                if detail
-                else _WAITING_REASONS[waiting.reason]
-            )
-    return ""

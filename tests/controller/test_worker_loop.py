@@ -1,4 +1,5 @@
 import asyncio
+import itertools
 import logging
 from collections.abc import Awaitable, Callable
 
@@ -415,3 +416,23 @@ async def test_counters_start_at_zero(make: Make, metrics: Metrics) -> None:
         assert count(metrics, "controller_runtime_reconcile_total", result=result) == 0
     for name in ("reconcile_errors", "terminal_reconcile_errors", "reconcile_panics"):
         assert count(metrics, f"controller_runtime_{name}_total") == 0
+
+
+async def test_ready_keys_leave_turns_to_other_tasks(make: Make, queue: WorkQueue[str]) -> None:
+    reconciler = ScriptedReconciler()
+    seen_by_turn: list[int] = []
+
+    async def look() -> None:
+        while not seen_by_turn or seen_by_turn[-1] < 100:
+            seen_by_turn.append(len(reconciler.seen))
+            await asyncio.sleep(0)
+
+    for number in range(100):
+        queue.add(f"default/{number}")
+    async with asyncio.TaskGroup() as group:
+        looking = group.create_task(look())
+        running = group.create_task(run_for(make(reconciler), 1))
+        await looking
+        await running
+    between = [after - before for before, after in itertools.pairwise(seen_by_turn)]
+    assert max(between) <= 2

@@ -10,13 +10,15 @@ import pytest
 from dlctl.api.batch_jobs import BatchJob
 from dlctl.api.elastic import ScalerObject
 from dlctl.api.meta import Object, ObjectKey, Resource
-from dlctl.api.nodes import Node
+from dlctl.api.node_signals import NodeSignals
+from dlctl.api.nodes import OUT_OF_SERVICE_TAINT, Node
 from dlctl.api.pods import WORKERS_RUNNING_GATE, Pod
 from dlctl.dialects.et_operator import scalers
 from dlctl.dialects.et_operator.resources import SCALE_INS
 from dlctl.informers.handlers import Change
 from dlctl.informers.store import Store
 from dlctl.reconcilers import event_handlers
+from dlctl.reconcilers.nodes.node_watch import NodeWatch
 from dlctl.workqueue.queue import WorkQueue
 
 pytestmark = pytest.mark.looptime
@@ -368,12 +370,22 @@ def node(*, taint: str = "", condition: str = "", status: str = "True") -> Node:
 
 @pytest.fixture
 def node_handler(queue: Queue) -> Callable[[Change[Any]], None]:
-    """Return the handler of a node, on which one of two jobs has a pod."""
-    pods = Store[Pod]()
-    pods.put(child_of("mnist", node="node-a"))
-    pods.put(child_of("other", node="node-b"))
-    pods.put(child_of("foreign", kind="MPIJob", node="node-a"))
-    return event_handlers.enqueue_jobs_on_node(TFJOBS, pods, SIGNALS, queue)
+    """Return the handler of a node, on which one of two jobs has a pod; it has seen the old one."""
+    pods = store_of(
+        child_of("mnist", node="node-a"),
+        child_of("other", node="node-b"),
+        child_of("foreign", kind="MPIJob", node="node-a"),
+    )
+    nodes = NodeWatch(NodeSignals.of(going=SIGNALS, sick=["Sick"]))
+    queues = {(TFJOBS.group, TFJOBS.kind): queue}
+    handler = event_handlers.enqueue_jobs_on_node(queues, pods, Store[BatchJob](), nodes)
+
+    def seen(change: Change[Node]) -> None:
+        if change.old is not None:
+            nodes.update(Change(None, change.old))
+        handler(change)
+
+    return seen
 
 
 CALM, LEAVING = node(), node(taint="example.com/leaving")
@@ -390,10 +402,25 @@ CALM, LEAVING = node(), node(taint="example.com/leaving")
         pytest.param(LEAVING, LEAVING, [], id="known already"),
         pytest.param(CALM, node(condition="Draining", status="False"), [], id="false condition"),
         pytest.param(CALM, node(taint="example.com/gpu"), [], id="another taint"),
-        pytest.param(LEAVING, None, [], id="gone"),
+        pytest.param(LEAVING, None, [MNIST], id="gone"),
+        pytest.param(CALM, node(condition="Sick"), [], id="sick, which demands no action"),
+        pytest.param(CALM, node(condition="Ready", status="Unknown"), [MNIST], id="silent"),
+        pytest.param(CALM, node(condition="Ready", status="False"), [], id="not ready"),
+        pytest.param(
+            node(condition="Ready", status="Unknown"),
+            node(taint=OUT_OF_SERVICE_TAINT, condition="Ready", status="Unknown"),
+            [MNIST],
+            id="out of service",
+        ),
+        pytest.param(
+            node(condition="Ready"),
+            node(taint=OUT_OF_SERVICE_TAINT, condition="Ready"),
+            [],
+            id="out of service, but it answers",
+        ),
     ],
 )
-async def test_node_about_to_be_removed_enqueues_the_jobs_on_it(
+async def test_change_of_a_node_enqueues_the_jobs_that_act_on_it(
     old: Node | None,
     new: Node | None,
     expected: list[ObjectKey],

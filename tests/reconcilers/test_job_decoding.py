@@ -189,3 +189,37 @@ def test_any_error_of_decoding_becomes_a_content_error() -> None:
     begun = decode_job(strange, decoded({**tf_job(), "status": OWN}))
     assert holds_policy(job_of(begun))
     assert job_of(begun).is_partial
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        pytest.param({"maxRestarts": "many"}, id="maximum"),
+        pytest.param({"maxRestarts": 3, "rules": [{"action": "Retry"}]}, id="action"),
+        pytest.param({"maxRestarts": 3, "rules": [{"onCauses": ["Node"]}]}, id="no action"),
+    ],
+)
+@pytest.mark.parametrize("is_good_known", [True, False], ids=["after another spec", "at start"])
+def test_job_waits_while_its_failure_policy_cannot_be_read(
+    broken: JSON, is_good_known: bool
+) -> None:
+    wire = tf_job(runPolicy={"failurePolicy": broken})
+    good = tf_job(runPolicy={"failurePolicy": {"maxRestarts": 3}}) if is_good_known else None
+    job = job_of(decode(wire, good=good))
+    assert job.is_partial
+    assert job.run_policy.failure_policy is not None
+
+
+def test_job_whose_other_policies_cannot_be_read_does_not_wait() -> None:
+    policy = {"failurePolicy": {"maxRestarts": 3}, "ttlSecondsAfterFinished": "long"}
+    job = job_of(decode(tf_job(runPolicy=policy)))
+    assert not job.is_partial
+    assert job.run_policy.failure_policy is not None
+    assert job.run_policy.failure_policy.max_restarts == 3
+
+
+def test_failure_policy_that_was_removed_is_not_waited_for() -> None:
+    good = tf_job(runPolicy={"failurePolicy": {"maxRestarts": 3}})
+    job = job_of(decode(tf_job(runPolicy={"ttlSecondsAfterFinished": "long"}), good=good))
+    assert not job.is_partial
+    assert job.run_policy.failure_policy is None

@@ -7,9 +7,10 @@ import attrs
 from dlctl.api.job import Job
 from dlctl.api.meta import ObjectKey, ObjectMeta
 from dlctl.api.status import JobPhase, JobState
+from dlctl.api.verdict import Attempt, Cause, Confidence, Verdict
 from dlctl.metrics import Metrics
 from dlctl.reconcilers.job_metrics import JobMetrics
-from tests.builders import NOW
+from tests.builders import NOW, make_job
 from tests.reconcilers.launcher_job.builders import mpi_job
 
 
@@ -80,3 +81,20 @@ def test_launcher_has_a_series_until_its_job_is_gone() -> None:
     assert metrics.registry.get_sample_value("mpi_operator_job_info", labels) == 1
     figures.launcher_gone(launcher)
     assert metrics.registry.get_sample_value("mpi_operator_job_info", labels) is None
+
+
+def test_failure_counts_once_under_its_cause_until_the_namespace_has_no_jobs() -> None:
+    metrics = Metrics()
+    figures = JobMetrics(metrics, "mxjobs.kubeflow.org")
+    figures.phase_changed("ml", None, JobPhase.RUNNING)
+    verdict = Verdict(Cause.OUT_OF_MEMORY, Confidence.LOW, "killed", NOW)
+    ended = Attempt(0, NOW, NOW, verdict)
+    better = attrs.evolve(ended, verdict=attrs.evolve(verdict, confidence=Confidence.HIGH))
+    job = written(figures, make_job(), attempts=(ended,))
+    job = written(figures, job, attempts=(better, Attempt(1, NOW)))
+    job = written(figures, job, attempts=(better, Attempt(1, NOW, NOW)))
+    labels = {"kind": "mxjobs.kubeflow.org", "namespace": "ml", "cause": "OutOfMemory"}
+    name = "dlctl_job_failures_total"
+    assert metrics.registry.get_sample_value(name, labels) == 1
+    figures.phase_changed("ml", JobPhase.RUNNING, None)
+    assert metrics.registry.get_sample_value(name, labels) is None

@@ -2,10 +2,19 @@
 
 import threading
 
-from dlctl.reconcilers.large_jobs import LARGE_JOB, to_thread_if_large
+from dlctl.reconcilers.large_jobs import LARGE_JOB, planning_size, to_thread_if_large
+from tests.builders import exited, make_job, make_pod, observed_of, training_job
 
 
 async def test_large_jobs_are_decided_beside_the_loop() -> None:
     here = threading.current_thread()
     assert await to_thread_if_large(LARGE_JOB - 1, threading.current_thread) is here
     assert await to_thread_if_large(LARGE_JOB, threading.current_thread) is not here
+
+
+def test_jobs_with_many_failed_replicas_are_large() -> None:
+    job = make_job(training_job("PyTorchJob", Master=1, Worker=9))
+    failed = [make_pod(job, replica, phase="Failed", state=exited(1)) for replica in job.replicas]
+    done = [make_pod(job, replica, phase="Succeeded", state=exited(0)) for replica in job.replicas]
+    assert planning_size(job, observed_of(job, *failed)) >= LARGE_JOB
+    assert planning_size(job, observed_of(job, *done)) == 10

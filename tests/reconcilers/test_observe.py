@@ -81,38 +81,6 @@ def test_replica_recorded_as_completed_stays_so_without_a_pod() -> None:
     assert observed_of(job).states[WORKER] is ReplicaState.SUCCEEDED
 
 
-@pytest.mark.parametrize(
-    ("reason", "expected"),
-    [
-        ("ErrImagePull", "its image cannot be pulled"),
-        ("ImagePullBackOff", "its image cannot be pulled"),
-        ("CreateContainerConfigError", "its container cannot be configured"),
-        ("ContainerCreating", ""),
-    ],
-)
-def test_waiting_reason_of_a_container_that_cannot_start(reason: str, expected: str) -> None:
-    assert (
-        observed(phase="Pending", state={"waiting": {"reason": reason}}).waiting_reason == expected
-    )
-
-
-def test_waiting_reason_of_an_init_container_that_cannot_start() -> None:
-    init = [{"name": "fetch", "state": {"waiting": {"reason": "InvalidImageName"}}}]
-    assert observed(phase="Pending", initContainerStatuses=init).waiting_reason == (
-        "its image name is malformed"
-    )
-
-
-def test_waiting_reason_of_an_unschedulable_pod() -> None:
-    condition = {
-        "type": "PodScheduled",
-        "status": "False",
-        "reason": "Unschedulable",
-        "message": "0/3 nodes are available: insufficient memory.",
-    }
-    assert "insufficient memory" in observed(phase="Pending", conditions=[condition]).waiting_reason
-
-
 def test_pod_beyond_the_spec_is_surplus() -> None:
     pod = make_pod(JOB, Replica("worker", 7))
     assert observed_of(JOB, pod).surplus_pods == (pod,)

@@ -52,6 +52,7 @@ def test_job_that_is_suspended_from_the_start_has_not_started() -> None:
     assert (made.status.phase, made.status.start_time) == (JobPhase.SUSPENDED, None)
     assert (made.pods, made.services) == ((), ())
     assert condition_types(made) == [
+        ("Waiting", True, "Suspended"),
         ("Created", True, "MXJobCreated"),
         ("Suspended", True, "MXJobSuspended"),
     ]
@@ -66,6 +67,7 @@ def test_suspending_deletes_pods_and_services_and_keeps_the_start_time() -> None
     assert (len(made.deleted_pods), len(made.deleted_services)) == (3, 4)
     assert made.status.start_time == NOW
     assert condition_types(made) == [
+        ("Waiting", True, "Suspended"),
         ("Created", True, "MXJobCreated"),
         ("Running", False, "MXJobSuspended"),
         ("Suspended", True, "MXJobSuspended"),

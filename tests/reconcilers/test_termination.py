@@ -11,6 +11,7 @@ from dlctl.api.job import Replica
 from dlctl.api.pods import Pod
 from dlctl.reconcilers.termination import PHASE_WAIT_S, Termination, phase_wait_s, termination
 from tests.builders import NOW, RUNNING, exited, make_job, make_pod
+from tests.reconcilers.program_output.outputs import torchrun
 
 JOB = make_job()
 WORKER = Replica("worker", 0)
@@ -107,7 +108,22 @@ def test_out_of_memory_is_permanent_whatever_the_code() -> None:
 def test_termination_message_is_included() -> None:
     state = exited(1)
     state["terminated"]["message"] = "no such file: data.rec\n"
-    assert found(state=state).message == "exit code 1 (general error): no such file: data.rec"
+    assert found(state=state).message == "exit code 1: no such file: data.rec"
+
+
+def test_of_a_log_in_the_termination_message_the_last_line_is_included() -> None:
+    state = exited(1)
+    log = "Traceback (most recent call last):\n  File 'a.py', line 2\nValueError: no data\n=====\n"
+    state["terminated"]["message"] = log
+    assert found(state=state).message == "exit code 1: ValueError: no data"
+
+
+def test_exit_code_is_that_of_the_process_which_torchrun_reports() -> None:
+    state = exited(1)
+    state["terminated"]["message"] = torchrun(3, -9)
+    end = found(phase="Failed", state=state, restart_policy="Never")
+    assert (end.exit_class, end.exit_code) == (ExitClass.RETRYABLE, 137)
+    assert end.message.startswith("exit code 137 (killed (SIGKILL)")
 
 
 @pytest.mark.parametrize(

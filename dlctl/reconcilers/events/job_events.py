@@ -79,7 +79,7 @@ class JobEvents:
         return batch_messages(verb, resource.kind, names, per_child=self.per_child)
 
     def force_deleted(self, job: Job, obj: Object, pod: Pod) -> None:
-        node = (pod.spec.node_name if pod.spec else None) or "unknown"
+        node = pod.node_name or "unknown"
         message = (
             f"Deleted pod {pod.metadata.name} without confirmation from its node {node}: "
             "if the node is merely cut off, the old process may still run there"

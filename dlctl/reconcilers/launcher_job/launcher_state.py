@@ -14,7 +14,7 @@ from dlctl.api.pods import Pod, PodPhase
 from dlctl.api.status import Failure
 from dlctl.reconcilers.termination import Termination, termination
 
-REPLICA: Final = Replica(LAUNCHER, 0)
+LAUNCHER_REPLICA: Final = Replica(LAUNCHER, 0)
 _BACKOFF_LIMIT_EXCEEDED: Final = "BackoffLimitExceeded"
 
 
@@ -28,6 +28,7 @@ class LauncherState:
     failed_count: int = 0
     # The pods that the store shows and that have not ended, the newest last.
     active_pods: tuple[Pod, ...] = ()
+    newest_pod: Pod | None = None
     # Why the Job has failed.
     failure: Failure | None = None
     # The newest failed attempt that the pods show, and its pod.
@@ -43,7 +44,7 @@ def launcher_state(
     job: Job, batch_jobs: Iterable[BatchJob], pods: Sequence[Pod], now: datetime.datetime
 ) -> LauncherState:
     """Return the state of a job's launcher; ``pods`` are those of its batch Jobs."""
-    name = job.child_name(REPLICA)
+    name = job.child_name(LAUNCHER_REPLICA)
     batch_job = next((one for one in batch_jobs if one.metadata.name == name), None)
     if batch_job is None:
         return LauncherState()
@@ -57,6 +58,7 @@ def launcher_state(
         running_count=0 if batch_job.is_finished else _running_count(batch_job, active),
         failed_count=batch_job.status.failed or 0,
         active_pods=tuple(active),
+        newest_pod=owned[-1] if owned else None,
         failure=_failure(job, batch_job, owned, now),
         attempt=attempt,
         attempt_pod=attempt_pod,
@@ -93,7 +95,7 @@ def _failure(
         # mpi-operator's form, also for a pod without a reason.
         reason = f"{reason}/{(failed[-1].status.reason if failed[-1].status else None) or ''}"
         message = f"{message}: {_pod_message(job, failed[-1], now)}"
-    elif last := job.status.restarts.get(str(REPLICA)):
+    elif last := job.status.restarts.get(str(LAUNCHER_REPLICA)):
         # The Job has deleted a pod that the kubelet restarted too often.
         message = f"{message}: {last.describe()}"
     return Failure("", "", reason, message, now)

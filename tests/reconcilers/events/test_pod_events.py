@@ -19,6 +19,7 @@ from tests.builders import NOW, RUNNING, exited, make_job, make_pod, renderer_of
 
 JSON = dict[str, Any]
 ONE, TWO = Replica("worker", 0), Replica("worker", 1)
+CAUSE = "UserCode, worker-1, low confidence: exit code 1: general error"
 
 
 def tf_job(policy: str = "", **counts: int) -> tuple[Job, JSON]:
@@ -61,9 +62,10 @@ def test_exit_is_reported_once_and_not_if_the_status_has_it() -> None:
 def test_failure_is_reported_with_training_operators_exit_message() -> None:
     job, manifest = tf_job()
     made = planned(job, manifest, pod_of(job, ONE), pod_of(job, TWO, 1))
+    failed = "TFJob ml/linear has failed because 1 Worker replica(s) failed."
     assert event_messages(made) == [
         ("Normal", "ExitedWithCode", "Pod: ml.linear-worker-1 exited with code 1"),
-        ("Normal", "TFJobFailed", "TFJob ml/linear has failed because 1 Worker replica(s) failed."),
+        ("Normal", "TFJobFailed", f"{failed} First cause: {CAUSE}"),
     ]
 
 
@@ -71,7 +73,8 @@ def test_permanent_exit_code_is_a_warning() -> None:
     job, manifest = tf_job("ExitCode")
     made = planned(job, manifest, pod_of(job, ONE), pod_of(job, TWO, 1))
     message = 'job "linear" is failing because "Worker" replica(s) failed.'
-    assert event_messages(made)[-1] == ("Warning", "TFJobFailed", message)
+    expected = ("Warning", "TFJobFailed", f"{message} First cause: {CAUSE}")
+    assert event_messages(made)[-1] == expected
 
 
 def test_restart_is_reported_with_the_preceding_exit() -> None:

@@ -281,6 +281,21 @@ def test_failed_attempts_of_the_launcher_are_recorded_once() -> None:
     assert plan.status.restarts["launcher-0"].attempts == 2
 
 
+def test_attempt_of_a_launcher_that_succeeds_unseen_is_recorded() -> None:
+    job = mpi_job()
+    job = attrs.evolve(job, status=attrs.evolve(job.status, start_time=NOW))
+    failed = {"name": "mpi", "state": exited(1)}
+    first = launcher_pod("a", "Failed", containerStatuses=[failed])
+    job = with_status(job, planned(job, batch_job(), pods=(first,)))
+    second = launcher_pod("b", "Succeeded", age_s=-7)
+    found = Children(launcher_jobs=[batch_job(COMPLETE)], launcher_pods=(first, second))
+    due = NOW + datetime.timedelta(seconds=9)
+    plan = plan_job(job, observe(job, found, due), DESIRED, due, Policy())
+    before, after = plan.status.attempts
+    assert (before.end_time, before.lost_s) == (NOW, 7)
+    assert (after.start_time, after.end_time) == (NOW + datetime.timedelta(seconds=7), due)
+
+
 @pytest.mark.parametrize(
     ("lost", "reason", "message"),
     [

@@ -1,0 +1,108 @@
+"""Decoded jobs are kept while their objects do not change; the result is the same as without."""
+
+from collections.abc import Callable
+from functools import partial
+from itertools import accumulate
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dlctl.dialects.service_layout import SERVICE_ANNOTATION
+from dlctl.reconcilers.content_errors import ContentError
+from dlctl.reconcilers.job_decoding import DecodedJob, JobDecoder, decode_job
+from tests.builders import KINDS, bare_job, job_object, kind_of, manifest, mxjob, training_job
+from tests.support.counting_kind import counting
+
+JSON = dict[str, Any]
+
+
+def _training_job(count: int) -> JSON:
+    replica = {"template": {"spec": {"containers": [{"name": "main", "image": "i"}]}}}
+    specs = {"launcher": replica, "worker": {**replica, "replicas": count}}
+    return manifest("kai.alibabacloud.com/v1alpha1", "TrainingJob", {"etReplicaSpecs": specs})
+
+
+def _jobs(count: int) -> list[JSON]:
+    """Return a job of each form, with this number of workers."""
+    maps = [
+        training_job(kind.resource.kind, Worker=count)
+        for kind in KINDS
+        if kind.resource.group == "kubeflow.org" and kind.resource.kind != "MPIJob"
+    ]
+    mpi = training_job("MPIJob", Launcher=1, Worker=count)
+    lists = [mxjob(), bare_job(SCHEDULER=1, SERVER=1, WORKER=count)]
+    return [*maps, mpi, *lists, _training_job(count)]
+
+
+FORMS = range(len(_jobs(1)))
+RUNNING: JSON = {"phase": "Running", "conditions": [{"type": "Running", "status": "True"}]}
+STARTED: list[JSON] = [
+    {**RUNNING, "dlctl": {"phase": "Running", "membership": {"members": [3, 5]}, "jobRestarts": n}}
+    for n in range(3)
+]
+STATUSES: list[JSON] = [
+    {},
+    {"conditions": [{"type": "Created", "status": "True"}], "dlctl": {"phase": "Created"}},
+    STARTED[2],
+    {"phase": 7, "conditions": "none", "dlctl": []},
+    {"currentWorkers": ["linear-worker-4"], "conditions": [{"type": "Running"}]},
+]
+FIRST: JSON = {"count": 1, "generation": 1, "annotations": None, "labels": None, "status": {}}
+VALUES: dict[str, list[Any]] = {
+    "count": [-1, 0, 1, 2],
+    "generation": [1, 2],
+    "annotations": [None, {"a": "b"}, {SERVICE_ANNOTATION: "job"}, {SERVICE_ANNOTATION: "none"}],
+    "labels": [None, {"a": "b"}],
+    "status": STATUSES,
+}
+# What differs from one object to the next; mostly the status.
+CHANGES = st.lists(
+    st.sampled_from([*VALUES, *["status"] * len(VALUES)]).flatmap(
+        lambda name: st.tuples(st.just(name), st.sampled_from(VALUES[name]))
+    ),
+    min_size=1,
+    max_size=8,
+)
+
+
+def _object(form: int, values: JSON) -> JSON:
+    wire = _jobs(values["count"])[form]
+    names = ("generation", "annotations", "labels")
+    wire["metadata"] |= {name: values[name] for name in names} | {"uid": "one"}
+    return {**wire, "status": values["status"]}
+
+
+def _values(read: Callable[[], DecodedJob]) -> tuple[Any, ...]:
+    try:
+        found = read()
+    except ContentError as error:
+        return (str(error),)
+    return found.job, found.obj, found.status, str(found.error)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@given(changes=CHANGES)
+def test_jobs_are_the_same_as_without_a_cache(form: int, changes: list[tuple[str, Any]]) -> None:
+    values = list(
+        accumulate(changes, lambda old, change: {**old, change[0]: change[1]}, initial=FIRST)
+    )
+    wires = [_object(form, each) for each in values]
+    kind = kind_of(wires[0]["apiVersion"], wires[0]["kind"])
+    decoder = JobDecoder(kind)
+    for wire in wires:
+        stored = job_object(wire)
+        found = _values(partial(decoder.read, decoder.decode(stored), None))
+        assert found == _values(partial(decode_job, kind, kind.decode(stored), None))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_new_status_does_not_make_the_spec_read_again(form: int) -> None:
+    wires = [_object(form, {**FIRST, "status": status}) for status in STARTED]
+    kind = counting(kind_of(wires[0]["apiVersion"], wires[0]["kind"]))
+    decoder = JobDecoder(kind)
+    for wire in wires:
+        decoder.read(decoder.decode(job_object(wire)), None)
+    depends = kind.choose_version is not None or kind.elastic is not None
+    assert len(kind.decoded_versions) == (len(wires) if depends else 1)
