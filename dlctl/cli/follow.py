@@ -65,7 +65,7 @@ class Follower:
             job.kind.resource: Informer(client, job.kind.resource, job.kind.object_type)
             for job in submitted
         }
-        # Of launchers, whose pods belong to them.
+        # Of launchers, whose pods belong to them; watched only if a kind has such launchers.
         self._batch_jobs: Informer[BatchJob] = Informer(
             client, BATCH_JOBS, BatchJob, label_selector=MANAGED_BY_SELECTOR
         )
@@ -83,10 +83,11 @@ class Follower:
             tails = LogTails(self._run_dir, group, self._options.selection, self._on_log_lines)
             informers: list[Informer[Any]] = [
                 self._pods,
-                self._batch_jobs,
                 *self._jobs.values(),
                 self._warnings.informer,
             ]
+            if any(job.kind.creates_launcher_jobs for job in self._submitted):
+                informers.append(self._batch_jobs)
             for informer in informers:
                 informer.add_handler(self._on_change)
             watches = [group.create_task(informer.run()) for informer in informers]

@@ -6,6 +6,8 @@ from typing import Any, Final
 import attrs
 import yaml
 
+from dlctl.api.status import Failure
+from dlctl.api.verdict import last_verdict
 from dlctl.cli.durations import describe_duration
 from dlctl.cli.hints import hints
 from dlctl.cli.log_selection import chief_first
@@ -55,11 +57,7 @@ def closing_lines(job: JobProgress, end: RunEnd, last_lines: LastLines) -> Itera
     if job.succeeded:
         yield f"{job} succeeded in {took}{_never_started(job)}"
     elif job.failure is not None:
-        failure = job.failure
-        where = _where(failure.replica, failure.pod)
-        yield f"{job} failed after {took}: {where}: {failure.message}"
-        yield from _restarts(job, failure.replica)
-        yield from _explained(job, failure.replica, last_lines)
+        yield from _failed(job, job.failure, last_lines)
     elif job.deleted:
         yield f"{job} was deleted before it finished"
     elif job.finished:
@@ -86,6 +84,26 @@ def _never_started(job: JobProgress) -> str:
 
 def _where(replica: str, pod: str) -> str:
     return f"{replica} (pod {pod})" if replica else "the job"
+
+
+def _failed(job: JobProgress, failure: Failure, last_lines: LastLines) -> Iterator[str]:
+    """Yield the first cause of a failure, the end of its output, and what helps."""
+    beginning = f"{job} failed after {describe_duration(job.elapsed_s)}"
+    verdict = last_verdict(job.attempts)
+    if verdict is None or not verdict.replica:
+        where = _where(failure.replica, failure.pod)
+        yield f"{beginning}: {where}: {failure.message}"
+        yield from _restarts(job, failure.replica)
+        yield from _explained(job, failure.replica, last_lines)
+        return
+    # All run on this machine.
+    yield f"{beginning}: {attrs.evolve(verdict, node='').headline}"
+    if not failure.replica:
+        yield f"  {failure.message}"
+    if verdict.collateral_count:
+        yield f"  ended with it: {verdict.describe_collateral()}"
+    yield from _restarts(job, verdict.replica)
+    yield from _explained(job, verdict.replica, last_lines, verdict.message_lines[1:])
 
 
 def _restarts(job: JobProgress, name: str) -> Iterator[str]:
@@ -123,8 +141,11 @@ def _has_trouble(replica: ReplicaProgress) -> bool:
     return _has_failed(replica) or bool(replica.waiting_message)
 
 
-def _explained(job: JobProgress, replica: str, last_lines: LastLines) -> Iterator[str]:
-    lines = last_lines(job, replica, _MAX_LINES)
+def _explained(
+    job: JobProgress, replica: str, last_lines: LastLines, known: Sequence[str] = ()
+) -> Iterator[str]:
+    # An init container has no log of its own here.
+    lines = last_lines(job, replica, _MAX_LINES) or known
     yield from _log_lines(replica, lines)
     for hint in hints(lines):
         yield f"hint: {hint}"

@@ -15,15 +15,13 @@ from dlctl.api.job import Job, JobObject
 from dlctl.api.meta import ObjectKey
 from dlctl.api.pods import ContainerState, ContainerStateTerminated, ContainerStatus, Pod
 from dlctl.api.status import Failure, JobPhase, JobState, JobStatus
+from dlctl.api.verdict import Attempt
+from dlctl.cli.observed_replicas import observed_replicas
 from dlctl.dialects.kind import Kind
 from dlctl.errors import InvalidJobError
-from dlctl.reconcilers.launcher_job.launcher_state import creation_order
 from dlctl.reconcilers.observe import (
-    Children,
     ObservedReplica,
     ReplicaState,
-    observe,
-    observe_replica,
 )
 
 _STOPPED: Final = "Stopped"
@@ -111,6 +109,8 @@ class JobProgress:
     state: JobState = JobState.UNKNOWN
     reason: str = ""
     failure: Failure | None = None
+    # Empty if the job has never failed.
+    attempts: tuple[Attempt, ...] = ()
     # Why the job does not run, as the controller reports it.
     notice: str = ""
     replicas: tuple[ReplicaProgress, ...] = ()
@@ -162,35 +162,25 @@ def job_progress(
         state=status.state,
         reason=status.reason,
         failure=status.failure,
+        attempts=status.attempts,
         notice=_notice(status),
     )
     try:
         job = kind.read(decoded)
     except InvalidJobError:
         return seen
-    observed = observe(job, Children(pods=pods), now)
-    launches = [pod for pod in pods if pod.metadata.controller_uid != obj.metadata.uid]
     replicas = tuple(
-        _replica(job, _with_launch(job, one, launches, now), before.replica(str(one.replica)))
-        for one in observed.replicas
+        _replica(job, one, before.replica(str(one.replica)))
+        for one in observed_replicas(job, pods, now)
     )
     return attrs.evolve(seen, replicas=replicas)
 
 
-def _with_launch(
-    job: Job, observed: ObservedReplica, launches: Sequence[Pod], now: datetime.datetime
-) -> ObservedReplica:
-    """Return a launcher that runs in the pods of a Job as if the newest were its own."""
-    spec = job.replica_spec(observed.replica.type)
-    if job.has_own_pod(observed.replica) or spec is None or not launches:
-        return observed
-    newest = max(launches, key=creation_order)
-    return observe_replica(job, spec, observed.replica, newest, now)
-
-
 def _notice(status: JobStatus) -> str:
+    if waiting := conditions.find(status.conditions, conditions.WAITING):
+        return waiting.message
     last = status.conditions[-1] if status.conditions else None
-    return last.message if last and last.type in (conditions.BLOCKED, conditions.RESTARTING) else ""
+    return last.message if last and last.type == conditions.RESTARTING else ""
 
 
 def _replica(

@@ -94,7 +94,7 @@ def describe_default(field: "attrs.Attribute[Any]") -> str:
     if isinstance(field.default, float):
         return f"default {field.default:g}"
     if isinstance(field.default, tuple) and field.default:
-        return f"default {','.join(field.default)}"
+        return f"default {', '.join(field.default)}"
     return f"default {field.default}" if field.default not in ("", ()) else "default: not set"
 
 

@@ -6,6 +6,7 @@ import yaml
 
 from dlctl.api.meta import ObjectKey
 from dlctl.api.status import Failure, JobPhase, JobState
+from dlctl.api.verdict import Attempt, Cause, Confidence, Verdict
 from dlctl.cli.outcome import RunEnd, closing_lines, status_yaml
 from dlctl.cli.progress import ContainerExit, ContainerRun, JobProgress, ReplicaProgress
 from tests.builders import NOW
@@ -28,6 +29,19 @@ JOB = JobProgress(
 RUNNING = attrs.evolve(JOB, phase=JobPhase.RUNNING)
 SUCCEEDED = attrs.evolve(JOB, state=JobState.SUCCEEDED)
 FAILURE = Failure("worker-1", "linear-worker-x-1", "Error", "exit code 1 (general error)", NOW, 1)
+VERDICT = Verdict(
+    Cause.USER_CODE,
+    Confidence.MEDIUM,
+    "KeyError: 'x'",
+    NOW,
+    replica="worker-1",
+    pod="linear-worker-x-1",
+    node="localhost",
+    rank=1,
+    exit_code=1,
+    collateral=("worker-0",),
+    collateral_count=1,
+)
 LOGS = {"worker-0": ["epoch 1"], "worker-1": ["Traceback", "KeyError: 'x'"]}
 CRASHING = attrs.evolve(
     WORKER_0,
@@ -71,6 +85,42 @@ def test_cause_of_a_failure_is_the_first_one_with_its_replicas_log() -> None:
         "  | Traceback",
         "  | KeyError: 'x'",
     ]
+
+
+def test_headline_of_a_failure_is_its_first_cause_in_a_sentence() -> None:
+    failed = attrs.evolve(JOB, failure=FAILURE, attempts=(Attempt(0, NOW, NOW, VERDICT),))
+    assert closing(failed) == [
+        (
+            "mxjob ml/linear failed after 12 s: worker-1 (rank 1): KeyError: 'x' "
+            "(exit code 1, user code)"
+        ),
+        "  ended with it: worker-0",
+        "last lines of worker-1:",
+        "  | Traceback",
+        "  | KeyError: 'x'",
+    ]
+
+
+def test_failure_of_the_whole_job_follows_its_first_cause() -> None:
+    failure = attrs.evolve(FAILURE, replica="", pod="", message="no restart is left")
+    attempts = (Attempt(0, NOW, NOW, attrs.evolve(VERDICT, collateral_count=0)),)
+    lines = closing(attrs.evolve(JOB, failure=failure, attempts=attempts))
+    assert "worker-1 (rank 1): KeyError: 'x'" in lines[0]
+    assert lines[1:3] == ["  no restart is left", "last lines of worker-1:"]
+
+
+def test_last_words_in_the_verdict_stand_for_a_missing_log() -> None:
+    verdict = attrs.evolve(
+        VERDICT,
+        replica="worker-7",
+        confidence=Confidence.LOW,
+        message="init container fetch: exit code 1: general error\nno such bucket",
+    )
+    lines = closing(attrs.evolve(JOB, failure=FAILURE, attempts=(Attempt(0, NOW, NOW, verdict),)))
+    assert lines[0].endswith(
+        "worker-7 (rank 1): init container fetch: exit code 1: general error (probably user code)"
+    )
+    assert lines[2:] == ["last lines of worker-7:", "  | no such bucket"]
 
 
 def test_cause_of_an_invalid_job_is_the_field_and_the_fix() -> None:

@@ -151,7 +151,7 @@ def test_invalid_job_shows_its_reason() -> None:
 @pytest.mark.parametrize(
     ("type_", "notice"),
     [
-        pytest.param("Blocked", "worker-0 waits", id="blocked"),
+        pytest.param("Waiting", "worker-0 waits", id="blocked"),
         pytest.param("Restarting", "worker-0 waits", id="restarting"),
         pytest.param("Running", "", id="nothing the matter"),
     ],

@@ -92,9 +92,10 @@ def test_failed_job_exits_1_with_the_first_cause(dlctl: Dlctl, written: Written)
     done = dlctl("run", written(script_job(script)), "--timeout", "20")
     assert done.code == 1
     assert re.search(
-        r"mxjob default/linear failed after [\d.]+ s: worker-1 \(pod linear-worker-", done.err
+        r"mxjob default/linear failed after [\d.]+ s: "
+        r"worker-1( \(rank \d\))?: exit code 1: general error \(probably user code\)\n",
+        done.err,
     )
-    assert "exit code 1 (general error)" in done.err
     assert "last lines of worker-1:\n  | no such data set\n" in done.err
     assert done.err.count("image python is not mapped") == 1
     log = kept_log(done)

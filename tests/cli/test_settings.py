@@ -122,6 +122,11 @@ def test_yaml_keywords_stay_strings(config_file: ConfigFile) -> None:
             "--force-delete-after must be 0 or more",
             id="negative",
         ),
+        pytest.param(
+            {"DLCTL_FAILURE_LOG_TAILS": "33"},
+            "--failure-log-tails must be between 0 and 32",
+            id="too many",
+        ),
     ],
 )
 def test_invalid_environment_is_rejected(environment: Mapping[str, str], complaint: str) -> None:
@@ -192,7 +197,7 @@ def test_invalid_setting_exits_2_with_one_line(
 
 
 def test_help_lists_every_setting_with_its_default(dlctl: Dlctl, monkeypatch: Any) -> None:
-    monkeypatch.setenv("COLUMNS", "400")
+    monkeypatch.setenv("COLUMNS", "2000")
     text = dlctl("controller", "--help").out
     for field in attrs.fields(Options):
         assert f"{flag(field.name)} " in text

@@ -77,7 +77,12 @@ class TargetCluster:
         """Return the pods of a job, and those of its launcher's batch/v1 Job."""
         owners = {job.uid}
         if job.kind.creates_launcher_jobs:
-            jobs = await self.client.list(BATCH_JOBS, BatchJob, namespace=job.key.namespace)
+            jobs = await self.client.list(
+                BATCH_JOBS,
+                BatchJob,
+                namespace=job.key.namespace,
+                label_selector=MANAGED_BY_SELECTOR,
+            )
             found = (one.metadata for one in jobs.items)
             owners |= {one.uid for one in found if one.controller_uid == job.uid}
         page = await self.client.list(

@@ -60,7 +60,7 @@ def describe(
         }
     yield from aligned([(f"{name}:", value) for name, value in facts.items() if value])
     progress = job_progress(job.kind, job.obj, pods, JobProgress(job.kind.singular, job.key), now)
-    nodes = {pod.metadata.name: (pod.spec.node_name if pod.spec else "") or "" for pod in pods}
+    nodes = {pod.metadata.name: pod.node_name for pod in pods}
     rows = [
         (
             replica.name,

@@ -8,6 +8,8 @@ import attrs
 from dlctl.api.exit_codes import describe_exit_code
 from dlctl.api.job import Job
 from dlctl.api.pods import Pod
+from dlctl.api.verdict import Verdict, last_verdict
+from dlctl.cli.jobs.attempt_lines import attempt_lines, verdict_lines
 from dlctl.cli.jobs.history import (
     container_of,
     ended,
@@ -21,7 +23,7 @@ from dlctl.cli.jobs.job_snapshot import JobSnapshot
 from dlctl.cli.jobs.tables import duration
 from dlctl.cli.jobs.waiting import waiting_lines
 from dlctl.errors import InvalidJobError
-from dlctl.reconcilers.launcher_job.launcher_state import REPLICA as LAUNCHER
+from dlctl.reconcilers.launcher_job.launcher_state import LAUNCHER_REPLICA
 
 
 @attrs.frozen
@@ -34,13 +36,21 @@ class FirstFailure:
     container: str
     # Whether another run has followed in the same pod.
     previous: bool = False
+    verdict: Verdict | None = None
 
 
 def first_failure(job: JobSnapshot, pods: Sequence[Pod]) -> FirstFailure | None:
-    """Return the failure in the status, or else the first that the pods still show."""
+    """Return the first cause in the status, or else the first failure that the pods still show."""
     if job.state == "Succeeded":
         return None
     by_replica = {each.replica: each for each in reversed(list(_failures(job, pods)))}
+    if (verdict := last_verdict(job.status.attempts)) is not None:
+        shown = by_replica.get(verdict.replica)
+        container = container_of(job, verdict.replica)
+        previous = shown is not None and shown.previous
+        return FirstFailure(
+            verdict.replica, verdict.pod, verdict.message, container, previous, verdict
+        )
     if (failure := job.status.failure) is not None:
         shown = by_replica.get(failure.replica)
         container = container_of(job, failure.replica)
@@ -63,6 +73,7 @@ def explain(
     failure = first_failure(job, pods)
     yield _headline(job, now)
     yield from _section("First cause", _first_cause(job, failure, output))
+    yield from _section("Attempts", attempt_lines(job.status.attempts, now))
     yield from _section("Waits for", waiting_lines(job, pods, events, now))
     yield from _section("Restarts", _restarts(job, pods, now))
     yield from _section("What happened (UTC)", history_lines(moments(job, pods, events)))
@@ -96,6 +107,9 @@ def _first_cause(
 ) -> Iterator[str]:
     if isinstance(job.job, InvalidJobError):
         yield f"the job is invalid: {job.job}"
+    elif failure is not None and failure.verdict is not None:
+        yield from verdict_lines(failure.verdict)
+        yield from (f"  | {line}" for line in output or failure.verdict.message_lines[1:])
     elif failure is not None:
         pod = f" (pod {failure.pod})" if failure.pod else ""
         yield f"{failure.replica}{pod}: {failure.message}" if failure.replica else failure.message
@@ -146,7 +160,7 @@ def _restarts(job: JobSnapshot, pods: Sequence[Pod], now: datetime.datetime) -> 
 
 def _is_of_a_job(job: JobSnapshot, replica: str) -> bool:
     launched = isinstance(job.job, Job) and job.job.launcher_job is not None
-    return launched and replica == str(LAUNCHER)
+    return launched and replica == str(LAUNCHER_REPLICA)
 
 
 def _recorded(code: int | None, reason: str) -> str:

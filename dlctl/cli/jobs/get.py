@@ -1,4 +1,4 @@
-"""``dlctl get``: list jobs of all kinds, or print some of them."""
+"""``dlctl get``: list jobs of all kinds, or print some of them; or list nodes."""
 
 import argparse
 import json
@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import yaml
 
+from dlctl.cli.jobs import nodes
 from dlctl.cli.jobs.cluster import TargetCluster, add_cluster_arguments, run_in_cluster
 from dlctl.cli.jobs.job_argument import add_job_argument
 from dlctl.cli.jobs.job_snapshot import JobSnapshot
@@ -20,14 +21,16 @@ _OUTPUTS: Final = ("wide", "name", "json", "yaml")
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.description = (
-        "List the jobs of a namespace, of all kinds or of one. With names, only those."
+        "List the jobs of a namespace, of all kinds or of one. With names, only those. With the "
+        "word nodes, list the nodes of the cluster: what they announce, and which jobs failed by "
+        "their faults."
     )
     add_job_argument(
         parser,
         "words",
         nargs="*",
-        metavar="KIND | NAME | KIND/NAME",
-        help="a kind such as pytorchjob, a job's name, or both",
+        metavar="KIND | NAME | KIND/NAME | nodes",
+        help="a kind such as pytorchjob, a job's name, or both; or the word nodes",
     )
     parser.add_argument(
         "-o",
@@ -40,6 +43,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 async def get(cluster: TargetCluster, args: argparse.Namespace) -> int:
+    if args.words and args.words[0] in nodes.WORDS:
+        return await nodes.get_nodes(cluster, args)
     kinds, names = parse_selection(args.words, known_kinds(cluster.kinds))
     if names and not cluster.namespace:
         raise ConfigError("-A is for lists: give the namespace of a named job with -n")

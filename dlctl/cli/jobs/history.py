@@ -11,18 +11,17 @@ import attrs
 
 from dlctl.api.conditions import CREATED
 from dlctl.api.exit_codes import describe_exit_code
-from dlctl.api.job import Job
+from dlctl.api.job import Job, replica_type
 from dlctl.api.pods import ContainerStateTerminated, ContainerStatus, Pod
 from dlctl.api.status import JobStatus
 from dlctl.cli.jobs.job_events import JobEvent
 from dlctl.cli.jobs.job_snapshot import JobSnapshot
 from dlctl.errors import InvalidJobError
-from dlctl.reconcilers.launcher_job.launcher_state import REPLICA as LAUNCHER
+from dlctl.reconcilers.launcher_job.launcher_state import LAUNCHER_REPLICA
+from dlctl.reconcilers.status.waiting_replicas import some_names
 
 # Copies of what a pod's own status says, in events about its job.
 _ABOUT_ONE_POD: Final = re.compile(r"(?:Pod: [^. ]+\.|Error pod )(\S+) ")
-# Of one line; the others are counted.
-_MAX_NAMES: Final = 3
 
 
 class Rank(enum.IntEnum):
@@ -69,7 +68,7 @@ def replica_names(job: JobSnapshot, pods: Collection[Pod]) -> Mapping[str, str]:
         names |= {job.job.child_name(replica): str(replica) for replica in job.job.replicas}
         if job.job.launcher_job:
             others = (pod for pod in pods if pod.metadata.controller_uid != job.uid)
-            names |= {pod.metadata.name: str(LAUNCHER) for pod in others}
+            names |= {pod.metadata.name: str(LAUNCHER_REPLICA) for pod in others}
     return names
 
 
@@ -77,7 +76,7 @@ def container_of(job: JobSnapshot, replica: str) -> str:
     """Return the name of the training container of a replica; empty if it is not known."""
     if isinstance(job.job, InvalidJobError):
         return ""
-    spec = job.job.replica_spec(replica.rpartition("-")[0])
+    spec = job.job.replica_spec(replica_type(replica))
     return spec.container if spec else ""
 
 
@@ -109,14 +108,6 @@ def history_lines(happened: Sequence[Moment]) -> Iterator[str]:
             after = f"+{max((time - start).total_seconds(), 0):.0f}s"
             subject = some_names(names)
             yield f"{time:%H:%M:%S}  {after:>6}  {subject and f'{subject}: '}{text}"
-
-
-def some_names(names: Iterable[str]) -> str:
-    """Return the first names, and how many others there are."""
-    known = [name for name in dict.fromkeys(names) if name]
-    if len(known) <= _MAX_NAMES:
-        return ", ".join(known)
-    return f"{', '.join(known[:_MAX_NAMES])} and {len(known) - _MAX_NAMES} others"
 
 
 def _of_status(status: JobStatus) -> Iterator[Moment]:

@@ -2,7 +2,6 @@
 
 import datetime
 from collections.abc import Collection
-from typing import Final
 
 import msgspec
 
@@ -10,8 +9,7 @@ from dlctl.api.meta import EVENTS, Object
 from dlctl.cli.jobs.cluster import TargetCluster
 from dlctl.cli.jobs.job_snapshot import JobSnapshot
 from dlctl.cli.pod_warnings import InvolvedObject
-
-_EPOCH: Final = datetime.datetime.fromtimestamp(0, datetime.UTC)
+from dlctl.clock import EPOCH
 
 
 class JobEvent(Object, frozen=True, gc=False):
@@ -29,7 +27,7 @@ class JobEvent(Object, frozen=True, gc=False):
     @property
     def first(self) -> datetime.datetime:
         times = (self.first_timestamp, self.event_time, self.metadata.creation_timestamp)
-        return next((time for time in times if time), _EPOCH)
+        return next((time for time in times if time), EPOCH)
 
     @property
     def last(self) -> datetime.datetime:

@@ -20,6 +20,7 @@ _STATE_BY_PHASE: Final[Mapping[JobPhase, str]] = {
     JobPhase.NEW: "New",
     JobPhase.FAILED: "Invalid",
 }
+_NOT_RUNNING: Final = frozenset({JobPhase.NEW, JobPhase.CREATING, JobPhase.RESTARTING})
 _ALIVE: Final = (JobState.RUNNING, JobState.SUCCEEDED)
 
 
@@ -89,16 +90,15 @@ class JobSnapshot:
             return "Deleting"
         if self.is_decided and status.phase is not JobPhase.FAILED:
             return str(status.state)
-        if self.blocked_message:
-            return conditions.BLOCKED
+        if status.phase in _NOT_RUNNING and self.waiting_message:
+            return conditions.WAITING
         return _STATE_BY_PHASE.get(status.phase, str(status.phase))
 
     @property
-    def blocked_message(self) -> str:
+    def waiting_message(self) -> str:
         """Return what the job waits for, as its controller reports it; empty if nothing."""
-        last = self.status.conditions[-1] if self.status.conditions else None
-        blocked = last and last.type == conditions.BLOCKED and last.status
-        return last.message if last and blocked and not self.is_finished else ""
+        found = conditions.find(self.status.conditions, conditions.WAITING)
+        return found.message if found and found.status and not self.is_decided else ""
 
     @property
     def replica_counts(self) -> tuple[int, int]:

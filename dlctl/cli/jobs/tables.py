@@ -4,6 +4,7 @@ import datetime
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from dlctl.api.verdict import last_verdict
 from dlctl.cli.jobs.job_snapshot import JobSnapshot
 from dlctl.local.apiserver.printing.ages import human_duration
 
@@ -27,7 +28,7 @@ def job_table(
     if namespaces:
         header.insert(0, "NAMESPACE")
     if wide:
-        header += ["VERSION", "REASON"]
+        header += ["VERSION", "REASON", "WAITING"]
     yield from aligned([header, *(_row(job, now, wide, namespaces) for job in jobs)])
 
 
@@ -43,8 +44,16 @@ def _row(job: JobSnapshot, now: datetime.datetime, wide: bool, namespaces: bool)
     if namespaces:
         row.insert(0, job.key.namespace)
     if wide:
-        row += [job.kind.resource.api_version, job.status.reason or job.blocked_message or _NONE]
+        row += [job.kind.resource.api_version, _reason(job), job.waiting_message or _NONE]
     return row
+
+
+def _reason(job: JobSnapshot) -> str:
+    """Return why a job failed, in one line."""
+    verdict = last_verdict(job.status.attempts)
+    if job.state == "Failed" and verdict is not None:
+        return verdict.headline
+    return " ".join(job.status.reason.split()) or _NONE
 
 
 def duration(elapsed_s: float | None) -> str:

@@ -132,6 +132,32 @@ def failed() -> Situation:
     return Situation(job, pods, events, ("Traceback", "KeyError: 'x'"))
 
 
+def lost_gang() -> Situation:
+    """A job with a verdict on its only attempt."""
+    verdict = {
+        "cause": "UserCode",
+        "confidence": "Medium",
+        "message": "ValueError: the loss is not finite",
+        "time": at(59),
+        "replica": "worker-1",
+        "pod": "sum-worker-1",
+        "node": "node-a",
+        "rank": 2,
+        "exitCode": 1,
+        "collateral": ["master-0", "worker-0"],
+        "collateralCount": 2,
+    }
+    attempt = {"number": 0, "startTime": at(1), "endTime": at(59), "worldSize": 3, **verdict}
+    job = snapshot(
+        conditions=[CREATED, condition("Failed", 60, "PyTorchJob sum is failed.")],
+        startTime=at(0),
+        completionTime=at(60),
+        dlctl={"phase": "Done", "attempts": [attempt]},
+    )
+    lines = ("Traceback (most recent call last):", "ValueError: the loss is not finite")
+    return Situation(job, output=lines)
+
+
 def crash_loop() -> Situation:
     job = snapshot(conditions=[CREATED, RUNNING], startTime=at(0))
     waiting = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 10s restarting"}}
@@ -177,9 +203,10 @@ def name_taken() -> Situation:
 
 
 def suspended() -> Situation:
-    return Situation(
-        snapshot(conditions=[CREATED, condition("Suspended", 1, "PyTorchJob sum is suspended.")])
-    )
+    job = training_job("PyTorchJob", "sum", Master=1, Worker=2)
+    job["spec"]["runPolicy"] = {"suspend": True}
+    said = condition("Suspended", 1, "PyTorchJob sum is suspended.")
+    return Situation(snapshot(job, conditions=[CREATED, said]))
 
 
 def unclaimed() -> Situation:
@@ -250,7 +277,7 @@ def succeeded() -> Situation:
 SITUATIONS = {
     made.__name__: made
     for made in (
-        *(failed, crash_loop, unschedulable, missing_secret, name_taken),
+        *(failed, lost_gang, crash_loop, unschedulable, missing_secret, name_taken),
         *(suspended, unclaimed, invalid, succeeded),
         *(version_in_doubt, launcher_waits, launcher_waits_for_workers),
     )

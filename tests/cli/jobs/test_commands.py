@@ -73,7 +73,7 @@ def test_missing_job_exits_1_and_unknown_kind_2(in_cluster: In, jobs: Sequence[s
 
 def test_why_shows_the_output_of_the_first_failure(in_cluster: In, jobs: Sequence[str]) -> None:
     done = until(lambda: in_cluster("why", "broken"), out="Failed, ran")
-    assert "First cause:\n  master-0 (pod broken-master-0): exit code 1" in done.out
+    assert "First cause:\n  master-0 (rank 0, node " in done.out
     assert "    | no such data set\n" in done.out
     assert "master-0   Failed" in in_cluster("describe", "broken").out
 
@@ -115,3 +115,10 @@ def test_names_of_jobs_are_completed(kubeconfig: Path, jobs: Sequence[str]) -> N
     assert words == ["bare", "broken"]
     chosen = completed(f"dlctl describe --kubeconfig {kubeconfig} tfjob/b")
     assert chosen == ["tfjob/bare"]
+
+
+def test_get_nodes_lists_the_node_of_the_cluster(in_cluster: In, jobs: Sequence[str]) -> None:
+    header, row = in_cluster("get", "nodes").out.splitlines()
+    assert header.split()[:2] == ["NODE", "SIGNALS"]
+    assert row.split()[-1] == "no"
+    assert in_cluster("get", "nodes", "node-a").code == 2
