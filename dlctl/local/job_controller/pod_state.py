@@ -3,11 +3,11 @@
 import datetime
 from typing import Any, Final
 
+from dlctl.clock import EPOCH
 from dlctl.local.job_controller.job_types import Job
 from dlctl.local.node.api_types import NodePod
 
 FINALIZER: Final = "batch.kubernetes.io/job-tracking"
-_START: Final = datetime.datetime.fromtimestamp(0, datetime.UTC)
 
 
 def is_tracked(pod: NodePod) -> bool:
@@ -57,12 +57,12 @@ def finished_at(pod: NodePod) -> datetime.datetime:
         since = condition.get("lastTransitionTime")
         if condition["type"] == "Ready" and condition["status"] == "False" and since:
             return datetime.datetime.fromisoformat(since)
-    return pod.metadata.deletion_requested_at or pod.metadata.creation_timestamp or _START
+    return pod.metadata.deletion_requested_at or pod.metadata.creation_timestamp or EPOCH
 
 
 def removal_order(pod: NodePod) -> tuple[bool, bool, bool, float]:
     """Return a key by which the pods that have come the least far are first, the newest ahead."""
-    created = pod.metadata.creation_timestamp or _START
+    created = pod.metadata.creation_timestamp or EPOCH
     is_running = phase(pod) == "Running"
     return bool(pod.spec.node_name), is_running, is_ready(pod), -created.timestamp()
 

@@ -35,7 +35,9 @@ CONFIG_RETRY_S: Final = 1.0
 _HOOK_TIMEOUT_S: Final = 24 * 3600.0
 _CANNOT_LIMIT: Final = 128
 _MESSAGE_BYTES: Final = 4096
-_MESSAGE_LINES: Final = 80
+# Of a log that is used instead.
+_LOG_BYTES: Final = 2048
+_LOG_LINES: Final = 80
 
 
 @attrs.define(eq=False)
@@ -283,13 +285,13 @@ class ContainerRunner:
     def _message(self, exit_code: int) -> str:
         path = self.paths.message(self.container.name)
         if self.container.termination_message_path not in (None, DEFAULT_MESSAGE_PATH):
-            text = path.read_bytes()[:_MESSAGE_BYTES].decode(errors="replace")
+            text = path.read_bytes()[-_MESSAGE_BYTES:].decode(errors="replace")
             if text:
                 return text
         if exit_code and self.container.termination_message_policy == "FallbackToLogsOnError":
             with self._log_path.open("rb") as log:
-                log.seek(tail_position(self._log_path, _MESSAGE_LINES))
-                return log.read()[-_MESSAGE_BYTES:].decode(errors="replace")
+                log.seek(tail_position(self._log_path, _LOG_LINES))
+                return log.read()[-_LOG_BYTES:].decode(errors="replace")
         return ""
 
     async def _stopped_within(self, seconds: float) -> None:

@@ -152,11 +152,11 @@ class HostsFiles:
 
 def _short_lines(shared: Iterable[str], domain: str) -> list[str]:
     """Return the lines for the names that are valid without a domain, within it."""
-    ending = f".{domain}"
+    suffix = f".{domain}"
     lines = []
     for line in shared:
         ip, _, names = line.partition("\t")
-        short = [name.removesuffix(ending) for name in names.split() if name.endswith(ending)]
+        short = [name.removesuffix(suffix) for name in names.split() if name.endswith(suffix)]
         if short:
             lines.append(f"{ip}\t{' '.join(short)}")
     return lines

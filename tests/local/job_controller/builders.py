@@ -48,7 +48,7 @@ def make_pod(
     restarts: int = 0,
     created: float = 100,
 ) -> NodePod:
-    """Return a pod of the job; ``created`` and ``ended`` so many seconds ago."""
+    """Return a pod of the job; ``created`` and ``ended`` are in seconds before now."""
     end = None if ended is None else {"terminated": {"finishedAt": ago(ended)}}
     body = {
         "metadata": {

@@ -257,3 +257,14 @@ async def test_finished_pod_can_be_read_until_it_is_deleted(harness: NodeHarness
     await harness.gone("stays")
     with pytest.raises(NotFoundError):
         await harness.log("stays")
+
+
+async def test_end_of_the_log_is_the_message_of_a_failed_container(harness: NodeHarness) -> None:
+    script = "import sys; print('x' * 5000); sys.exit('the loss is not finite')"
+    main = make_container(
+        command=["python3", "-c", script], terminationMessagePolicy="FallbackToLogsOnError"
+    )
+    status = await harness.run("failed", containers=[main])
+    message = container(status)["state"]["terminated"]["message"]
+    assert len(message) == 2048
+    assert message.endswith("x\nthe loss is not finite\n")

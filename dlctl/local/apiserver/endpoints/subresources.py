@@ -152,10 +152,7 @@ class Subresources:
             spec = (pod.get("spec") or {}) | {"nodeName": node}
             scheduled = {"type": "PodScheduled", "status": "True", "lastProbeTime": None}
             scheduled["lastTransitionTime"] = now
-            state = dict(pod.get("status") or {})
-            others = [c for c in state.get("conditions", ()) if c["type"] != "PodScheduled"]
-            state["conditions"] = [*others, scheduled]
-            return {**pod, "spec": spec, "status": state}
+            return {**_with_condition(pod, scheduled), "spec": spec}
 
         self.endpoints.objects.rewrite(served, request.info.key, bound, dry_run=dry_run)
         return BufferedResponse(msgspec.json.encode(_CREATED), 201)
@@ -164,6 +161,19 @@ class Subresources:
         sent = request_bodies.parse(request.body, request.content_type)
         options = msgspec.json.encode((sent or {}).get("deleteOptions") or {})
         read = DeleteRequestOptions.read({}, request.dry_run, options)
+        disrupted = {
+            "type": "DisruptionTarget",
+            "status": "True",
+            "reason": "EvictionByEvictionAPI",
+            "message": "Eviction API: evicting",
+            "lastTransitionTime": timestamp(self.endpoints.objects.clock.now()),
+        }
+        self.endpoints.objects.rewrite(
+            served,
+            request.info.key,
+            lambda pod: _with_condition(pod, disrupted),
+            dry_run=bool(request.dry_run),
+        )
         deletion.delete(self.endpoints.objects, served, request.info.key, read)
         return BufferedResponse(msgspec.json.encode(_CREATED), 201)
 
@@ -207,6 +217,12 @@ class Subresources:
 
     def _pod(self, served: ServedResource, request: ApiRequest) -> JSON:
         return self.endpoints.objects.get(served, request.info.key).decoded(served.resource)
+
+
+def _with_condition(pod: JSON, condition: JSON) -> JSON:
+    state = dict(pod.get("status") or {})
+    others = [each for each in state.get("conditions", ()) if each["type"] != condition["type"]]
+    return {**pod, "status": {**state, "conditions": [*others, condition]}}
 
 
 def _check_assigned(pod: JSON) -> None:

@@ -38,7 +38,10 @@ async def test_eviction_deletes_with_grace(api: RawClient) -> None:
     eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "a"}}
     answer = await api.post(f"{PODS}/a/eviction", eviction)
     assert (answer.code, answer.body["status"]) == (201, "Success")
-    assert (await api.get(f"{PODS}/a")).body["metadata"]["deletionTimestamp"]
+    evicted = (await api.get(f"{PODS}/a")).body
+    assert evicted["metadata"]["deletionTimestamp"]
+    (disruption,) = [c for c in evicted["status"]["conditions"] if c["type"] == "DisruptionTarget"]
+    assert (disruption["status"], disruption["reason"]) == ("True", "EvictionByEvictionAPI")
 
 
 async def test_log_request_is_passed_to_the_source_with_all_options(api: RawClient) -> None:
