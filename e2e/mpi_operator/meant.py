@@ -1,4 +1,4 @@
-"""Where dlctl differs from mpi-operator on purpose: ``docs/kinds/mpijob.md`` tells users.
+"""Where dlctl differs from mpi-operator on purpose: see ``docs/kinds/mpijob.md``.
 
 Paths begin at a step's record; a case that is refused has the path of nothing.
 """
@@ -87,6 +87,10 @@ MEANT: Final = (
     ),
     Meant(
         "dlctl never creates a pod twice", "^events$", what="Warning MPIJobFailed.*already exists"
+    ),
+    Meant(
+        "pods report the end of a failed program's log",
+        "terminationMessagePolicy$",
     ),
     Meant("unknown fields of containers are kept", "containers/main/gpus", "unknown-field"),
 )

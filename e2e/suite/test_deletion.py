@@ -77,7 +77,7 @@ def test_orphans_are_not_adopted_and_keep_their_names(kubectl: Kubectl) -> None:
 
     kubectl.apply(job)
     kubectl.until(
-        lambda: "belongs to no controller" in conditions(kubectl, "parent").get("Blocked", ""),
+        lambda: "belongs to no controller" in conditions(kubectl, "parent").get("Waiting", ""),
         within_s=30,
         what="a word on whose the names are",
     )

@@ -193,20 +193,20 @@ def test_restart_in_place_keeps_the_pod(kubectl: Kubectl, exit_: Exit) -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        pytest.param("pull", "worker-0 waits: its image cannot be pulled", id="image"),
-        pytest.param("unschedulable", "worker-0 waits: it cannot be scheduled: ", id="node"),
+        pytest.param("pull", "worker-0 waits: image ", id="image"),
+        pytest.param("unschedulable", "worker-0 waits: no node fits: ", id="node"),
     ],
 )
 def test_replica_that_cannot_start_is_awaited(kubectl: Kubectl, name: str, message: str) -> None:
-    def blocked() -> JSON | None:
+    def waits() -> JSON | None:
         found = jobs.status(kubectl, name)
-        return found if "Blocked" in conditions(found) else None
+        return found if "Waiting" in conditions(found) else None
 
-    found = kubectl.until(blocked, within_s=60, what=f"a word on what keeps {name}")
+    found = kubectl.until(waits, within_s=60, what=f"a word on what keeps {name}")
     assert (found["phase"], found["state"]) == ("Creating", "Running")
-    assert conditions(found)["Blocked"]["message"].startswith(message)
-    # Users see the last one.
-    assert found["conditions"][-1]["type"] == "Blocked"
+    assert conditions(found)["Waiting"]["message"].startswith(message)
+    # The last one is the state.
+    assert found["conditions"][0]["type"] == "Waiting"
     assert "restarts" not in found
     assert "failure" not in found
     [pod] = pods(kubectl, name)

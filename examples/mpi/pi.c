@@ -2,7 +2,7 @@
  *
  *   pi [RANKS]
  *
- * fails unless there are so many ranks. */
+ * fails unless that is the number of ranks. */
 
 #include <math.h>
 #include <mpi.h>

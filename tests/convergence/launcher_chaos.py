@@ -9,11 +9,10 @@ import attrs
 
 from dlctl.api.meta import BATCH_JOBS, PODS
 from dlctl.kube.errors import ConflictError, NotFoundError
-from dlctl.local.apiserver.faults import Fault
 from dlctl.local.apiserver.storage.stored_objects import StorageEvent, table_of
 from tests.builders import kind_of
-from tests.convergence.cases import Kill, of_lists, of_requests, of_watches
-from tests.convergence.runs import COMPACTED, moment, quiet
+from tests.convergence.random_faults import inject_faults, kill_controllers
+from tests.convergence.runs import COMPACTED, check_rest
 from tests.mpi_v2beta1 import mpi_job
 from tests.support.harness import ClusterHarness, start_cluster
 
@@ -73,19 +72,15 @@ async def run_chaos(seed: int) -> None:
         play = Play(cluster, dice, 2)
         cluster.server.storage.observers.append(play.watch)
         async with asyncio.TaskGroup() as group:
-            group.create_task(_arm(play))
+            group.create_task(inject_faults(cluster, dice, _VERBS, _RESOURCES))
             group.create_task(_act(play))
-            await _work_through_kills(play)
+            await kill_controllers(cluster, dice)
         await play.change({"runPolicy": {"suspend": False}})
         await cluster.until(lambda: play.is_true("Running") and _is_whole(play))
         await _finish(play, 0)
         await cluster.until(lambda: cluster.phase(JOB) == "Done" and not play.pods("worker"))
         _check_end(play)
-        written = await quiet(cluster, COMPACTED.rest_s)
-        cluster.start()
-        await asyncio.sleep(COMPACTED.rest_s)
-        more = cluster.history.writes() - written
-        assert not more, f"a new controller finds something to write: {more}"
+        await check_rest(cluster, COMPACTED.rest_s)
 
 
 def _is_whole(play: Play) -> bool:
@@ -98,22 +93,6 @@ def _check_end(play: Play) -> None:
     status = play.cluster.status(JOB)
     assert status["replicaStatuses"]["Launcher"]["succeeded"] == 1
     assert "active" not in status["replicaStatuses"]["Launcher"]
-
-
-async def _arm(play: Play) -> None:
-    dice, faults = play.dice, play.cluster.server.faults
-    for _ in range(dice.randint(0, 15)):
-        await asyncio.sleep(dice.uniform(0, 1.5))
-        faults.add(_fault(dice))
-    await asyncio.sleep(COMPACTED.faults_s)
-    faults.clear()
-
-
-def _fault(dice: random.Random) -> Fault:
-    verb, kinds = dice.choice(_VERBS), {"watch": of_watches, "list": of_lists}
-    kind = dice.choice(list(kinds.get(verb, of_requests)(dice)))
-    where: JSON = {"verb": verb, "resource": dice.choice(_RESOURCES), "times": dice.randint(1, 3)}
-    return Fault(user_agent="dlctl", **where, **kind)
 
 
 async def _act(play: Play) -> None:
@@ -157,13 +136,3 @@ async def _finish(play: Play, code: int) -> None:
     for pod in play.pods("launcher"):
         if "deletionTimestamp" not in pod["metadata"]:
             await play.cluster.node.finish(pod["metadata"]["uid"], code)
-
-
-async def _work_through_kills(play: Play) -> None:
-    for _ in range(play.dice.randint(0, 3)):
-        controller = play.cluster.start()
-        kill = Kill(play.dice.randint(0, 40), play.dice.randint(0, 30), play.dice.uniform(0, 3))
-        await moment(play.cluster, kill, COMPACTED.faults_s)
-        await controller.kill()
-        await asyncio.sleep(kill.down_s)
-    play.cluster.start()

@@ -51,7 +51,7 @@ async def outcome(case: Case, stage: Stage = COMPACTED) -> JSON:
             await faults
         for job in case.jobs:
             await cluster.ended(job.key.name)
-        await _check_rest(cluster, stage.rest_s)
+        await check_rest(cluster, stage.rest_s)
         _check_history(cluster, case)
         return {job.key.name: _left(cluster, job) for job in case.jobs}
 
@@ -104,7 +104,7 @@ async def moment(cluster: ClusterHarness, kill: Kill, patience_s: float) -> None
         await asyncio.sleep(0)
 
 
-async def _check_rest(cluster: ClusterHarness, rest_s: float) -> None:
+async def check_rest(cluster: ClusterHarness, rest_s: float) -> None:
     """Check that neither this controller nor a restarted one has anything left to do."""
     written = await quiet(cluster, rest_s)
     await cluster.kill_all()

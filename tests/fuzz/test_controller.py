@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.fuzz, pytest.mark.timeout(BUDGET_S + 600)]
 FORMS: Final = list(crd_versions())
 OF_EACH: Final = -(-STORED // len(FORMS))
 # Objects drawn for each stored one: the schemas reject most.
-_CANDIDATES_EACH: Final = 4
+_CANDIDATES_EACH: Final = 12
 
 
 def test_hostile_jobs_do_not_affect_another_job(

@@ -2,31 +2,13 @@
 
 from typing import Any
 
-import attrs
 import pytest
 
-from dlctl.api.job import JobObject
-from dlctl.dialects.dialect import DecodedObject
-from dlctl.dialects.kind import Kind
 from tests.builders import bare_job, kind_of, mxjob, training_job
+from tests.support.counting_kind import counting
 from tests.support.harness import StartCluster
 
 JSON = dict[str, Any]
-
-
-@attrs.frozen
-class CountingKind(Kind):
-    """A kind that records what it decodes."""
-
-    decoded_versions: list[str] = attrs.field(factory=list)
-
-    def decode(self, obj: JobObject) -> DecodedObject:
-        self.decoded_versions.append(obj.metadata.resource_version)
-        return super().decode(obj)
-
-
-def counting(kind: Kind) -> CountingKind:
-    return CountingKind(**{field.name: getattr(kind, field.name) for field in attrs.fields(Kind)})
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,7 @@ async def test_new_job_of_a_buggy_framework_fails_with_file_and_line(
 
 
 @pytest.mark.embedded_only("its kind has no definition that all tests share")
-async def test_running_job_is_blocked_until_the_frameworks_bug_is_fixed(
+async def test_running_job_waits_until_the_frameworks_bug_is_fixed(
     start_cluster: StartCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with start_cluster(kinds=served()) as cluster:
@@ -87,7 +87,7 @@ async def test_running_job_is_blocked_until_the_frameworks_bug_is_fixed(
         buggy(monkeypatch, "raises")
         worker = next(name for name in cluster.pods() if "worker" in name)
         await cluster.user.delete(PODS, cluster.key(worker))
-        await cluster.until(lambda: HERE in cluster.condition("Blocked", "buggy"))
+        await cluster.until(lambda: HERE in cluster.condition("Waiting", "buggy"))
         await cluster.until(lambda: "FailedCreatePod" in cluster.events("buggy"))
         assert HERE in cluster.events("buggy")["FailedCreatePod"]
         assert len(cluster.pods()) == 1

@@ -349,10 +349,10 @@ async def test_removed_pod_group_crd_does_not_affect_the_job(
         await cluster.submit(job_of())
         await cluster.until(lambda: cluster.condition("Running"))
         await cluster.user.delete(CRDS, ObjectKey("", COSCHEDULING_POD_GROUPS.group_resource))
-        await cluster.until(lambda: "not served" in cluster.condition("Blocked"))
+        await cluster.until(lambda: "not served" in cluster.condition("Waiting"))
         await serve_pod_groups(cluster.user, COSCHEDULING_POD_GROUPS)
         await cluster.until(lambda: groups(cluster, COSCHEDULING_POD_GROUPS))
-        await cluster.until(lambda: not cluster.condition("Blocked"))
+        await cluster.until(lambda: not cluster.condition("Waiting"))
 
 
 async def test_pod_group_deleted_before_its_patch_does_not_affect_the_job(

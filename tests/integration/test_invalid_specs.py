@@ -63,17 +63,18 @@ async def test_invalid_edit_does_not_fail_a_running_job(
         cluster.start()
         await started(cluster)
         await then(cluster)
-        await cluster.until(lambda: "labels" in cluster.condition("Blocked"))
+        await cluster.until(lambda: "labels" in cluster.condition("Waiting"))
         await cluster.settled()
-        assert conditions(cluster)[1:] == [
+        assert conditions(cluster) == [
+            ("Waiting", "True", "PyTorchJobInvalid"),
+            ("Created", "True", "PyTorchJobCreated"),
             ("Running", "True", "PyTorchJobRunning"),
-            ("Blocked", "True", "PyTorchJobInvalid"),
         ]
         assert "labels" in cluster.events()["PyTorchJobInvalid"]
         assert len(cluster.pods()) == 2
 
         await change(cluster, KIND, MENDED)
-        await cluster.until(lambda: not cluster.condition("Blocked"))
+        await cluster.until(lambda: not cluster.condition("Waiting"))
         assert len(cluster.pods()) == 2
 
 
@@ -118,7 +119,7 @@ async def test_suspended_job_stays_suspended_however_invalid_its_spec(
         await started(cluster)
         await change(cluster, KIND, {**MENDED, **broken})
         await then(cluster)
-        await cluster.until(lambda: cluster.condition("Blocked"))
+        await cluster.until(lambda: cluster.condition("Waiting"))
         await change(cluster, KIND, {"runPolicy": {"suspend": True}})
         await cluster.until(lambda: cluster.condition("Suspended") and not cluster.pods())
 
@@ -155,11 +156,11 @@ async def test_invalid_running_job_ends_with_its_chief(
         cluster.start()
         await started(cluster)
         await then(cluster)
-        await cluster.until(lambda: cluster.condition("Blocked"))
+        await cluster.until(lambda: cluster.condition("Waiting"))
         pods = {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in cluster.objects(PODS)}
         await cluster.node.finish(pods["linear-master-0"])
         await cluster.until(lambda: cluster.condition("Succeeded"))
-        assert not cluster.condition("Blocked")
+        assert not cluster.condition("Waiting")
 
 
 async def test_failed_replica_is_replaced_by_the_last_valid_spec(
@@ -168,7 +169,7 @@ async def test_failed_replica_is_replaced_by_the_last_valid_spec(
     async with start_cluster(kinds=only(KIND)) as cluster:
         cluster.start()
         await started(cluster)
-        await cluster.until(lambda: cluster.condition("Blocked"))
+        await cluster.until(lambda: cluster.condition("Waiting"))
         await cluster.user.delete(PODS, cluster.key("linear-worker-0"))
         await cluster.until(lambda: len(cluster.pods()) == 1)
         await cluster.until(lambda: len(cluster.pods()) == 2)

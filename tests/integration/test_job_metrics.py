@@ -1,5 +1,7 @@
 """Metrics of jobs after restarts and phase changes."""
 
+from typing import Any
+
 from tests.builders import kind_of, mxjob
 from tests.support.harness import RunningController, StartCluster
 from tests.support.outcomes import DONE, Evicted, Exit
@@ -12,15 +14,20 @@ def metric_value(controller: RunningController, name: str, **labels: str) -> flo
     return controller.manager.metrics.registry.get_sample_value(name, sample)
 
 
+def job_with_new_pods() -> dict[str, Any]:
+    """Return a job whose failed containers get new pods, and are not restarted in place."""
+    manifest = mxjob()
+    for entry in manifest["spec"]["replicaSpecs"]:
+        entry["template"]["spec"]["restartPolicy"] = "Never"
+    return manifest
+
+
 async def test_restarts_are_counted_once_each_by_cause(
     start_cluster: StartCluster,
 ) -> None:
     async with start_cluster() as cluster:
         controller = cluster.start()
-        manifest = mxjob()
-        for entry in manifest["spec"]["replicaSpecs"]:
-            entry["template"]["spec"]["restartPolicy"] = "Never"
-        await cluster.submit(manifest, {"worker-0": [Exit(137), Evicted(), DONE]})
+        await cluster.submit(job_with_new_pods(), {"worker-0": [Exit(137), Evicted(), DONE]})
         await cluster.ended()
         await cluster.settled()
         count = "dlctl_job_restarts_total"
@@ -31,6 +38,25 @@ async def test_restarts_are_counted_once_each_by_cause(
             == 1
         )
         assert metric_value(controller, "dlctl_job_start_duration_seconds_count") == 1
+
+
+async def test_failed_attempts_are_recorded_and_counted_by_cause(
+    start_cluster: StartCluster,
+) -> None:
+    async with start_cluster() as cluster:
+        controller = cluster.start()
+        await cluster.submit(job_with_new_pods(), {"worker-0": [Evicted(), Exit(1)]})
+        status = await cluster.ended()
+        await cluster.settled()
+        attempts = status["attempts"]
+        assert [(one["number"], one["cause"], one["replica"]) for one in attempts] == [
+            (0, "Eviction", "worker-0"),
+            (1, "UserCode", "worker-0"),
+        ]
+        assert "lostSeconds" in attempts[0]
+        for cause in ("Eviction", "UserCode"):
+            failures = {"namespace": cluster.namespace, "cause": cause}
+            assert metric_value(controller, "dlctl_job_failures_total", **failures) == 1
 
 
 async def test_jobs_are_counted_by_phase_until_they_are_deleted(

@@ -48,9 +48,10 @@ async def test_restarts_by_exit_code_count_towards_the_backoff_limit(
         job = job_of(kind, policy="ExitCode", run_policy={"backoffLimit": 2})
         await cluster.submit(job, {"worker-1": [Exit(137), Exit(137), DONE]})
         ended = await cluster.ended()
-        assert cluster.condition("Failed") == (
-            "Job linear has failed because it has reached the specified backoff limit"
-        )
+        reason, cause = cluster.condition("Failed").split(". First cause: ")
+        assert reason == "Job linear has failed because it has reached the specified backoff limit"
+        assert cause.startswith("Unknown, worker-1 (")
+        assert "exit code 137" in cause
         assert ended["dlctl"]["failure"]["reason"] == "BackoffLimitExceeded"
         assert ended["completionTime"]
 

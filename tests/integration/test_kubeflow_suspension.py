@@ -18,6 +18,8 @@ from tests.integration.kubeflow import (
 )
 from tests.support.harness import ClusterHarness, StartCluster
 
+# dlctl's own, and first, so that the last one is training-operator's.
+WAITING = ("Waiting", "True", "Suspended")
 FOREVER = {**forever("worker-0"), **forever()}
 
 
@@ -41,6 +43,7 @@ async def test_job_is_suspended_and_resumed(kind: str, start_cluster: StartClust
         await is_suspended(cluster)
         suspended = f"{kind}Suspended"
         assert conditions(cluster) == [
+            WAITING,
             created,
             ("Running", "False", suspended),
             ("Suspended", "True", suspended),
@@ -70,7 +73,8 @@ async def test_job_created_suspended_starts_when_it_is_resumed(
         await cluster.submit(job_of(kind, {"Worker": 2}, run_policy={"suspend": True}), {})
         await is_suspended(cluster)
         created = ("Created", "True", f"{kind}Created")
-        assert conditions(cluster) == [created, ("Suspended", "True", f"{kind}Suspended")]
+        suspended = ("Suspended", "True", f"{kind}Suspended")
+        assert conditions(cluster) == [WAITING, created, suspended]
         assert "startTime" not in cluster.status()
         assert not cluster.history.created
 

@@ -104,7 +104,10 @@ async def test_pod_on_a_lost_node_is_not_deleted_again_before_the_timeout() -> N
         before = cluster.server.audit.copy()
         await asyncio.sleep(GRACE_S + AFTER_S - 20)
         requests = cluster.server.audit - before
-        assert not [one for one in requests if one.user_agent == "dlctl" and one.verb != "watch"]
+        made = [one for one in requests.elements() if one.user_agent == "dlctl"]
+        made = [one for one in made if one.verb != "watch"]
+        assert [(one.verb, one.subresource) for one in made] == [("patch", "status")]
+        assert "still being deleted on node" in cluster.condition("Waiting")
 
 
 async def test_pod_on_a_lost_node_is_kept_without_the_setting() -> None:

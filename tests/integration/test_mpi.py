@@ -395,7 +395,7 @@ async def test_role_omits_a_deleted_worker_under_an_invalid_spec(
         await first.kill()
         await change(cluster, "MPIJob", {"mpiReplicaSpecs": broken})
         cluster.start()
-        await cluster.until(lambda: cluster.condition("Blocked"))
+        await cluster.until(lambda: cluster.condition("Waiting"))
         await cluster.settled()
         assert len(entered(cluster)) == 2
         if how == "lost":

@@ -67,7 +67,7 @@ async def set_suspended(cluster: ClusterHarness, *, suspended: bool) -> None:
 
 
 async def scale(cluster: ClusterHarness, workers: int) -> None:
-    """Set the number of workers, and wait until so many run and are in the host file."""
+    """Set the number of workers, and wait until all run and are in the host file."""
     patch = {"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": workers}}}}
     await cluster.user.patch(MPIJOBS, cluster.key(JOB), patch)
     await cluster.until(lambda: len(pods(cluster, "worker", "Running")) == workers)

@@ -91,8 +91,8 @@ async def test_exported_job_waits_until_its_version_is_stated(
     async with start_cluster(kinds=only("MPIJob")) as cluster:
         cluster.start()
         await cluster.submit(mpi_job("v1", **MARKED), RUNS)
-        await cluster.until(lambda: cluster.condition("Blocked"))
-        message = cluster.condition("Blocked")
+        await cluster.until(lambda: cluster.condition("Waiting"))
+        message = cluster.condition("Waiting")
         assert message.endswith(f"kubectl annotate mpijob linear {ANNOTATION}=v2beta1")
         await cluster.settled()
         assert cluster.events() == {"MPIJobInvalid": message}
@@ -104,15 +104,15 @@ async def test_exported_job_waits_until_its_version_is_stated(
 
         await cluster.until(lambda: "linear-worker-1" in cluster.pods())
         assert (recorded(cluster), uses_ssh(cluster)) == (version, version == "v2beta1")
-        await cluster.until(lambda: not cluster.condition("Blocked"))
+        await cluster.until(lambda: not cluster.condition("Waiting"))
 
 
 async def test_unknown_version_in_the_annotation_blocks_a_job(start_cluster: StartCluster) -> None:
     async with start_cluster(kinds=only("MPIJob")) as cluster:
         cluster.start()
         await cluster.submit(mpi_job("v2beta1", "v2"), RUNS)
-        await cluster.until(lambda: cluster.condition("Blocked"))
-        assert "is 'v2', but must be v1 or v2beta1" in cluster.condition("Blocked")
+        await cluster.until(lambda: cluster.condition("Waiting"))
+        assert "is 'v2', but must be v1 or v2beta1" in cluster.condition("Waiting")
         await cluster.settled()
         assert not cluster.pods()
 

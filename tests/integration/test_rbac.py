@@ -7,6 +7,7 @@ from typing import Any, Final
 import yaml
 
 from dlctl.api.meta import BATCH_JOBS, MANAGED_BY_LABEL, PODS, SERVICES
+from dlctl.api.workloads import WORKLOADS
 from dlctl.dialects.et_operator.resources import SCALE_INS, SCALE_OUTS
 from dlctl.dialects.field_reader import MAX_REPLICAS
 from dlctl.dialects.kind import Kind
@@ -31,6 +32,7 @@ from tests.support.harness import ClusterHarness, StartCluster, owner_uid
 from tests.support.outcomes import KEEPS_RUNNING, Exit
 from tests.support.server import Server
 from tests.support.training_operator import operator_children
+from tests.support.workloads import serve_workloads
 
 JSON = dict[str, Any]
 Grant = tuple[str, str, str]
@@ -43,6 +45,9 @@ UNUSED_IN_A_REAL_WORLD: Final = frozenset(
         ("", "pods/exec", "get"),
         ("", "nodes", "list"),
         ("", "nodes", "watch"),
+        # Kueue is not installed.
+        ("kueue.x-k8s.io", "workloads", "list"),
+        ("kueue.x-k8s.io", "workloads", "watch"),
         ("batch", "jobs/status", "patch"),
     }
 )
@@ -133,6 +138,7 @@ async def test_role_grants_exactly_what_is_used(start_cluster: StartCluster) -> 
         beyond = UNUSED_IN_A_REAL_WORLD
         if isinstance(cluster.server, ApiServer):
             FakeLaunchers(cluster.server, cluster.clock)
+            await serve_workloads(cluster.user)
             beyond = frozenset()
         await take_names(cluster)
         await leave_jobs(cluster)
@@ -253,7 +259,7 @@ def is_ours(cluster: ClusterHarness, name: str) -> bool:
 
 async def free_names(cluster: ClusterHarness) -> None:
     for name, resource in (("one", PODS), ("two", SERVICES)):
-        await cluster.until(partial(cluster.condition, "Blocked", name))
+        await cluster.until(partial(cluster.condition, "Waiting", name))
         taken = next(o for o in cluster.objects(resource) if not owner_uid(o))
         key = cluster.key(taken["metadata"]["name"])
         await cluster.user.delete(resource, key)
@@ -263,7 +269,15 @@ def refuse_streamed_lists(cluster: ClusterHarness) -> None:
     """Disable streamed lists, so that every resource is listed in pages once."""
     dependents = [resource.group_resource for resource in DEPENDENTS]
     jobs = [each.group_resource for kind in KINDS for each in (kind.resource, *kind.scalers)]
-    for resource in ("pods", "services", "nodes", "jobs.batch", *dependents, *jobs):
+    for resource in (
+        "pods",
+        "services",
+        "nodes",
+        "jobs.batch",
+        WORKLOADS.group_resource,
+        *dependents,
+        *jobs,
+    ):
         refusal = status.bad_request("sendInitialEvents is forbidden for watch")
         cluster.server.faults.add(
             Fault(verb="watch", resource=resource, user_agent="dlctl", status=refusal)

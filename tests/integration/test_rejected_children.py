@@ -1,4 +1,4 @@
-"""Children that the API server rejects: the job is blocked, and others continue."""
+"""Children that the API server rejects: the job waits, and others continue."""
 
 from typing import Any
 
@@ -40,7 +40,7 @@ def refuse_pods(cluster: ClusterHarness, answer: StatusError, *, times: int | No
 
 @pytest.mark.parametrize("answer", ANSWERS)
 @pytest.mark.parametrize("kind", ["PyTorchJob", "MXJob"])
-async def test_job_whose_pods_are_rejected_is_blocked(
+async def test_job_whose_pods_are_rejected_waits(
     kind: str, answer: StatusError, start_cluster: StartCluster
 ) -> None:
     async with start_cluster(kinds=only(kind)) as cluster:
@@ -48,7 +48,7 @@ async def test_job_whose_pods_are_rejected_is_blocked(
         cluster.start()
         counts = {"Master": 1} if kind == "PyTorchJob" else {"Scheduler": 1}
         await cluster.submit(job_of(kind, counts), {})
-        await cluster.until(lambda: answer.message in cluster.condition("Blocked"))
+        await cluster.until(lambda: answer.message in cluster.condition("Waiting"))
         await cluster.advance(60)
         assert answer.message in cluster.events()["FailedCreatePod"]
         assert cluster.history.writes()["create", "pods"] <= 8, "it is tried now and then"
@@ -56,13 +56,13 @@ async def test_job_whose_pods_are_rejected_is_blocked(
 
         cluster.server.faults.clear()
         await cluster.until(lambda: cluster.condition("Succeeded"))
-        assert not cluster.condition("Blocked")
+        assert not cluster.condition("Waiting")
 
 
 async def assert_few_writes(cluster: ClusterHarness, reason: str, *, statuses: int) -> None:
     cluster.start()
     await cluster.submit(mxjob(), {})
-    await cluster.until(lambda: reason in cluster.condition("Blocked"))
+    await cluster.until(lambda: reason in cluster.condition("Waiting"))
     await cluster.advance(300)
     writes = cluster.history.writes()
     assert writes["create", "pods"] <= 10
@@ -76,7 +76,7 @@ async def test_rejected_pods_back_off_while_services_are_missing(
         refuse_pods(cluster, StatusError(401, "Unauthorized", WEBHOOK + "who?"))
         cluster.start()
         await cluster.submit(job_of("PyTorchJob", {"Master": 1, "Worker": 20}), {})
-        await cluster.until(lambda: "who?" in cluster.condition("Blocked"))
+        await cluster.until(lambda: "who?" in cluster.condition("Waiting"))
         await cluster.advance(300)
         assert cluster.history.writes()["create", "pods"] <= 10
 
@@ -99,7 +99,7 @@ async def test_rejections_for_changing_reasons_do_not_loop(start_cluster: StartC
         await assert_few_writes(cluster, "because", statuses=12)
 
 
-async def test_blocked_job_fails_exactly_at_its_deadline(start_cluster: StartCluster) -> None:
+async def test_waiting_job_fails_exactly_at_its_deadline(start_cluster: StartCluster) -> None:
     async with start_cluster() as cluster:
         refuse_pods(cluster, status.forbidden(PODS, "linear", "exceeded quota"))
         cluster.start()
@@ -123,7 +123,7 @@ async def test_replica_that_cannot_be_replaced_does_not_change_the_job(
         await cluster.settled()
         refuse_pods(cluster, never)
         await cluster.user.delete(PODS, cluster.key("linear-worker-0"))
-        await cluster.until(lambda: never.message in cluster.condition("Blocked"))
+        await cluster.until(lambda: never.message in cluster.condition("Waiting"))
         await cluster.advance(30)
         assert not cluster.condition("Failed")
         assert cluster.pods() == ["linear-master-0"]

@@ -1,11 +1,13 @@
 """A process that writes while it leads; run as a module, with its settings as a JSON object.
 
-It prints "leading" when it does. A number on its stdin blocks it for that many seconds, and the end
-of its stdin stops it.
+It prints "leading" when it does. A number on its stdin blocks it for that many seconds, "suspend"
+suspends it until it is resumed by a signal, and the end of its stdin stops it.
 """
 
 import asyncio
 import json
+import os
+import signal
 import sys
 import time
 from typing import Any, Final
@@ -45,7 +47,9 @@ async def contend(settings: dict[str, Any]) -> None:
 
     def told() -> None:
         line = sys.stdin.readline().strip()
-        if line:
+        if line == "suspend":
+            os.kill(os.getpid(), signal.SIGSTOP)
+        elif line:
             time.sleep(float(line))
         else:
             stop.set()

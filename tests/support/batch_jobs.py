@@ -65,7 +65,7 @@ def pods(cluster: ClusterHarness, phase: str = "") -> list[JSON]:
 
 
 async def running(cluster: ClusterHarness, count: int = 1) -> list[JSON]:
-    """Wait until so many pods run and the job counts them; return them."""
+    """Wait until this number of pods runs and the job counts them; return them."""
     await cluster.until(
         lambda: len(pods(cluster, "Running")) == count and status(cluster).get("ready") == count
     )

@@ -5,7 +5,7 @@ controllers. In a real cluster it backs ``real_node``.
 """
 
 import asyncio
-from collections.abc import Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from ipaddress import IPv4Address, IPv4Network
 from typing import Any, Final
 
@@ -86,6 +86,8 @@ class FakeKubelet:
     run_s: float = 0.15
     # The node of pods that start from now on.
     name: str = NODE_NAME
+    # Returns the node of a pod; None if none suits it. By default, ``name``.
+    choose_node: Callable[[JSON], str | None] | None = None
     # Set while there is room for pods; otherwise new pods stay unscheduled.
     has_room: asyncio.Event = attrs.field(factory=asyncio.Event)
     # Delay between the termination of a pod's last container and its terminal phase.
@@ -182,8 +184,12 @@ class FakeKubelet:
         await self._wait_for_room(fake_pod)
         if fake_pod.leaving.is_set():
             return
+        node = self.choose_node(fake_pod.pod) if self.choose_node else self.name
+        if node is None:
+            await self._report_unschedulable(fake_pod)
+            return
         if not fake_pod.pod["spec"].get("nodeName"):
-            target = {"apiVersion": "v1", "kind": "Node", "name": self.name}
+            target = {"apiVersion": "v1", "kind": "Node", "name": node}
             binding = Resource("", "v1", f"pods/{fake_pod.key.name}/binding", "Binding")
             body = {
                 "apiVersion": "v1",
@@ -194,6 +200,19 @@ class FakeKubelet:
             await self.client.create(binding, fake_pod.key.namespace, body)
         fake_pod.started = self._now()
         await self._report(fake_pod, "Running", {"running": {"startedAt": fake_pod.started}})
+
+    async def _report_unschedulable(self, fake_pod: FakePod) -> None:
+        """Report that no node suits a pod, and wait until it is deleted."""
+        condition = {
+            "type": "PodScheduled",
+            "status": "False",
+            "reason": "Unschedulable",
+            "message": "0/3 nodes are available: 3 node(s) didn't match Pod's node affinity.",
+            "lastTransitionTime": self._now(),
+        }
+        body = {"metadata": {"uid": fake_pod.uid}, "status": {"conditions": [condition]}}
+        await self.client.patch(PODS, fake_pod.key, body, subresource="status")
+        await fake_pod.leaving.wait()
 
     async def _wait_for_room(self, fake_pod: FakePod) -> None:
         """Wait until there is room, or until the pod is deleted."""

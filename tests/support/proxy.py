@@ -59,7 +59,8 @@ class Proxy:
 
     async def _response(self, request: web.BaseRequest) -> web.StreamResponse:
         wanted = parse_path(request.path)
-        assert wanted is not None, request.path
+        if wanted is None:
+            return await self._discovery(request)
         call = await to_api_request(request, wanted)
         self.audit[AuditKey(call.user_agent, call.verb, wanted.qualified, wanted.subresource)] += 1
         fault = self.faults.match(call) or _NO_FAULT
@@ -73,6 +74,14 @@ class Proxy:
             body = await answer.read()
         if fault.reset == "after":
             raise abort(request)
+        return web.Response(body=body, status=answer.status, headers=_passed(answer.headers))
+
+    async def _discovery(self, request: web.BaseRequest) -> web.Response:
+        """Pass on a request for no resource: which groups and versions the server has."""
+        url = URL(self.server + request.raw_path, encoded=True)
+        headers = _passed(request.headers)
+        async with self.upstream.request(request.method, url, headers=headers) as answer:
+            body = await answer.read()
         return web.Response(body=body, status=answer.status, headers=_passed(answer.headers))
 
     def _url(self, request: web.BaseRequest, api_request: ApiRequest, fault: Fault) -> URL:

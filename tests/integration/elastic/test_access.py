@@ -73,21 +73,21 @@ async def test_ssh_keys_are_created_once_per_job() -> None:
         assert after == before
 
 
-async def test_job_whose_secret_is_rejected_is_blocked() -> None:
+async def test_job_whose_secret_is_rejected_waits() -> None:
     full = status.forbidden(SECRETS, "linear", "exceeded quota: objects")
     fault = Fault(verb="create", resource="secrets", user_agent="dlctl", status=full, times=None)
     async with start_elastic_cluster() as stage:
         cluster = stage.cluster
         cluster.server.faults.add(fault)
         await stage.submit()
-        await cluster.until(lambda: "exceeded quota" in cluster.condition("Blocked"))
+        await cluster.until(lambda: "exceeded quota" in cluster.condition("Waiting"))
         await cluster.advance(60)
         assert cluster.history.writes()["create", "secrets"] <= 8, "it is tried now and then"
         assert not cluster.pods()
 
         cluster.server.faults.clear()
         await cluster.until(lambda: cluster.condition("Running"))
-        assert not cluster.condition("Blocked")
+        assert not cluster.condition("Waiting")
 
 
 async def test_unknown_attach_mode_is_rejected() -> None:

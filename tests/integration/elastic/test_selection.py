@@ -289,7 +289,7 @@ async def test_malformed_request_fails_and_its_job_continues(
         assert "IndexError: list index out of range" in message
         await stage.scale_out("whole", toAdd=ONE)
         assert (await stage.scaler_result("whole"))[0] == "ScaleSucceeded"
-        assert not stage.cluster.condition("Blocked")
+        assert not stage.cluster.condition("Waiting")
 
 
 async def test_workers_of_a_large_job_are_selected_in_a_thread(

@@ -1,4 +1,4 @@
-"""Blocked jobs: they wait if waiting can help, and report the cause."""
+"""Jobs whose children cannot be created: they wait if that can help, and report the cause."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ async def patch_spec(cluster: ClusterHarness, spec: JSON) -> None:
     await cluster.user.patch(JOBS, cluster.key(), {"spec": spec})
 
 
-async def test_taken_name_blocks_the_job_until_it_is_free(
+async def test_job_waits_for_a_taken_name_until_it_is_free(
     start_cluster: StartCluster,
 ) -> None:
     manifest = mxjob(RuntimeId="abcd")
@@ -27,15 +27,15 @@ async def test_taken_name_blocks_the_job_until_it_is_free(
         await cluster.user.create(PODS, cluster.namespace, squatter)
         cluster.start()
         await cluster.submit(manifest, {})
-        await cluster.until(lambda: name in cluster.condition("Blocked"))
-        assert "taken" in cluster.condition("Blocked")
+        await cluster.until(lambda: name in cluster.condition("Waiting"))
+        assert "taken" in cluster.condition("Waiting")
 
         await cluster.user.delete(PODS, cluster.key(name), grace_period_s=0)
         assert (await cluster.ended())["state"] == "Succeeded"
-        assert not cluster.condition("Blocked")
+        assert not cluster.condition("Waiting")
 
 
-async def test_exceeded_quota_blocks_the_job_until_there_is_room(
+async def test_job_waits_for_an_exceeded_quota_until_there_is_room(
     start_cluster: StartCluster,
 ) -> None:
     full = status.forbidden(PODS, "linear-worker", "exceeded quota: compute, pods=2")
@@ -44,13 +44,13 @@ async def test_exceeded_quota_blocks_the_job_until_there_is_room(
         cluster.server.faults.add(fault)
         cluster.start()
         await cluster.submit(mxjob(), {})
-        await cluster.until(lambda: "exceeded quota" in cluster.condition("Blocked"))
+        await cluster.until(lambda: "exceeded quota" in cluster.condition("Waiting"))
         await cluster.advance(60)
         assert cluster.history.writes()["create", "pods"] <= 12, "it is tried now and then"
 
         cluster.server.faults.clear()
         assert (await cluster.ended())["state"] == "Succeeded"
-        assert not cluster.condition("Blocked")
+        assert not cluster.condition("Waiting")
 
 
 async def test_job_in_a_terminating_namespace_is_left_alone(start_cluster: StartCluster) -> None:
@@ -66,7 +66,7 @@ async def test_job_in_a_terminating_namespace_is_left_alone(start_cluster: Start
         # Changes of its other children enqueue it; by itself it is not requeued. Each attempt
         # creates one pod of each of the three templates.
         assert cluster.history.writes()["create", "pods"] <= 3 * 4
-        assert not cluster.condition("Blocked")
+        assert not cluster.condition("Waiting")
 
 
 async def test_new_job_with_a_rejected_template_fails_permanently_without_children(

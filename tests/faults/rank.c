@@ -1,0 +1,25 @@
+/* The second rank ends as it is told: exit, raise or abort, and a number. The first waits. */
+#include <mpi.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+int main(int argc, char **argv) {
+    int rank, number = atoi(argv[2]);
+    int exits = !strcmp(argv[1], "exit");
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    if (rank == 1) {
+        if (exits)
+            exit(number);
+        if (!strcmp(argv[1], "raise"))
+            raise(number);
+        MPI_Abort(MPI_COMM_WORLD, number);
+    }
+    /* An exit ends no other rank; Hydra's SIGTERM would be reported as an exit code, too. */
+    if (exits)
+        signal(SIGTERM, SIG_IGN);
+    sleep(exits ? 1 : 60);
+    return 0;
+}

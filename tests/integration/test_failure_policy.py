@@ -1,0 +1,160 @@
+"""Jobs with a failure policy: what restarts, what fails them, and the marks of each attempt."""
+
+import pytest
+
+from dlctl.api.meta import PODS, ObjectKey
+from dlctl.api.nodes import NODES
+from dlctl.options import Options
+from tests.integration.kubeflow import JSON, Outcomes, conditions, job_of, only
+from tests.support.fake_kubelet import NODE_NAME
+from tests.support.harness import ClusterHarness, StartCluster
+from tests.support.outcomes import DONE, KEEPS_RUNNING, Evicted, Exit, Outcome
+
+FAST = Options(restart_backoff_s=1.0, restart_backoff_cap_s=2.0)
+MARK = "dlctl.dev/restart-attempt"
+
+
+def pytorch_job(*rules: JSON, **policy: object) -> JSON:
+    counts = {"Master": 1, "Worker": 2}
+    return job_of(
+        "PyTorchJob", counts, run_policy={"failurePolicy": {"rules": list(rules), **policy}}
+    )
+
+
+def last_worker(*outcomes: Outcome) -> Outcomes:
+    """Return outcomes of worker 1; the others run until they are stopped."""
+    return {"worker-1": outcomes, "worker-0": (KEEPS_RUNNING,), "master-0": (KEEPS_RUNNING,)}
+
+
+def marks(cluster: ClusterHarness) -> set[str]:
+    """Return the attempts that the present pods belong to."""
+    return {pod["metadata"]["labels"][MARK] for pod in cluster.objects(PODS)}
+
+
+def state(cluster: ClusterHarness) -> JSON:
+    own: JSON = cluster.status().get("dlctl", {})
+    return own
+
+
+async def test_job_restarts_as_a_whole_and_succeeds(start_cluster: StartCluster) -> None:
+    async with start_cluster(kinds=only("PyTorchJob"), options=FAST) as cluster:
+        cluster.start()
+        outcomes: Outcomes = last_worker(Exit(3), DONE)
+        await cluster.submit(pytorch_job(maxRestarts=1), outcomes)
+        await cluster.until(lambda: cluster.phase() == "Restarting")
+        await cluster.until(lambda: cluster.phase() == "Running")
+        assert marks(cluster) == {"1"}
+        assert (state(cluster)["jobRestarts"], state(cluster)["countedRestarts"]) == (1, 1)
+        first = state(cluster)["attempts"][0]
+        assert (first["replica"], first["exitCode"]) == ("worker-1", 3)
+
+
+async def test_pods_tell_their_program_the_attempt(start_cluster: StartCluster) -> None:
+    async with start_cluster(kinds=only("PyTorchJob"), options=FAST) as cluster:
+        cluster.start()
+        await cluster.submit(pytorch_job(maxRestarts=1), {"worker-1": [Exit(3), KEEPS_RUNNING]})
+        await cluster.until(lambda: cluster.pods() and marks(cluster) == {"1"})
+        for pod in cluster.objects(PODS):
+            env = {e["name"]: e.get("value") for e in pod["spec"]["containers"][0]["env"]}
+            assert env["DLCTL_RESTART_ATTEMPT"] == "1"
+            assert env["PET_RDZV_ID"] == "linear-1"
+            assert env["TORCH_ELASTIC_SHUTDOWN_TIMEOUT"] == "25"
+            assert pod["metadata"]["annotations"][MARK] == "1"
+            assert pod["spec"]["restartPolicy"] == "Never"
+
+
+async def test_used_up_restarts_fail_the_job_with_the_cause(start_cluster: StartCluster) -> None:
+    async with start_cluster(kinds=only("PyTorchJob"), options=FAST) as cluster:
+        cluster.start()
+        outcomes: Outcomes = last_worker(Exit(3), Exit(4))
+        await cluster.submit(pytorch_job(maxRestarts=1), outcomes, last_replica="worker-1")
+        await cluster.ended()
+        assert conditions(cluster)[-1] == ("Failed", "True", "ReachedMaxRestarts")
+        message = cluster.condition("Failed")
+        assert message.startswith("Job linear has failed because it has reached maxRestarts, 1")
+        assert "worker-1" in message
+        assert "exit code 4" in message
+
+
+async def test_rule_fails_the_job_by_exit_code(start_cluster: StartCluster) -> None:
+    async with start_cluster(kinds=only("PyTorchJob"), options=FAST) as cluster:
+        cluster.start()
+        rule = {"action": "FailJob", "onExitCodes": {"operator": "In", "values": [42]}}
+        outcomes: Outcomes = last_worker(Exit(42))
+        job = pytorch_job(rule, maxRestarts=5)
+        await cluster.submit(job, outcomes, last_replica="worker-1")
+        await cluster.ended()
+        assert conditions(cluster)[-1] == ("Failed", "True", "FailJobAction")
+        assert "exit code 42" in cluster.condition("Failed")
+        assert "jobRestarts" not in state(cluster)
+
+
+async def test_rule_restarts_a_single_replica(start_cluster: StartCluster) -> None:
+    async with start_cluster(kinds=only("PyTorchJob"), options=FAST) as cluster:
+        cluster.start()
+        rule = {"action": "RestartReplica", "targetReplicas": ["Worker"]}
+        outcomes: Outcomes = last_worker(Exit(3), KEEPS_RUNNING)
+        await cluster.submit(pytorch_job(rule, maxRestarts=1), outcomes)
+        await cluster.until(lambda: state(cluster).get("countedRestarts") == 1)
+        uids = {p["metadata"]["name"]: p["metadata"]["uid"] for p in cluster.objects(PODS)}
+        await cluster.until(lambda: len(state(cluster)["attempts"]) == 2)
+        later = {p["metadata"]["name"]: p["metadata"]["uid"] for p in cluster.objects(PODS)}
+        assert {name for name in later if later[name] != uids.get(name)} == {"linear-worker-1"}
+        assert marks(cluster) == {"0"}
+
+
+@pytest.mark.parametrize("count", [1, 3])
+async def test_causes_that_are_not_the_users_do_not_count(
+    count: int, start_cluster: StartCluster
+) -> None:
+    async with start_cluster(kinds=only("PyTorchJob"), options=FAST) as cluster:
+        cluster.start()
+        evictions = [Evicted()] * count
+        outcomes: Outcomes = last_worker(*evictions, KEEPS_RUNNING)
+        await cluster.submit(pytorch_job(maxRestarts=0), outcomes)
+        await cluster.until(lambda: cluster.pods() and marks(cluster) == {str(count)})
+        await cluster.until(lambda: cluster.phase() == "Running")
+        assert "countedRestarts" not in state(cluster)
+
+
+async def test_restarts_that_are_not_the_users_are_capped(start_cluster: StartCluster) -> None:
+    options = Options(
+        restart_backoff_s=1.0, restart_backoff_cap_s=2.0, max_infrastructure_restarts_per_hour=1
+    )
+    async with start_cluster(kinds=only("PyTorchJob"), options=options) as cluster:
+        cluster.start()
+        outcomes: Outcomes = {"worker-1": [Evicted(), Evicted(), KEEPS_RUNNING]}
+        await cluster.submit(pytorch_job(), outcomes)
+        await cluster.until(lambda: state(cluster).get("jobRestarts") == 2)
+        assert "; not before " in cluster.condition("Restarting")
+        await cluster.until(lambda: not cluster.pods() or marks(cluster) == {"1"})
+        assert cluster.phase() == "Restarting"
+
+
+async def test_deadline_ends_a_job_that_waits_for_its_restart(start_cluster: StartCluster) -> None:
+    slow = Options(restart_backoff_s=200.0)
+    async with start_cluster(kinds=only("PyTorchJob"), options=slow) as cluster:
+        cluster.start()
+        job = pytorch_job(maxRestarts=1)
+        job["spec"]["runPolicy"] |= {"activeDeadlineSeconds": 20, "cleanPodPolicy": "All"}
+        await cluster.submit(job, {"worker-1": [Exit(3), DONE]})
+        await cluster.ended()
+        assert "active longer than specified deadline" in cluster.condition("Failed")
+        await cluster.until(lambda: not cluster.pods())
+
+
+@pytest.mark.embedded_only("it taints the only node")
+async def test_job_leaves_a_node_that_is_going_as_a_whole(start_cluster: StartCluster) -> None:
+    async with start_cluster(kinds=only("PyTorchJob"), options=FAST) as cluster:
+        cluster.start()
+        await cluster.user.create(NODES, "", {"metadata": {"name": NODE_NAME}})
+        running = last_worker(KEEPS_RUNNING)
+        await cluster.submit(pytorch_job(), running)
+        await cluster.until(lambda: cluster.phase() == "Running")
+        taints = [{"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}]
+        body = {"spec": {"taints": taints}}
+        await cluster.user.patch(NODES, ObjectKey("", NODE_NAME), body)
+        await cluster.until(lambda: state(cluster).get("jobRestarts") == 1)
+        await cluster.until(lambda: cluster.pods() and marks(cluster) == {"1"})
+        assert state(cluster)["attempts"][0]["cause"] == "ScaleDown"
+        assert "countedRestarts" not in state(cluster)

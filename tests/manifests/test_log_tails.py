@@ -1,0 +1,45 @@
+"""The right to read logs: only with the setting that needs it."""
+
+import os
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.manifests.conftest import FOLDER, JSON, Objects, Render
+from tests.manifests.test_kustomize import effective, rules
+
+READ: JSON = {"apiGroups": [""], "resources": ["pods/log"], "verbs": ["get"]}
+
+
+def about_logs(objects: Objects) -> list[JSON]:
+    return [rule for rule in rules(objects) if "pods/log" in rule["resources"]]
+
+
+def test_logs_are_not_read_by_default(helm: Render, kustomize: Render) -> None:
+    assert about_logs(helm()) == about_logs(kustomize("cluster-wide")) == []
+    assert about_logs(helm("settings.failure-log-tails=0")) == []
+
+
+@pytest.mark.parametrize("overlay", ["cluster-wide", "single-namespace"])
+def test_component_sets_the_setting_and_grants_its_rights(
+    kustomize: Render, tmp_path: Path, overlay: str
+) -> None:
+    def relative(*parts: str) -> str:
+        return os.path.relpath(FOLDER.joinpath(*parts), tmp_path)
+
+    kustomization = {
+        "resources": [relative("overlays", overlay)],
+        "components": [relative("components", "failure-log-tails")],
+    }
+    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(kustomization))
+    rendered = kustomize(tmp_path)
+    assert about_logs(rendered) == [READ]
+    assert effective(rendered.container()).failure_log_tails == 4
+
+
+@pytest.mark.parametrize("namespace", [[], ["singleNamespace=true"]], ids=["all", "one"])
+def test_chart_grants_the_rights_of_the_setting(helm: Render, namespace: list[str]) -> None:
+    chart = helm("settings.failure-log-tails=4", *namespace)
+    assert about_logs(chart) == [READ]
+    assert effective(chart.container()).failure_log_tails == 4
