@@ -3,10 +3,11 @@
 import asyncio
 import time
 
-from bench.cluster.api_server import ApiServer
+from bench.cluster.api_server import METADATA_ONLY, ApiServer
 from bench.cluster.concurrency import WRITERS, each
 from bench.cluster.manifests import plain_pod, plain_service
 from bench.cluster.namespaces import namespace
+from bench.cluster.seen import Seen
 
 _POLL_S = 0.05
 
@@ -15,6 +16,17 @@ async def create_s(server: ApiServer, replicas: int, *, writers: int = WRITERS) 
     """Return the seconds in which they create the pods and services of this many replicas."""
     async with namespace(server) as name:
         return await fill_s(server, name, replicas, writers=writers)
+
+
+async def run_s(server: ApiServer, replicas: int) -> tuple[float, float | None]:
+    """Return the same, and the seconds until all of these pods run; None beyond the limit."""
+    async with namespace(server) as name:
+        running = Seen()
+        path = f"/api/v1/namespaces/{name}/pods?fieldSelector=status.phase%3DRunning"
+        async with server.watching(path, running.add, METADATA_ONLY):
+            start = time.perf_counter()
+            created_s = await fill_s(server, name, replicas)
+            return created_s, await running.complete_s(replicas, start)
 
 
 async def fill_s(server: ApiServer, name: str, replicas: int, *, writers: int = WRITERS) -> float:

@@ -14,11 +14,18 @@ _UNKNOWN: Final = "-"
 
 _CREATION: Final = (
     ("children_ratio", "pods and services", "{:.2f}"),
-    ("running_ratio", "all Running", "{:.2f}"),
+    ("running_ratio", "all jobs Running", "{:.2f}"),
+    ("pods_running_ratio", "all pods running", "{:.2f}"),
+    ("plain_running_ratio", "plain pods running", "{:.2f}"),
     ("writes_per_job", "writes per job", "{:,.1f}"),
     ("cpu_ms_per_child", "processor time per child", "{:.2f} ms"),
     ("idle_rss_mb", "memory idle", "{:.0f} MB"),
     ("rss_mb", "memory after", "{:.0f} MB"),
+)
+_WHOLE_RESTART: Final = (
+    ("restart_ratio", "until all new pods exist, relative to plain writers", "{:.2f}"),
+    ("writes_per_rank", "writes per rank", "{:.2f}"),
+    ("cpu_ms_per_rank", "processor time per rank", "{:.2f} ms"),
 )
 # Scenarios in the order of the page, with what {0} and {1} of their sizes are, and their figures.
 _OTHERS: Final = (
@@ -50,15 +57,8 @@ _OTHERS: Final = (
         "a cluster with nothing but one new job",
         (("first_write_s", "start of the process until its first write", "{:.1f} s"),),
     ),
-    (
-        "job-restart",
-        "restart of a job of {0:,} ranks",
-        (
-            ("restart_ratio", "until all new pods exist, relative to plain writers", "{:.2f}"),
-            ("writes_per_rank", "writes per rank", "{:.2f}"),
-            ("cpu_ms_per_rank", "processor time per rank", "{:.2f} ms"),
-        ),
-    ),
+    ("job-restart", "restart of a TrainingJob of {0:,} ranks", _WHOLE_RESTART),
+    ("gang-restart", "restart of a PyTorchJob of {0:,} ranks by its policy", _WHOLE_RESTART),
     (
         "overload",
         "{0:,} jobs of {1}, API server answers 429",

@@ -10,7 +10,7 @@ from bench.cluster.scenarios.creation import Creation, OneService
 from bench.cluster.scenarios.fairness import Fairness
 from bench.cluster.scenarios.first_write import FirstWrite
 from bench.cluster.scenarios.foreign_pods import ForeignPods
-from bench.cluster.scenarios.job_restart import JobRestart
+from bench.cluster.scenarios.job_restart import GangRestart, JobRestart
 from bench.cluster.scenarios.live_jobs import LiveJobs
 from bench.cluster.scenarios.mpi_jobs import MPIJobs
 from bench.cluster.scenarios.overload import Overload
@@ -23,6 +23,7 @@ _BY_NAME: Final[Mapping[str, type[Any]]] = {
     "fairness": Fairness,
     "first-write": FirstWrite,
     "foreign": ForeignPods,
+    "gang-restart": GangRestart,
     "job-restart": JobRestart,
     "live": LiveJobs,
     "mpi": MPIJobs,

@@ -1,13 +1,13 @@
-"""A job that is restarted as a whole: from the end of one rank until all have new pods."""
+"""Jobs that are restarted as a whole: from the end of one rank until all have new pods."""
 
 import time
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 import attrs
 
 from bench.cluster import plain_writers
 from bench.cluster.audit import count_by_target, is_write
-from bench.cluster.manifests import TRAINING_JOBS, training_job
+from bench.cluster.manifests import PYTORCH_JOBS, TRAINING_JOBS, pytorch_job, training_job
 from bench.cluster.namespaces import namespace
 from bench.cluster.operators import Program
 from bench.cluster.scenario import Bench, Figures, loop_lag, ratio
@@ -25,12 +25,15 @@ class JobRestart:
 
     ranks: int = 1000
     peer: ClassVar[str] = ""
+    path: ClassVar[str] = TRAINING_JOBS
+    killed: ClassVar[str] = "launcher"
+    # Without a back-off, which would be most of the time.
+    flags: ClassVar[tuple[str, ...]] = ("--restart-backoff=0.01",)
 
     async def measure(self, bench: Bench, program: Program) -> Figures:
         plain_s = await plain_writers.replace_s(bench.server, self.ranks)
         async with namespace(bench.server) as name:
-            # Without a back-off, which would be most of the time.
-            with program.run("--restart-backoff=0.01") as operator:
+            with program.run(*self.flags) as operator:
                 base = f"/api/v1/namespaces/{name}/pods"
                 await self._start(bench, name)
                 old = {meta["uid"] for meta in await bench.server.metadata(base)}
@@ -38,7 +41,7 @@ class JobRestart:
                 mark, since, cpu_before_s = bench.audit.end(), time.monotonic(), cpu_s(operator.pid)
                 async with bench.server.watching(base, created.add):
                     start = time.perf_counter()
-                    await bench.server.patch_status(f"{base}/{_NAME}-launcher", _killed())
+                    await bench.server.patch_status(f"{base}/{_NAME}-{self.killed}", _killed())
                     created_s = await created.complete_s(self.ranks, start)
                 used_s = cpu_s(operator.pid) - cpu_before_s
                 lag = loop_lag(operator, since, time.monotonic())
@@ -52,10 +55,13 @@ class JobRestart:
             **lag,
         }
 
+    def manifest(self) -> dict[str, Any]:
+        return training_job(_NAME, self.ranks)
+
     async def _start(self, bench: Bench, name: str) -> None:
-        path, running = TRAINING_JOBS.format(name), Seen(has_condition("Running"))
+        path, running = self.path.format(name), Seen(has_condition("Running"))
         async with bench.server.watching(path, running.add, "application/json"):
-            await bench.server.post(path, training_job(_NAME, self.ranks))
+            await bench.server.post(path, self.manifest())
             if await running.complete_s(1, time.perf_counter()) is None:
                 raise RuntimeError("the job does not run")
 
@@ -65,3 +71,17 @@ def _killed() -> dict[str, object]:
     container = {"name": "main", "image": "busybox", "imageID": "", "ready": False}
     container |= {"restartCount": 0, "state": {"terminated": terminated}}
     return {"phase": "Failed", "containerStatuses": [container]}
+
+
+@attrs.frozen
+class GangRestart(JobRestart):
+    """The same for a PyTorchJob with a failure policy: no pod is created before all are gone."""
+
+    path: ClassVar[str] = PYTORCH_JOBS
+    killed: ClassVar[str] = "worker-0"
+
+    def manifest(self) -> dict[str, Any]:
+        job = pytorch_job(_NAME, self.ranks)
+        policy = {"maxRestarts": 3, "restartStrategy": "BlockingRecreate"}
+        job["spec"]["runPolicy"] = {"failurePolicy": policy}
+        return job
