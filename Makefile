@@ -6,8 +6,8 @@ READY := $(VENV)/.ready
 # For tests in real time, on a machine that may be busy: the report counts second tries.
 AGAIN := --reruns 1
 # With BUDGET=seconds the long tiers take their tests in an order that follows from the commit, and
-# skip those that the budget leaves no time for.
-BUDGETED = $(if $(BUDGET),-p tests.support.budget --budget-s $(BUDGET))
+# skip those that the budget leaves no time for. With SHARE=0.6 they run that part of them, chosen by the commit.
+BUDGETED = $(if $(BUDGET)$(SHARE),-p tests.support.budget $(BUDGET:%=--budget-s %) $(SHARE:%=--share %))
 
 .PHONY: help
 help: ## List the targets
@@ -142,7 +142,7 @@ bench-gate: $(READY) ## Compare a few ratios of bench-cluster with those stored;
 
 # What the page on performance shows: hours, on a machine with nothing else to do. PEER=program of
 # training-operator v1.
-PERFORMANCE := 1x1000 1x5000 200x4 1000x4 one-service:1x1000 one-service:200x4 first-write fairness:5000 job-restart:1000 overload:200x4
+PERFORMANCE := 1x1000 1x5000 200x4 1000x4 one-service:1x1000 one-service:200x4 first-write fairness:5000 job-restart:1000 gang-restart:1000 overload:200x4
 PERFORMANCE_ONCE := foreign:10000 restart:1000x10 live:10000x1 sustained:10000x4
 
 .PHONY: performance
@@ -205,7 +205,7 @@ mpi-operator: $(READY) ## Compare dlctl with the real mpi-operator, and hand liv
 	$(BIN)/python -m e2e.cluster run -- $(BIN)/python -m e2e.mpi_operator
 	$(BIN)/python -m e2e.cluster run -- $(BIN)/python -m e2e.mpi_operator.handover
 
-E2E := $(BIN)/pytest --override-ini timeout=600 $(AGAIN) -rR
+E2E = $(BIN)/pytest --override-ini timeout=600 $(AGAIN) -rR $(BUDGETED)
 
 .PHONY: e2e-kind
 e2e-kind: $(READY) ## The same in a kind cluster made for it; needs Docker and kind

@@ -32,7 +32,21 @@ def test_order_follows_from_the_seed(pytester: pytest.Pytester) -> None:
     assert sorted(first) == sorted(other)
 
 
-def _order(pytester: pytest.Pytester, seed: str) -> list[str]:
-    options = ("-p", "tests.support.budget", "--budget-s", "60", "--order-seed", seed)
+def test_each_seed_takes_its_share_in_the_given_order(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(_SUITE)
+    whole = _order(pytester, "aa")
+    taken = [_order(pytester, str(seed), "--share", "0.6") for seed in range(12)]
+    assert {len(tests) for tests in taken} == {24}
+    assert all(tests == sorted(tests, key=_number) for tests in taken)
+    assert {test for tests in taken for test in tests} == set(whole)
+
+
+def _number(test: str) -> int:
+    return int(test.partition("[")[2].rstrip("]"))
+
+
+def _order(pytester: pytest.Pytester, seed: str, *given: str) -> list[str]:
+    given = given or ("--budget-s", "60")
+    options = ("-p", "tests.support.budget", *given, "--order-seed", seed)
     result = pytester.runpytest_inprocess("-v", *options)
     return [line.split(" ")[0] for line in result.outlines if "::test_something" in line]

@@ -1,12 +1,14 @@
-"""A pytest plugin for tiers that exceed the time of a CI run: a time budget, and a seeded order.
+"""A pytest plugin for tiers that exceed the time of a CI run: a time budget, or a share of tests.
 
-Each run shuffles the tests and skips those for which no time is left, so that coverage adds up over
-runs. Loaded with ``-p tests.support.budget``.
+With a budget, each run shuffles the tests and skips those for which no time is left; with a share,
+it selects that part of each module, and keeps their order. The commit decides which, so that coverage
+adds up over runs. Loaded with ``-p tests.support.budget``.
 """
 
 import random
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +16,7 @@ import pytest
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("budget")
     group.addoption("--budget-s", type=float, help="start no test after this many seconds")
+    group.addoption("--share", type=float, help="run this share of the tests of each module")
     group.addoption("--order-seed", help="seed of the order; default: the commit")
 
 
@@ -36,13 +39,20 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:
-    if config.option.budget_s is None:
+    option = config.option
+    if option.share is not None:
+        return f"share: {option.share:g} of the tests, chosen by --order-seed {_seed(config)}"
+    if option.budget_s is None:
         return None
-    return f"budget: {config.option.budget_s:g} s, in the order of --order-seed {_seed(config)}"
+    return f"budget: {option.budget_s:g} s, in the order of --order-seed {_seed(config)}"
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.option.share is not None:
+        chosen = _chosen(items, config.option.share, random.Random(_seed(config)))
+        config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
+        items[:] = [item for item in items if item in chosen]
     if config.option.budget_s is not None:
         # By name, so that every xdist worker has the same order, whatever it collected first.
         items.sort(key=lambda item: item.nodeid)
@@ -52,6 +62,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         modules = sorted({item.path for item in items})
         order.shuffle(modules)
         items.sort(key=lambda item: modules.index(item.path))
+
+
+def _chosen(items: list[pytest.Item], share: float, dice: random.Random) -> set[pytest.Item]:
+    by_module: dict[Path, list[pytest.Item]] = {}
+    for item in sorted(items, key=lambda item: item.nodeid):
+        by_module.setdefault(item.path, []).append(item)
+    return {
+        item
+        for tests in by_module.values()
+        # Rounded at random, so that the only test of a module is run by some commits.
+        for item in dice.sample(tests, int(len(tests) * share + dice.random()))
+    }
 
 
 def _seed(config: pytest.Config) -> str:
