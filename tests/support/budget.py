@@ -1,8 +1,8 @@
 """A pytest plugin for tiers that exceed the time of a CI run: a time budget, or a share of tests.
 
 With a budget, each run shuffles the tests and skips those for which no time is left; with a share,
-it selects that part of each module, and keeps their order. The commit decides which, so that coverage
-adds up over runs. Loaded with ``-p tests.support.budget``.
+it selects that part of each module, and keeps their order. The commit decides which, so that
+coverage adds up over runs. Loaded with ``-p tests.support.budget``.
 """
 
 import random
