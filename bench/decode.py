@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -33,6 +34,7 @@ TURNS: Final = 3
 GOAL_SPEED: Final = 5.0
 GOAL_MEMORY: Final = 0.25
 GOAL_STALL_S: Final = 0.050
+GOAL_STORED_KB: Final = 1.3
 
 
 def resident_bytes() -> int:
@@ -111,13 +113,35 @@ async def longest_stall_s(url: str) -> float:
     return longest
 
 
+def pages_of(folder: Path) -> dict[str, Path]:
+    """Return the pages of the list by their continue tokens."""
+    return {str(n): folder / f"page-{n}" for n in range(0, TOTAL, PAGE_SIZE)}
+
+
 def stalls(folder: Path) -> dict[str, float]:
-    pages = {str(n): folder / f"page-{n}" for n in range(0, TOTAL, PAGE_SIZE)}
-    with serving_pages(pages) as paged, serving_pages({"0": folder / "all"}) as whole:
+    with serving_pages(pages_of(folder)) as paged, serving_pages({"0": folder / "all"}) as whole:
         return {
             "pages": min(asyncio.run(longest_stall_s(paged)) for _ in range(ROUNDS)),
             "whole": min(asyncio.run(longest_stall_s(whole)) for _ in range(ROUNDS)),
         }
+
+
+async def stored_kb(url: str) -> float:
+    """Return what an informer's store keeps of each pod: 1,000 bytes of Python's memory."""
+    tracemalloc.start()
+    async with Client(ClusterConfig.with_token(url, "")) as client:
+        informer = Informer(client, PODS, Pod)
+        async with asyncio.TaskGroup() as group:
+            running = group.create_task(informer.run())
+            await informer.wait_synced()
+            running.cancel()
+    gc.collect()
+    return tracemalloc.get_traced_memory()[0] / len(informer.store) / 1e3
+
+
+def stored(folder: Path) -> dict[str, float]:
+    with serving_pages(pages_of(folder)) as url:
+        return {"kb": asyncio.run(stored_kb(url))}
 
 
 def in_process(folder: Path, mode: str) -> dict[str, float]:
@@ -133,6 +157,7 @@ def main() -> int:
         size = (folder / "all").stat().st_size / TOTAL
         turns = [(in_process(folder, "json"), in_process(folder, "typed")) for _ in range(TURNS)]
         stall = in_process(folder, "stalls")
+        kept_kb = in_process(folder, "stored")["kb"]
     plain, typed = (min(each, key=lambda r: r["seconds"]) for each in zip(*turns, strict=True))
     speed = plain["seconds"] / typed["seconds"]
     memory = typed["bytes"] / plain["bytes"]
@@ -145,6 +170,12 @@ def main() -> int:
             Figure("json.loads keeps", f"{plain['bytes'] / 1e6:.0f} MB"),
             Figure("projections keep", f"{typed['bytes'] / 1e6:.0f} MB"),
             Figure("  ratio", f"{memory:.2f}", f"<= {GOAL_MEMORY}", memory <= GOAL_MEMORY),
+            Figure(
+                "a store keeps of each pod",
+                f"{kept_kb:.2f} KB",
+                f"<= {GOAL_STORED_KB} KB",
+                kept_kb <= GOAL_STORED_KB,
+            ),
             _stall("longest stall, in pages", stall["pages"]),
             _stall("  if the server makes none", stall["whole"]),
         ],
@@ -161,4 +192,5 @@ if __name__ == "__main__":
     if len(sys.argv) == 1:
         sys.exit(main())
     mode, folder = sys.argv[1], Path(sys.argv[2])
-    print(json.dumps(stalls(folder) if mode == "stalls" else measure(folder, mode)))
+    modes = {"stalls": stalls, "stored": stored}
+    print(json.dumps(modes[mode](folder) if mode in modes else measure(folder, mode)))

@@ -25,7 +25,7 @@ class BatchJobStatus(Projection, frozen=True, gc=False):
     active: int | None = None
     ready: int | None = None
     failed: int | None = None
-    conditions: list[BatchJobCondition] | None = None
+    conditions: tuple[BatchJobCondition, ...] | None = None
 
 
 class TemplateMetadata(Projection, frozen=True, gc=False):

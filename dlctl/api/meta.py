@@ -7,10 +7,12 @@ they must never be written back.
 import datetime
 import enum
 from collections.abc import Mapping
-from typing import NamedTuple, NewType
+from typing import NamedTuple, NewType, Self
 
 import attrs
 import msgspec
+
+from dlctl.api.interning import Interner
 
 UID = NewType("UID", str)
 
@@ -125,8 +127,8 @@ class ObjectMeta(Projection, frozen=True, gc=False):
     generation: int | None = None
     labels: dict[str, str] | None = None
     annotations: dict[str, str] | None = None
-    owner_references: list[OwnerReference] | None = None
-    finalizers: list[str] | None = None
+    owner_references: tuple[OwnerReference, ...] | None = None
+    finalizers: tuple[str, ...] | None = None
     creation_timestamp: datetime.datetime | None = None
     deletion_timestamp: datetime.datetime | None = None
     deletion_grace_period_seconds: int | None = None
@@ -161,6 +163,17 @@ class ObjectMeta(Projection, frozen=True, gc=False):
     def label(self, name: str) -> str | None:
         return (self.labels or {}).get(name)
 
+    def interned(self, interner: Interner) -> Self:
+        """Return an equal value that shares its parts with others of the interner."""
+        return msgspec.structs.replace(
+            self,
+            namespace=interner.text(self.namespace),
+            labels=interner.texts(self.labels),
+            annotations=interner.texts(self.annotations),
+            owner_references=interner.part(self.owner_references),
+            creation_timestamp=interner.part(self.creation_timestamp),
+        )
+
 
 class Object(Projection, frozen=True, gc=False):
     """Any object, reduced to its metadata."""
@@ -170,6 +183,10 @@ class Object(Projection, frozen=True, gc=False):
     @property
     def key(self) -> ObjectKey:
         return self.metadata.key
+
+    def interned(self, interner: Interner) -> Self:
+        """Return an equal object that shares its parts with others of the interner."""
+        return msgspec.structs.replace(self, metadata=self.metadata.interned(interner))
 
 
 def owner_reference(

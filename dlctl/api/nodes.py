@@ -26,7 +26,7 @@ class Taint(Projection, frozen=True, gc=False):
 class NodeSpec(Projection, frozen=True, gc=False):
     """The taints of a node."""
 
-    taints: list[Taint] | None = None
+    taints: tuple[Taint, ...] | None = None
 
 
 class NodeCondition(Projection, frozen=True, gc=False):
@@ -41,7 +41,7 @@ class NodeCondition(Projection, frozen=True, gc=False):
 class NodeStatus(Projection, frozen=True, gc=False):
     """The conditions of a node."""
 
-    conditions: list[NodeCondition] | None = None
+    conditions: tuple[NodeCondition, ...] | None = None
 
 
 class Node(Object, frozen=True, gc=False):

@@ -3,10 +3,11 @@
 import datetime
 import enum
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, Self
 
 import msgspec
 
+from dlctl.api.interning import Interner
 from dlctl.api.meta import Object, Projection
 
 # The scheduling gate of a pod that waits until the other replicas of its job run.
@@ -71,6 +72,11 @@ class ContainerStatus(Projection, frozen=True, gc=False):
     state: ContainerState | None = None
     last_state: ContainerState | None = None
 
+    @property
+    def has_ended(self) -> bool:
+        """Return whether it ended at least once; it may run again."""
+        return bool(self.restart_count or (self.state and self.state.terminated))
+
 
 class PodCondition(Projection, frozen=True, gc=False):
     """A condition of a pod: PodScheduled, Ready, DisruptionTarget and others."""
@@ -90,9 +96,26 @@ class PodStatus(Projection, frozen=True, gc=False):
     message: str | None = None
     pod_ip: str | None = msgspec.field(default=None, name="podIP")
     start_time: datetime.datetime | None = None
-    conditions: list[PodCondition] | None = None
-    init_container_statuses: list[ContainerStatus] | None = None
-    container_statuses: list[ContainerStatus] | None = None
+    conditions: tuple[PodCondition, ...] | None = None
+    init_container_statuses: tuple[ContainerStatus, ...] | None = None
+    container_statuses: tuple[ContainerStatus, ...] | None = None
+
+    def interned(self, interner: Interner) -> Self:
+        """Return an equal status that shares its parts with others of the interner."""
+        return msgspec.structs.replace(
+            self,
+            phase=interner.text(self.phase),
+            start_time=interner.part(self.start_time),
+            conditions=interner.part(self.conditions),
+            # The message of a program that ended is long, and no other pod's.
+            container_statuses=self.container_statuses
+            if self._has_ended_container
+            else interner.part(self.container_statuses),
+        )
+
+    @property
+    def _has_ended_container(self) -> bool:
+        return any(status.has_ended for status in self.container_statuses or ())
 
 
 class PodSchedulingGate(Projection, frozen=True, gc=False):
@@ -113,8 +136,8 @@ class PodSpec(Projection, frozen=True, gc=False):
 
     node_name: str | None = None
     restart_policy: str | None = None
-    scheduling_gates: list[PodSchedulingGate] | None = None
-    init_containers: list[InitContainer] | None = None
+    scheduling_gates: tuple[PodSchedulingGate, ...] | None = None
+    init_containers: tuple[InitContainer, ...] | None = None
 
 
 class Pod(Object, frozen=True, gc=False):
@@ -122,6 +145,15 @@ class Pod(Object, frozen=True, gc=False):
 
     spec: PodSpec | None = None
     status: PodStatus | None = None
+
+    def interned(self, interner: Interner) -> Self:
+        """Return an equal pod that shares its parts with others of the interner."""
+        return msgspec.structs.replace(
+            self,
+            metadata=self.metadata.interned(interner),
+            spec=interner.part(self.spec),
+            status=self.status.interned(interner) if self.status else None,
+        )
 
     @property
     def phase(self) -> PodPhase:

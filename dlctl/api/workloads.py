@@ -43,8 +43,8 @@ class WorkloadSpec(Projection, frozen=True, gc=False):
 class WorkloadStatus(Projection, frozen=True, gc=False):
     """How far the admission of a Workload is."""
 
-    conditions: list[WorkloadCondition] | None = None
-    admission_checks: list[AdmissionCheckState] | None = None
+    conditions: tuple[WorkloadCondition, ...] | None = None
+    admission_checks: tuple[AdmissionCheckState, ...] | None = None
     requeue_state: RequeueState | None = None
 
 

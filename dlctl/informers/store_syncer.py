@@ -8,6 +8,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Final, Generic, TypeVar
 
+from dlctl.api.interning import Interner
 from dlctl.api.meta import Object, ObjectKey, Resource, WatchEventType
 from dlctl.informers.handlers import Change, Handlers
 from dlctl.informers.store import Store
@@ -39,6 +40,7 @@ class StoreSyncer(Generic[T]):
         self._resource = resource
         self._store = store
         self._handlers = handlers
+        self._interner = Interner()
         self._malformed: dict[ObjectKey | None, Malformed] = {}
         self._malformed_handlers: list[MalformedHandler] = []
         labels = (resource.group_resource, resource.group, resource.version, resource.plural)
@@ -57,7 +59,10 @@ class StoreSyncer(Generic[T]):
         for number, obj in enumerate(objects, 1):
             old = self._store.get(obj.metadata.key)
             # The stored object may have been shrunk; keep it.
-            fresh.put(old if old is not None and _identity(old) == _identity(obj) else obj)
+            if old is not None and _identity(old) == _identity(obj):
+                fresh.put(old)
+            else:
+                fresh.put(obj.interned(self._interner))
             if number % _YIELD_EVERY == 0:
                 await asyncio.sleep(0)
         known, self._malformed = self._malformed, {}
@@ -98,7 +103,8 @@ class StoreSyncer(Generic[T]):
             # The event has the object's last state, which the store may never have had.
             self._handlers.notify(Change(obj, None))
         else:
-            self._handlers.notify(Change(self._store.put(obj), obj))
+            new = obj.interned(self._interner)
+            self._handlers.notify(Change(self._store.put(new), new))
 
     def apply_malformed(self, change: WatchEventType, obj: Malformed) -> None:
         """Apply an event of which only the key is known."""

@@ -9,7 +9,7 @@ from dlctl.informers.store import Index, Store
 
 
 def make_object(name: str, *, owner: str = "", version: str = "1", **labels: str) -> Object:
-    owners = [OwnerReference(uid=UID(owner), controller=True)] if owner else None
+    owners = (OwnerReference(uid=UID(owner), controller=True),) if owner else None
     meta = ObjectMeta(
         name=name,
         namespace="ns",
@@ -49,7 +49,7 @@ def test_objects_are_found_by_their_controller() -> None:
 
 
 def test_owner_that_is_not_the_controller_is_not_indexed() -> None:
-    meta = ObjectMeta(name="a", owner_references=[OwnerReference(uid=UID("u1"))])
+    meta = ObjectMeta(name="a", owner_references=(OwnerReference(uid=UID("u1")),))
     store = Store[Object]()
     store.put(Object(metadata=meta))
     assert store.owned_by(UID("u1")) == []

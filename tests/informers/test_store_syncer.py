@@ -42,7 +42,7 @@ class Server:
                 uid=uid,
                 resource_version=str(self.version),
                 labels={"job": owner},
-                owner_references=[OwnerReference(uid=UID(owner), controller=True)],
+                owner_references=(OwnerReference(uid=UID(owner), controller=True),),
             )
         )
 
@@ -133,14 +133,15 @@ async def test_pruned_object_stays_pruned_until_it_changes() -> None:
     large = Object(metadata=ObjectMeta(name="a", resource_version="1", labels={"of": "no use"}))
     small = Object(metadata=ObjectMeta(name="a", resource_version="1"))
     await syncer.replace([large], [], "1")
-    store.shrink(large, small)
+    (stored,) = store
+    store.shrink(stored, small)
     again = Object(metadata=ObjectMeta(name="a", resource_version="1", labels={"of": "no use"}))
     await syncer.replace([again], [], "2")
     assert list(store) == [small]
 
     changed = Object(metadata=ObjectMeta(name="a", resource_version="3"))
     await syncer.replace([changed], [], "3")
-    store.shrink(large, small)
+    store.shrink(stored, small)
     assert list(store) == [changed]
 
 
@@ -165,3 +166,13 @@ async def test_long_list_yields_to_the_event_loop() -> None:
 def test_version_gauge_has_the_last_15_digits() -> None:
     assert version_number("1234567890123456789") == 567890123456789
     assert version_number("") == version_number("abc") == 0
+
+
+async def test_stored_objects_share_their_equal_parts() -> None:
+    server, store = Server(), store_by_job()
+    syncer = StoreSyncer(PODS, store, Handlers[Object](PODS, METRICS), METRICS)
+    _, listed = server.step("a", "u1")
+    await syncer.replace([listed], [], "1")
+    syncer.apply(*server.step("b", "u1"))
+    one, two = store
+    assert one.metadata.owner_references is two.metadata.owner_references

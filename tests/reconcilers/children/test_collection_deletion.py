@@ -53,7 +53,7 @@ def child(
             UID(f"uid-of-{namespace}-{name}"),
             "1",
             labels={**LABELS, "replica": name, **(labels or {})},
-            owner_references=[OwnerReference(uid=UID(owner), controller=True)] if owner else None,
+            owner_references=(OwnerReference(uid=UID(owner), controller=True),) if owner else None,
             deletion_timestamp=NOW if terminating else None,
         )
     )

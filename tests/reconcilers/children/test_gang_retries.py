@@ -78,7 +78,7 @@ def changed(pod: Pod, **spec: Any) -> Pod:
     "pod",
     [
         pytest.param(changed(waiting(60), node_name="a"), id="placed"),
-        pytest.param(changed(waiting(60), scheduling_gates=[PodSchedulingGate("a")]), id="gated"),
+        pytest.param(changed(waiting(60), scheduling_gates=(PodSchedulingGate("a"),)), id="gated"),
         pytest.param(waiting(60, deletionTimestamp=ago(1)), id="terminating"),
         pytest.param(waiting(60, labels={}), id="of no gang"),
         pytest.param(

@@ -53,7 +53,7 @@ def test_gated_pod_with_outdated_placement_is_replaced() -> None:
     old = pod_of(job_with())
     gated = Pod(
         metadata=old.metadata,
-        spec=PodSpec(scheduling_gates=[PodSchedulingGate("a")]),
+        spec=PodSpec(scheduling_gates=(PodSchedulingGate("a"),)),
         status=old.status,
     )
     assert replaced(job_with(nodeSelector={"a": "b"}), gated) == [gated]

@@ -281,7 +281,7 @@ def test_gated_pod_has_no_waiting_reason() -> None:
     gated = condition("PodScheduled", "False", NOW)
     pod = make_pod(job, ONE, phase="Pending", conditions=[gated], containerStatuses=[])
     assert EventDedup().pod_problems([pod])
-    gates = [PodSchedulingGate(name=WORKERS_RUNNING_GATE)]
+    gates = (PodSchedulingGate(name=WORKERS_RUNNING_GATE),)
     assert not EventDedup().pod_problems(
         [msgspec.structs.replace(pod, spec=PodSpec(scheduling_gates=gates))]
     )
@@ -292,5 +292,5 @@ def test_pod_that_was_just_ungated_has_no_waiting_reason() -> None:
     gated = {**condition("PodScheduled", "False", NOW), "reason": "SchedulingGated"}
     pod = make_pod(job, ONE, phase="Pending", conditions=[gated], containerStatuses=[])
     assert not EventDedup().pod_problems([pod])
-    spec = PodSpec(scheduling_gates=[PodSchedulingGate(name="example.com/quota")])
+    spec = PodSpec(scheduling_gates=(PodSchedulingGate(name="example.com/quota"),))
     assert EventDedup().pod_problems([msgspec.structs.replace(pod, spec=spec)])

@@ -1,0 +1,41 @@
+"""Equal parts of objects, kept once: the replicas of a job differ in little but their names."""
+
+from collections.abc import Hashable, Mapping
+from typing import Final, TypeVar
+
+T = TypeVar("T", bound=Hashable)
+
+# The pods of a job arrive together, so few parts have to be remembered. An interned string of
+# Python may stay forever, and tenants choose these.
+_MAX_PARTS: Final = 1024
+_MAX_TEXT_CHARS: Final = 512
+
+
+class Interner:
+    """Remembers the parts seen last: at least 1,024 different ones, and at most twice as many."""
+
+    def __init__(self) -> None:
+        self._recent: dict[Hashable, Hashable] = {}
+        self._older: dict[Hashable, Hashable] = {}
+
+    def part(self, value: T) -> T:
+        """Return a remembered value that equals this one, or else this one."""
+        known = self._recent.get(value)
+        if known is None:
+            known = self._older.get(value, value)
+            if len(self._recent) == _MAX_PARTS:
+                self._older, self._recent = self._recent, {}
+            self._recent[known] = known
+        return known  # type: ignore[return-value]
+
+    def text(self, value: T) -> T:
+        """Return the same as :meth:`part` for a text or None; long ones are not remembered."""
+        return (
+            value if isinstance(value, str) and len(value) > _MAX_TEXT_CHARS else self.part(value)
+        )
+
+    def texts(self, values: Mapping[str, str] | None) -> dict[str, str] | None:
+        """Return a map of which both keys and values are remembered ones; None if it is empty."""
+        if not values:
+            return None
+        return {self.text(key): self.text(value) for key, value in values.items()}

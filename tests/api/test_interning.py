@@ -1,0 +1,103 @@
+"""Objects are equal to what was decoded, share what is equal, and no more is kept than that."""
+
+import json
+import sys
+import uuid
+from collections.abc import Sequence
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dlctl.api.interning import Interner
+from dlctl.api.pods import Pod
+from dlctl.kube.decoding import decode
+
+TIME = "2026-01-01T12:00:00Z"
+
+
+def pod(index: int, state: dict[str, Any] | None = None, **metadata: Any) -> Pod:
+    """Return a replica as the server sends it, decoded on its own."""
+    wire = {
+        "metadata": {
+            "name": f"linear-worker-{index}",
+            "namespace": "ml",
+            "uid": str(uuid.UUID(int=index)),
+            "labels": {"training.kubeflow.org/job-name": "linear", "index": str(index)},
+            "ownerReferences": [{"kind": "PyTorchJob", "uid": "job", "controller": True}],
+            **metadata,
+        },
+        "spec": {"nodeName": "node-1", "restartPolicy": "Never"},
+        "status": {
+            "phase": "Running",
+            "startTime": TIME,
+            "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": TIME}],
+            "containerStatuses": [
+                {"name": "a", "state": state or {"running": {"startedAt": TIME}}}
+            ],
+        },
+    }
+    return decode(json.dumps(wire).encode(), Pod)
+
+
+def test_replicas_share_all_but_their_names() -> None:
+    interner = Interner()
+    one, two = (pod(index).interned(interner) for index in (1, 2))
+    assert one.spec is two.spec
+    assert one.metadata.owner_references is two.metadata.owner_references
+    assert one.status
+    assert two.status
+    assert one.status.conditions is two.status.conditions
+    assert one.status.container_statuses is two.status.container_statuses
+    assert one.metadata.labels
+    assert two.metadata.labels
+    assert next(iter(one.metadata.labels)) is next(iter(two.metadata.labels))
+    assert two == pod(2)
+
+
+@given(
+    st.lists(st.builds(pod, st.integers(0, 3), labels=st.none() | st.just({})), max_size=5),
+    st.lists(st.builds(pod, st.integers(0, 3), st.just({"terminated": {"exitCode": 1}}))),
+)
+def test_interned_object_equals_the_decoded_one(running: list[Pod], ended: list[Pod]) -> None:
+    interner = Interner()
+    for each in running + ended:
+        kept = each.interned(interner)
+        assert kept.status == each.status
+        assert kept.metadata.labels == (each.metadata.labels or None)
+
+
+def references(values: Sequence[object]) -> list[int]:
+    return [sys.getrefcount(value) for value in values]
+
+
+def test_parts_that_were_not_seen_for_long_are_forgotten() -> None:
+    interner = Interner()
+    parts: list[object] = [(index, "part") for index in range(3000)]
+    before = references(parts)
+    for part in parts:
+        assert interner.part(part) is part
+    kept = sum(after > b for after, b in zip(references(parts), before, strict=True))
+    assert 1024 <= kept <= 2048
+
+
+def test_part_that_is_seen_again_and_again_is_never_forgotten() -> None:
+    interner = Interner()
+    first = interner.part(("always", 0))
+    for index in range(5000):
+        interner.part(("once", index))
+        assert interner.part(("always", 0)) is first
+
+
+def test_long_texts_and_last_messages_are_not_kept() -> None:
+    interner = Interner()
+    last = {"terminated": {"exitCode": 1, "message": "m" * 2000}}
+    failed = pod(1, last, annotations={"note": "n" * 2000})
+    assert failed.status
+    assert failed.status.container_statuses
+    assert failed.metadata.annotations
+    values = [failed.status.container_statuses, failed.metadata.annotations["note"]]
+    before = references(values)
+    copy = failed.interned(interner)
+    del copy
+    assert references(values) == before
