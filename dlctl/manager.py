@@ -52,7 +52,7 @@ class Manager:
         """
         stores = {
             informer.resource.group_resource: informer.is_synced_or_unserved
-            for informer in self._parts.informers
+            for informer in self._parts.informers.required
         }
         definitions = {
             f"definition.{one.resource.group_resource}": one.is_current
@@ -69,9 +69,10 @@ class Manager:
             async with asyncio.TaskGroup() as background:
                 lag = self.metrics.dlctl_event_loop_lag_seconds
                 tasks = [background.create_task(observe_loop_lag(lag), name="loop lag")]
+                informers = self._parts.informers
                 tasks += [
                     background.create_task(informer.run(), name=f"informer {informer.resource}")
-                    for informer in (*self._parts.informers, *self._parts.optional_informers)
+                    for informer in (*informers.required, *informers.optional)
                 ]
                 async with self.leadership.leading(stop) as leading:
                     if leading:
@@ -107,7 +108,7 @@ class Manager:
 
     async def _run_controllers(self, stop: asyncio.Event) -> float:
         """Reconcile until ``stop`` is set; return the loop time at which that happened."""
-        for subscribe in self._parts.handler_registrations:
+        for subscribe in self._parts.informers.handler_registrations:
             subscribe()
         async with asyncio.TaskGroup() as group:
             running = [

@@ -30,7 +30,9 @@ def with_large_template(manifest: JSON) -> JSON:
 
 
 def kept_bytes(running: RunningController, cluster: ClusterHarness, kind: Kind) -> int:
-    (informer,) = [i for i in running.manager._parts.informers if i.resource == kind.resource]
+    (informer,) = [
+        i for i in running.manager._parts.informers.required if i.resource == kind.resource
+    ]
     job = informer.store.get(cluster.key())
     assert job is not None
     return len(bytes(job.spec))
