@@ -20,7 +20,8 @@ def plots(rows: Sequence[Row]) -> dict[str, str]:
             rows, "cpu_ms_per_job", "Processor time of one more job, in ms"
         ),
         "memory-by-live-jobs.svg": _live_jobs(rows, "memory_mb", "Memory of the operator, in MB"),
-        "sustained.svg": _sustained(rows),
+        "sustained.svg": _sustained(rows, "sustained", "A steady stream of jobs"),
+        "sustained-ttl.svg": _sustained(rows, "sustained-ttl", "The same with a TTL"),
         "overload.svg": _overload(rows),
     }
     return {name: plot for name, plot in found.items() if plot}
@@ -60,12 +61,12 @@ def _live_jobs(rows: Sequence[Row], figure: str, title: str) -> str:
     return lines(title, "live jobs before", longest, series, log_x=True)
 
 
-def _sustained(rows: Sequence[Row]) -> str:
-    row = _own(rows, "sustained")
+def _sustained(rows: Sequence[Row], scenario: str, title: str) -> str:
+    row = _own(rows, scenario)
     if row is None:
         return ""
     series = [Series("jobs per second", row["finished_per_s"])]
-    return lines("A steady stream of jobs", "finished jobs", row["finished_jobs"], series)
+    return lines(title, "finished jobs", row["finished_jobs"], series)
 
 
 def _overload(rows: Sequence[Row]) -> str:

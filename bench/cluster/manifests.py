@@ -11,7 +11,7 @@ JOB_COLLECTIONS: Final = (PYTORCH_JOBS, TRAINING_JOBS, MPI_JOBS)
 JOB_LABEL: Final = "training.kubeflow.org/job-name"
 
 
-def pytorch_job(name: str, replicas: int) -> JSON:
+def pytorch_job(name: str, replicas: int, run_policy: JSON | None = None) -> JSON:
     replica = {"restartPolicy": "OnFailure", "template": {"spec": _pod_spec("pytorch")}}
     specs = {"Master": {"replicas": 1, **replica}}
     if replicas > 1:
@@ -20,7 +20,7 @@ def pytorch_job(name: str, replicas: int) -> JSON:
         "apiVersion": "kubeflow.org/v1",
         "kind": "PyTorchJob",
         "metadata": {"name": name},
-        "spec": {"pytorchReplicaSpecs": specs},
+        "spec": {"pytorchReplicaSpecs": specs, "runPolicy": run_policy or {}},
     }
 
 

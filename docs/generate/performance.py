@@ -22,6 +22,13 @@ _CREATION: Final = (
     ("idle_rss_mb", "memory idle", "{:.0f} MB"),
     ("rss_mb", "memory after", "{:.0f} MB"),
 )
+_SUSTAINED: Final = (
+    ("jobs_per_s", "finished jobs", "{:.1f} /s"),
+    ("cpu_ms_per_job", "processor time per job", "{:.1f} ms"),
+    ("writes_per_job", "writes per job", "{:.1f}"),
+    ("rss_mb", "memory at the end", "{:.0f} MB"),
+    ("own_lag_p999_ms", "event loop late by its own work, p99.9", "{:.0f} ms"),
+)
 _WHOLE_RESTART: Final = (
     ("restart_ratio", "until all new pods exist, relative to plain writers", "{:.2f}"),
     ("writes_per_rank", "writes per rank", "{:.2f}"),
@@ -82,17 +89,8 @@ _OTHERS: Final = (
         "one more job of {1}, beside up to {0:,} live ones",
         (("flatness", "processor time, relative to that beside 10", "{:.2f}"),),
     ),
-    (
-        "sustained",
-        "{0:,} jobs of {1} to their end, 200 at a time",
-        (
-            ("jobs_per_s", "finished jobs", "{:.1f} /s"),
-            ("cpu_ms_per_job", "processor time per job", "{:.1f} ms"),
-            ("writes_per_job", "writes per job", "{:.1f}"),
-            ("rss_mb", "memory at the end", "{:.0f} MB"),
-            ("own_lag_p999_ms", "event loop late by its own work, p99.9", "{:.0f} ms"),
-        ),
-    ),
+    ("sustained", "{0:,} jobs of {1} to their end, 200 at a time", _SUSTAINED),
+    ("sustained-ttl", "{0:,} jobs of {1}, deleted a minute after their end", _SUSTAINED),
 )
 
 

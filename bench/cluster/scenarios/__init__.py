@@ -15,7 +15,7 @@ from bench.cluster.scenarios.live_jobs import LiveJobs
 from bench.cluster.scenarios.mpi_jobs import MPIJobs
 from bench.cluster.scenarios.overload import Overload
 from bench.cluster.scenarios.restart import Restart
-from bench.cluster.scenarios.sustained import Sustained
+from bench.cluster.scenarios.sustained import Sustained, SustainedTTL
 
 _CREATION: Final = "create"
 _BY_NAME: Final[Mapping[str, type[Any]]] = {
@@ -31,6 +31,7 @@ _BY_NAME: Final[Mapping[str, type[Any]]] = {
     "overload": Overload,
     "restart": Restart,
     "sustained": Sustained,
+    "sustained-ttl": SustainedTTL,
 }
 
 

@@ -31,6 +31,7 @@ class Sustained:
     jobs: int = 10_000
     replicas: int = 4
     peer: ClassVar[str] = TRAINING_OPERATOR
+    run_policy: ClassVar[JSON] = {}
 
     async def measure(self, bench: Bench, program: Program) -> Figures:
         with program.run() as operator:
@@ -68,7 +69,7 @@ class Sustained:
         async def run(number: int) -> None:
             job = f"job-{number}"
             master = f"/api/v1/namespaces/{name}/pods/{job}-master-0"
-            await bench.server.post(path, pytorch_job(job, self.replicas))
+            await bench.server.post(path, pytorch_job(job, self.replicas, self.run_policy))
             async with asyncio.timeout(LIMIT_S):
                 await events[job, "Running"].wait()
                 await bench.server.patch_status(master, _succeeded())
@@ -78,6 +79,13 @@ class Sustained:
         async with bench.server.watching(path, on_job, "application/json"):
             await each(range(self.jobs), run, at_once=_AT_ONCE)
         return progress.samples
+
+
+@attrs.frozen
+class SustainedTTL(Sustained):
+    """The same, with jobs that leave nothing behind a minute after their end."""
+
+    run_policy: ClassVar[JSON] = {"cleanPodPolicy": "All", "ttlSecondsAfterFinished": 60}
 
 
 @attrs.frozen
