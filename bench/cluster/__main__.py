@@ -9,7 +9,7 @@ A scenario is ``JOBSxREPLICAS`` or one of these, with the sizes that are the def
 others), ``gang-restart:1000`` and ``job-restart:1000`` (ranks), ``live:1000x4`` (processor time by
 live jobs), ``mpi:100x4`` (MPIJobs of v2beta1, and the workers of each), ``one-service:1x1000``
 (jobs with a service each instead of each replica), ``overload:200x4``, ``restart:1000x10`` (of the
-controller), ``sustained:10000x4``.
+controller), ``sustained:10000x4`` and, with a TTL, ``sustained-ttl:10000x4``.
 """
 
 import argparse
