@@ -1,9 +1,13 @@
 """Equal parts of objects, kept once: the replicas of a job differ in little but their names."""
 
 from collections.abc import Hashable, Mapping
+from copy import copy
 from typing import Final, TypeVar
 
+import msgspec
+
 T = TypeVar("T", bound=Hashable)
+S = TypeVar("S", bound=msgspec.Struct)
 
 # The pods of a job arrive together, so few parts have to be remembered. An interned string of
 # Python may stay forever, and tenants choose these.
@@ -39,3 +43,11 @@ class Interner:
         if not values:
             return None
         return {self.text(key): self.text(value) for key, value in values.items()}
+
+
+def with_parts(struct: S, **parts: object) -> S:
+    """Return a copy with equal parts; its ``__post_init__``, which may drop things, has run."""
+    same = copy(struct)
+    for name, part in parts.items():
+        msgspec.structs.force_setattr(same, name, part)
+    return same

@@ -12,7 +12,7 @@ from typing import NamedTuple, NewType, Self
 import attrs
 import msgspec
 
-from dlctl.api.interning import Interner
+from dlctl.api.interning import Interner, with_parts
 
 UID = NewType("UID", str)
 
@@ -165,7 +165,7 @@ class ObjectMeta(Projection, frozen=True, gc=False):
 
     def interned(self, interner: Interner) -> Self:
         """Return an equal value that shares its parts with others of the interner."""
-        return msgspec.structs.replace(
+        return with_parts(
             self,
             namespace=interner.text(self.namespace),
             labels=interner.texts(self.labels),
@@ -186,7 +186,7 @@ class Object(Projection, frozen=True, gc=False):
 
     def interned(self, interner: Interner) -> Self:
         """Return an equal object that shares its parts with others of the interner."""
-        return msgspec.structs.replace(self, metadata=self.metadata.interned(interner))
+        return with_parts(self, metadata=self.metadata.interned(interner))
 
 
 def owner_reference(

@@ -7,7 +7,7 @@ from typing import Final, Self
 
 import msgspec
 
-from dlctl.api.interning import Interner
+from dlctl.api.interning import Interner, with_parts
 from dlctl.api.meta import Object, Projection
 
 # The scheduling gate of a pod that waits until the other replicas of its job run.
@@ -102,7 +102,7 @@ class PodStatus(Projection, frozen=True, gc=False):
 
     def interned(self, interner: Interner) -> Self:
         """Return an equal status that shares its parts with others of the interner."""
-        return msgspec.structs.replace(
+        return with_parts(
             self,
             phase=interner.text(self.phase),
             start_time=interner.part(self.start_time),
@@ -148,7 +148,7 @@ class Pod(Object, frozen=True, gc=False):
 
     def interned(self, interner: Interner) -> Self:
         """Return an equal pod that shares its parts with others of the interner."""
-        return msgspec.structs.replace(
+        return with_parts(
             self,
             metadata=self.metadata.interned(interner),
             spec=interner.part(self.spec),

@@ -10,7 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlctl.api.interning import Interner
+from dlctl.api.job import JobObject
 from dlctl.api.pods import Pod
+from dlctl.api.undecoded_object import TOO_DEEP
 from dlctl.kube.decoding import decode
 
 TIME = "2026-01-01T12:00:00Z"
@@ -101,3 +103,11 @@ def test_long_texts_and_last_messages_are_not_kept() -> None:
     copy = failed.interned(interner)
     del copy
     assert references(values) == before
+
+
+def test_too_deep_spec_stays_as_it_was_decoded() -> None:
+    deep = '{"a": ' * 100 + "1" + "}" * 100
+    job = decode(f'{{"metadata": {{"name": "a"}}, "spec": {deep}}}'.encode(), JobObject)
+    kept = job.interned(Interner())
+    assert kept.spec is TOO_DEEP
+    assert kept.truncated_spec == job.truncated_spec != b"null"
