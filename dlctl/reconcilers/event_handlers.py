@@ -28,6 +28,8 @@ SETTLE_S: Final = 0.1
 STARTING_SETTLE_S: Final = 0.5
 _STARTING_PODS_PER_S: Final = 500
 MAX_SETTLE_S: Final = 2.0
+# A pod that was merely assigned to a node changes nothing until its containers start, or cannot.
+BOUND_SETTLE_S: Final = 10.0
 # Of many pods that are being deleted, the job waits for more to be gone.
 _LEAVING_PODS_PER_S: Final = 500
 # The indexes of the pods that are still to start, or about to be gone, by the UID of their job.
@@ -170,7 +172,7 @@ def _settle_s(change: Change[Object], pods: Store[Pod], job: UID) -> float:
     if not _is_expected(change):
         return 0.0
     if _is_binding(change):
-        return MAX_SETTLE_S
+        return BOUND_SETTLE_S
     starting = pods.count(STARTING, job)
     if not starting and not isinstance(change.new, Service):
         return SETTLE_S

@@ -237,7 +237,9 @@ async def test_assignment_to_a_node_waits_for_the_start_of_the_containers(
     enqueue_owner(queue)(Change(old, new))
     assert await taken(queue) == expected
     # On a node that is dead nothing follows.
-    assert await taken(queue, after_s=2.0) == ([] if expected else [MNIST])
+    assert await taken(queue, after_s=event_handlers.BOUND_SETTLE_S) == (
+        [] if expected else [MNIST]
+    )
 
 
 def worker(number: int, **fields: Any) -> Pod:
