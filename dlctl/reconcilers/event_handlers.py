@@ -27,6 +27,7 @@ SETTLE_S: Final = 0.1
 # its reconciles looks at every pod.
 STARTING_SETTLE_S: Final = 0.5
 _STARTING_PODS_PER_S: Final = 500
+MAX_STARTING_SETTLE_S: Final = 5.0
 MAX_SETTLE_S: Final = 2.0
 # A pod that was merely assigned to a node changes nothing until its containers start, or cannot.
 BOUND_SETTLE_S: Final = 10.0
@@ -176,7 +177,7 @@ def _settle_s(change: Change[Object], pods: Store[Pod], job: UID) -> float:
     starting = pods.count(STARTING, job)
     if not starting and not isinstance(change.new, Service):
         return SETTLE_S
-    return min(STARTING_SETTLE_S + starting / _STARTING_PODS_PER_S, MAX_SETTLE_S)
+    return min(STARTING_SETTLE_S + starting / _STARTING_PODS_PER_S, MAX_STARTING_SETTLE_S)
 
 
 def _is_leaving(change: Change[Object]) -> bool:
