@@ -14,6 +14,9 @@ from bench.process_usage import cpu_s, rss_mb
 # Jobs that are measured at each level: the system counts processor time in ticks of 10 ms.
 _MEASURED: Final = 50
 _REST_S: Final = 2.0
+# Of a core: an operator that uses less has nothing left to do, such as events that it postponed.
+_IDLE: Final = 0.05
+_IDLE_LIMIT_S: Final = 300.0
 
 
 @attrs.frozen
@@ -37,12 +40,12 @@ class LiveJobs:
                         await create_jobs(
                             bench.server, name, fill, self.replicas, prefix=f"fill-{level}"
                         )
-                    await asyncio.sleep(_REST_S)
+                    await _until_idle(operator.pid)
                     before_s = cpu_s(operator.pid)
                     await create_jobs(
                         bench.server, name, _MEASURED, self.replicas, prefix=f"more-{level}"
                     )
-                    await asyncio.sleep(_REST_S)
+                    await _until_idle(operator.pid)
                     live.append(count + fill)
                     cpu_ms.append(1000 * (cpu_s(operator.pid) - before_s) / _MEASURED)
                     memory_mb.append(rss_mb(operator.pid))
@@ -53,6 +56,15 @@ class LiveJobs:
             "memory_mb": memory_mb,
             "flatness": cpu_ms[-1] / cpu_ms[0],
         }
+
+
+async def _until_idle(pid: int) -> None:
+    async with asyncio.timeout(_IDLE_LIMIT_S):
+        used_s = float("inf")
+        while used_s > _IDLE * _REST_S:
+            before_s = cpu_s(pid)
+            await asyncio.sleep(_REST_S)
+            used_s = cpu_s(pid) - before_s
 
 
 def levels(highest: int) -> list[int]:
