@@ -21,7 +21,9 @@ def plots(rows: Sequence[Row]) -> dict[str, str]:
         ),
         "memory-by-live-jobs.svg": _live_jobs(rows, "memory_mb", "Memory of the operator, in MB"),
         "sustained.svg": _sustained(rows, "sustained", "A steady stream of jobs"),
-        "sustained-ttl.svg": _sustained(rows, "sustained-ttl", "The same with a TTL"),
+        "sustained-ttl.svg": _sustained(
+            rows, "sustained-ttl", "A steady stream, deleted a minute after"
+        ),
         "overload.svg": _overload(rows),
     }
     return {name: plot for name, plot in found.items() if plot}
