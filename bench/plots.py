@@ -31,7 +31,7 @@ def plots(rows: Sequence[Row]) -> dict[str, str]:
 
 def _creation(rows: Sequence[Row]) -> str:
     found = [row for row in rows if "children_ratio" in row]
-    scenarios = sorted({row["scenario"] for row in found}, key=_sizes)
+    scenarios = sorted({row["scenario"] for row in found}, key=_order)
     by_key = {(row["operator"], row["scenario"]): row for row in found}
     operators = sorted({row["operator"] for row in found})
     series = [
@@ -50,8 +50,10 @@ def _creation(rows: Sequence[Row]) -> str:
     return bars(title, labels, series, mark=1.0) if found else ""
 
 
-def _sizes(scenario: str) -> tuple[int, ...]:
-    return tuple(int(size) for size in scenario.rpartition(":")[2].split("x"))
+def _order(scenario: str) -> tuple[list[int], str]:
+    """Return what orders scenarios: their sizes, and their names where those are equal."""
+    sizes = scenario.rpartition(":")[2].split("x")
+    return [int(size) for size in sizes], scenario
 
 
 def _live_jobs(rows: Sequence[Row], figure: str, title: str) -> str:
@@ -89,7 +91,7 @@ def _own(rows: Sequence[Row], scenario: str) -> Row | None:
         for row in rows
         if row["operator"] == _OWN and row["scenario"].startswith(f"{scenario}:")
     ]
-    return max(found, key=lambda row: _sizes(row["scenario"]), default=None)
+    return max(found, key=lambda row: _order(row["scenario"]), default=None)
 
 
 def main(results: str, folder: str) -> None:

@@ -37,14 +37,21 @@ def test_scenario_without_figures_has_no_plot() -> None:
     assert list(plots(rows)) == ["creation.svg"]
 
 
-def test_bars_are_ordered_by_jobs_and_replicas() -> None:
+def test_bars_are_ordered_by_jobs_and_replicas_and_then_by_name() -> None:
+    # Several of one size, which a set of strings orders otherwise in each process.
+    variants = [f"{name}:1x1000" for name in "abcdefgh"]
     rows = [
         {"operator": "dlctl", "scenario": scenario, "children_ratio": 1.0, "running_ratio": 2.0}
-        for scenario in ("200x4", "one-service:1x1000", "1x5000")
+        for scenario in ("200x4", *variants, "1x1000", "1x5000")
     ]
     texts = _texts(plots(rows)["creation.svg"])
     labels = [text for text in texts if " x " in text and text[-1].isdigit()]
-    assert labels == ["one service:1 x 1000", "1 x 5000", "200 x 4"]
+    assert labels == [
+        "1 x 1000",
+        *(f"{name}:1 x 1000" for name in "abcdefgh"),
+        "1 x 5000",
+        "200 x 4",
+    ]
 
 
 def test_plots_of_the_page_are_those_of_the_results() -> None:
