@@ -71,9 +71,6 @@ def leaves_nothing_behind(kubectl: Kubectl) -> Iterator[None]:
 def _vacant(cluster: Kubectl, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Remove the session's installation; its own teardown then has nothing to remove."""
     install.remove(cluster, install.kustomization(tmp_path_factory.mktemp("shared"), jobs.IMAGE))
-    # A first try that failed while the API server was away may have left its own.
-    if left := [name for name in names(cluster) if name.startswith("namespace/e2e-")]:
-        cluster("delete", "--ignore-not-found", "--wait=false", *left)
     cluster.until(
         lambda: not any(name.startswith("namespace/e2e-") for name in names(cluster)),
         within_s=180,
