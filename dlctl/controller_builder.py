@@ -148,8 +148,9 @@ class ControllerBuilder:
         watched: list[Informer[Any]] = [informers.pods, informers.services, *dependents.values()]
         launcher_jobs = Store[BatchJob]()
         if kind.creates_launcher_jobs:
-            watched.append(informers.launcher_jobs())
-            launcher_jobs = informers.launcher_jobs().store
+            launchers = informers.launcher_jobs()
+            watched.append(launchers)
+            launcher_jobs = launchers.store
         membership, scalers = self._membership(kind, queue, jobs)
         self.background_tasks.append(membership.tasks)
         stores = JobStores(

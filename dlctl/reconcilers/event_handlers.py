@@ -243,9 +243,8 @@ def _has_ended(pod: Pod) -> bool:
     if pod.phase.finished:
         return True
     containers, inits = _statuses(pod)
-    ends = [one.state.terminated for one in containers if one.state]
     failed = [one.state.terminated.exit_code for one in inits if one.state and one.state.terminated]
-    return any(end is not None for end in ends) or any(failed) or _has_restarted(pod)
+    return any(one.has_ended for one in containers) or any(failed) or _has_restarted(pod)
 
 
 def _has_restarted(pod: Pod) -> bool:

@@ -114,13 +114,13 @@ def test_last_words_in_the_verdict_stand_for_a_missing_log() -> None:
         VERDICT,
         replica="worker-7",
         confidence=Confidence.LOW,
-        message="init container fetch: exit code 1: general error\nno such bucket",
+        message="init container fetch: exit code 1: general error\nthe bucket is missing",
     )
     lines = closing(attrs.evolve(JOB, failure=FAILURE, attempts=(Attempt(0, NOW, NOW, verdict),)))
     assert lines[0].endswith(
         "worker-7 (rank 1): init container fetch: exit code 1: general error (probably user code)"
     )
-    assert lines[2:] == ["last lines of worker-7:", "  | no such bucket"]
+    assert lines[2:] == ["last lines of worker-7:", "  | the bucket is missing"]
 
 
 def test_cause_of_an_invalid_job_is_the_field_and_the_fix() -> None:

@@ -41,7 +41,12 @@ FAULTS: Final = [
         USER,
         "ValueError: invalid literal for int()",
     ),
-    _fault("exit-with-text", "sys.exit('no such dataset: /data')", USER, "no such dataset: /data"),
+    _fault(
+        "exit-with-text",
+        "sys.exit('the dataset is missing: /data')",
+        USER,
+        "the dataset is missing: /data",
+    ),
     _fault("syntax-error", "exec('def f(:')", USER, "SyntaxError"),
     _fault(
         "missing-module",

@@ -69,8 +69,8 @@ def test_evicted_pod_is_blamed_rather_than_those_that_lost_it() -> None:
 
 def test_init_container_that_failed_is_named() -> None:
     ended = exited(4)
-    ended["terminated"]["message"] = "no such bucket: s3://x"
+    ended["terminated"]["message"] = "the bucket is missing: s3://x"
     init = [{"name": "fetch", "state": ended}]
     found = verdict(member(0, initContainerStatuses=init, state={"waiting": {}}))
     assert found.message.startswith("init container fetch: exit code 4: ")
-    assert found.message.endswith("\nno such bucket: s3://x")
+    assert found.message.endswith("\nthe bucket is missing: s3://x")
