@@ -68,12 +68,14 @@ class Api(RawVerbs):
         await self.wait_until(path, lambda answer: answer.code == 404)
 
     async def define(self, crd: JSON) -> None:
-        """Create a CRD, and wait until its objects can be listed and created."""
+        """Create a CRD unless it is there, and wait until its objects can be listed and created."""
         answer = await self.post(CRDS, crd)
         assert answer.code in (201, 409), answer.body
         name = crd["metadata"]["name"]
-        await self.wait_until(f"{CRDS}/{name}", is_established)
+        established = await self.wait_until(f"{CRDS}/{name}", is_established)
         spec = crd["spec"]
+        # Tests share the CRDs of a real server: one that stores another version breaks the others.
+        assert _storage_version(established.body["spec"]) == _storage_version(spec)
         for version in spec["versions"]:
             if version["served"]:
                 path = f"/apis/{spec['group']}/{version['name']}/{spec['names']['plural']}"
@@ -99,6 +101,10 @@ class Api(RawVerbs):
         names = sorted({f"{each.get('reason', '')} {each.get('field', '')}" for each in causes})
         shown = "".join(f"[{name.strip()}] " for name in names)
         return normalize(f"{answer.code} {body.get('reason', '')}: {shown}{message}", self)
+
+
+def _storage_version(spec: JSON) -> str:
+    return next(version["name"] for version in spec["versions"] if version["storage"])
 
 
 def _cause_text(cause: JSON) -> str:

@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from dlctl.dialects.kind import Kind
 from dlctl.dialects.kind_crds import job_crd
 from dlctl.dialects.kubeflow.replica_map import ReplicaMap
 from tests.builders import kind_of, training_job
@@ -24,8 +25,12 @@ REPLICAS: Mapping[str, Mapping[str, int]] = {
 
 
 def definition_of(kind: str) -> JSON:
-    # As installed: serialized, so that no part is shared.
-    wire: JSON = json.loads(json.dumps(job_crd(kind_of(GROUP, kind))))
+    return as_installed(kind_of(GROUP, kind))
+
+
+def as_installed(kind: Kind) -> JSON:
+    """Return the CRD of a kind, serialized, so that no part is shared."""
+    wire: JSON = json.loads(json.dumps(job_crd(kind)))
     return wire
 
 

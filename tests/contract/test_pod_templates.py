@@ -10,10 +10,9 @@ from typing import Any
 
 import pytest
 
-from dlctl.dialects.kind_crds import job_crd
-from tests.builders import KINDS, bare_job, entry, kind_of, mxjob
+from tests.builders import KINDS, bare_job, entry, mxjob
 from tests.contract.api import Api
-from tests.contract.jobs import GROUP, JSON, REPLICAS, job
+from tests.contract.jobs import JSON, REPLICAS, as_installed, definition_of, job
 from tests.contract.test_kubeflow_versions import LISTED, OLDER_MAPS, TORCH_LISTED, tf_map, tfjob
 from tests.dialects.et_operator.manifests import elastic_job
 from tests.support.core_types import undecodable
@@ -100,8 +99,11 @@ def changed(wire: JSON, where: str, fields: JSON) -> JSON:
 
 async def defined(api: Api, wire: JSON) -> str:
     """Return where jobs of this kind and version are, once they are."""
-    kind = kind_of(wire["apiVersion"], wire["kind"])
-    await api.define(json.loads(json.dumps(job_crd(kind))))
+    group = wire["apiVersion"].partition("/")[0]
+    kind = next(
+        kind for kind in KINDS if (kind.resource.group, kind.resource.kind) == (group, wire["kind"])
+    )
+    await api.define(as_installed(kind))
     return api.path(kind.resource.plural, group=wire["apiVersion"])
 
 
@@ -174,7 +176,7 @@ async def test_list_of_too_many_replicas_is_rejected(api: Api, wire: JSON) -> No
 
 async def test_status_of_a_job_stored_without_types_can_be_written(api: Api) -> None:
     group = f"{api.namespace}.dlctl.dev"
-    ours = json.loads(json.dumps(job_crd(kind_of(GROUP, "PyTorchJob"))))
+    ours = definition_of("PyTorchJob")
     ours["metadata"]["name"] = f"pytorchjobs.{group}"
     ours["spec"]["group"] = group
     before = json.loads(json.dumps(ours))
