@@ -49,7 +49,7 @@ class ObjectWriter:
         owner: UID,
         resource: Resource,
         existing: Object,
-        body: JSON,
+        body: JSON | Callable[[], JSON],
         as_: type[T] = Object,  # type: ignore[assignment]
         *,
         subresource: str = "",
@@ -118,17 +118,23 @@ async def patch_if_unchanged(
     client: Client,
     resource: Resource,
     existing: Object,
-    body: JSON,
+    body: JSON | Callable[[], JSON],
     as_: type[T] = Object,  # type: ignore[assignment]
     *,
     subresource: str = "",
 ) -> T:
     """Merge ``body`` into an object as it was read, and return the updated object.
 
+    A function is called when it is the write's turn; what it raises is raised.
+
     :raises ConflictError: if it has changed since, or another object has its name.
     :raises NotFoundError: if it is gone.
     """
     # The UID would be no guard: the server ignores metadata in patches of the status.
     version = {"resourceVersion": existing.metadata.resource_version}
-    body = {**body, "metadata": {**body.get("metadata", {}), **version}}
-    return await client.patch(resource, existing.metadata.key, body, as_, subresource=subresource)
+
+    def render() -> JSON:
+        content = body() if callable(body) else body
+        return {**content, "metadata": {**content.get("metadata", {}), **version}}
+
+    return await client.patch(resource, existing.metadata.key, render, as_, subresource=subresource)

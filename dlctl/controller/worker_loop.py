@@ -159,7 +159,7 @@ class Controller(Generic[K]):
         }
         loop = asyncio.get_running_loop()
         started = loop.time()
-        write_flow.set(WriteFlow(started))
+        write_flow.set(WriteFlow(started, partial(self.queue.is_queued, key)))
         with logs.log_fields(**fields), active.track_inprogress():
             try:
                 result = await self._reconcile_and_requeue(key)

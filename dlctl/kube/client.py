@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Final, Self, TypeVar, Unpack
 
 import msgspec
@@ -138,7 +139,7 @@ class Client:
             resource.path(namespace),
             params or {},
             for_later=resource == EVENTS,
-            render=lambda: msgspec.json.encode(body() if callable(body) else body),
+            render=partial(_encode, body),
         )
         return decode(await self._transport.send(request), as_)
 
@@ -146,16 +147,17 @@ class Client:
         self,
         resource: Resource,
         key: ObjectKey,
-        body: Mapping[str, object] | Sequence[object],
+        body: Mapping[str, object] | Sequence[object] | Callable[[], Mapping[str, object]],
         as_: type[W] = Object,  # type: ignore[assignment]
         *,
         subresource: str = "",
         kind: PatchKind = PatchKind.MERGE,
     ) -> W:
+        """Patch an object; a ``body`` that is a function is called for each attempt."""
         request = Request(
             "PATCH",
             _path(resource, key, subresource),
-            body=msgspec.json.encode(body),
+            render=partial(_encode, body),
             media_type=kind,
             for_later=resource == EVENTS,
         )
@@ -265,6 +267,12 @@ class Client:
         request = Request("GET", _path(PODS, pod, "portforward"), {"ports": str(port)})
         async with self._transport.open_websocket(request, port_forwards.PROTOCOLS) as socket:
             await port_forwards.run(socket, reader, writer)
+
+
+def _encode(
+    body: Mapping[str, object] | Sequence[object] | Callable[[], Mapping[str, object]],
+) -> bytes:
+    return msgspec.json.encode(body() if callable(body) else body)
 
 
 def _path(resource: Resource, key: ObjectKey, subresource: str = "") -> str:

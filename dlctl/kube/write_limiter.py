@@ -4,7 +4,7 @@ Reads are not limited: the controller has few, most of them watches.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from typing import Final, TypeAlias
@@ -19,6 +19,8 @@ from dlctl.kube.priority_semaphore import PrioritySemaphore
 _FIRST_WRITES: Final = 64
 # Each further one counts as if the flow had arrived so much later.
 _DELAY_PER_WRITE_S: Final = 0.05
+# Younger flows write what they have planned: to plan again costs more than it saves.
+_STALE_S: Final = 0.5
 
 # Whether it is for later, and a time on the loop's clock.
 _Turn: TypeAlias = tuple[bool, float]
@@ -34,12 +36,19 @@ class WriteFlow:
 
     # On the loop's clock.
     arrived_at: float
+    # Whether another reconcile of the same key is due.
+    is_superseded: Callable[[], bool] = bool
     _writes: int = attrs.field(init=False, default=0)
 
     def next_turn(self) -> float:
         """Count a write; return when it counts as arrived."""
         self._writes += 1
         return self.arrived_at + max(self._writes - _FIRST_WRITES, 0) * _DELAY_PER_WRITE_S
+
+    def is_stale(self) -> bool:
+        """Return whether its writes have waited so long that another reconcile knows better."""
+        waited_s = asyncio.get_running_loop().time() - self.arrived_at
+        return waited_s >= _STALE_S and self.is_superseded()
 
 
 # The flow of the current task.

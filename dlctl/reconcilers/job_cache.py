@@ -26,6 +26,8 @@ class JobCache:
     event_dedup: EventDedup = attrs.field(factory=EventDedup)
     secrets: SecretState = attrs.field(factory=SecretState)
     status_written_s: float = float("-inf")
+    # Whether the last attempt to write a status left it to the next reconcile.
+    status_superseded: bool = False
     # How often in a row the stores did not show dlctl's own writes.
     stale_count: int = 0
     # The last valid spec, while the job has pods.

@@ -36,7 +36,7 @@ from dlctl.reconcilers.job_cache import JobCache
 from dlctl.reconcilers.job_decoding import DecodedJob, JobDecoder
 from dlctl.reconcilers.job_metrics import JobMetrics
 from dlctl.reconcilers.job_stores import JobStores
-from dlctl.reconcilers.job_writer import JobGoneError
+from dlctl.reconcilers.job_writer import JobGoneError, StatusSupersededError
 from dlctl.reconcilers.large_jobs import planning_size, to_thread_if_large
 from dlctl.reconcilers.membership.plan_membership import with_current_members, with_membership_plan
 from dlctl.reconcilers.membership.reconciler import MembershipReconciler
@@ -100,6 +100,8 @@ class JobReconciler:
             return Result(requeue_after_s=self.guard.crd.left_s())
         except (JobGoneError, NamespaceTerminatingError):
             # The job was deleted meanwhile, or is about to be; its event will follow.
+            return Result()
+        except StatusSupersededError:
             return Result()
         except (ConflictError, NotFoundError):
             # Another client changed the job or a child meanwhile, which is common.

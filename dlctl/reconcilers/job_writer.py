@@ -1,6 +1,6 @@
 """Writes the job object: its status, its spec's runtime fields, and its deletion."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import attrs
@@ -13,12 +13,17 @@ from dlctl.controller.object_writer import ObjectWriter
 from dlctl.dialects.dialect import DecodedObject
 from dlctl.errors import DlctlError
 from dlctl.kube.errors import NotFoundError
+from dlctl.kube.write_limiter import write_flow
 from dlctl.reconcilers.content_errors import wrap_content_errors
 from dlctl.reconcilers.crd_check import CRDCheck
 from dlctl.reconcilers.job_cache import JobCache
 from dlctl.reconcilers.merge_patch import merge_patch
 
 JSON = Mapping[str, Any]
+
+
+class StatusSupersededError(DlctlError):
+    """The job has changed while its new status waited: the next reconcile, now due, writes it."""
 
 
 class JobGoneError(DlctlError):
@@ -43,6 +48,8 @@ class JobWriter:
         :raises ConflictError: if the job has changed, or another one has its name.
         :raises JobGoneError: if it is gone.
         :raises OutdatedCRDError: if the server has dropped a part of the status.
+        :raises StatusSupersededError: if the job has changed while others wrote; at most once
+            before each write, so that a job that changes all the time is written as well.
         """
         with wrap_content_errors("writing the status"):
             # A first status is written in full, including empty fields.
@@ -51,7 +58,16 @@ class JobWriter:
         patch = merge_patch(before, wire)
         if not patch:
             return obj
-        updated = await self._patch(obj, {"status": patch}, subresource="status")
+        flow = write_flow.get()
+
+        def body() -> JSON:
+            if flow and not cache.status_superseded and flow.is_stale():
+                cache.status_superseded = True
+                raise StatusSupersededError(f"{self.resource.kind} {obj.key} has changed")
+            return {"status": patch}
+
+        updated = await self._patch(obj, body, subresource="status")
+        cache.status_superseded = False
         self.crd.check(wire, updated)
         cache.status_conflicts.record_own_write(updated.status)
         cache.last_status = new if _has_unobservable_state(new) else None
@@ -93,7 +109,9 @@ class JobWriter:
             raise JobGoneError(f"{self.resource.group_resource} {obj.key} is gone")
         return page.items[0]
 
-    async def _patch(self, obj: Object, body: JSON, *, subresource: str = "") -> JobObject:
+    async def _patch(
+        self, obj: Object, body: JSON | Callable[[], JSON], *, subresource: str = ""
+    ) -> JobObject:
         try:
             return await self.writer.patch(
                 obj.metadata.uid, self.resource, obj, body, JobObject, subresource=subresource

@@ -51,6 +51,10 @@ class WorkQueue(Generic[K]):
         """Return the number of ready keys: neither delayed nor being processed."""
         return self._ready_count
 
+    def is_queued(self, key: K) -> bool:
+        """Return whether the key was added and not taken since; a delayed one is not yet added."""
+        return key in self._dirty
+
     def add(self, key: K, *, priority: int = 0) -> None:
         """Add the key now; does nothing once the queue is shut down.
 

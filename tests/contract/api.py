@@ -104,7 +104,7 @@ class Api(RawVerbs):
 
 
 def _storage_version(spec: JSON) -> str:
-    return next(version["name"] for version in spec["versions"] if version["storage"])
+    return next(str(version["name"]) for version in spec["versions"] if version["storage"])
 
 
 def _cause_text(cause: JSON) -> str:

@@ -1,11 +1,14 @@
 """A controller with nothing to do writes nothing."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
 
+from dlctl.api.meta import PODS
 from tests.builders import bare_job, kind_of, mxjob
+from tests.integration.kubeflow import forever, job_of, only
 from tests.support.harness import ClusterHarness, StartCluster
 from tests.support.harness import start_cluster as embedded
 from tests.support.outcomes import KEEPS_RUNNING, Evicted, Outcome
@@ -117,3 +120,34 @@ async def test_replica_waiting_for_its_backoff_causes_no_writes(
         writes = cluster.history.writes()
         await cluster.advance(30)
         assert cluster.history.writes() == writes
+
+
+@pytest.mark.embedded_only("it holds up the writes of the controller")
+async def test_status_that_waited_is_written_once_with_what_has_happened_since(
+    start_cluster: StartCluster,
+) -> None:
+    manifest = job_of("PyTorchJob", {"Master": 1, "Worker": 2})
+    patches = ("patch", "pytorchjobs/status.kubeflow.org")
+    async with start_cluster(kinds=only("PyTorchJob")) as cluster:
+        limiter = cluster.start().manager.client.write_limiter
+        await cluster.submit(manifest, forever("master-0", "worker-0", "worker-1"))
+        await cluster.until(lambda: active(cluster, "Worker") == 2)
+        await cluster.settled()
+        before = cluster.history.writes()[patches]
+        async with AsyncExitStack() as held:
+            for _ in range(limiter.limit):
+                await held.enter_async_context(limiter.slot())
+            for name in ("linear-worker-0", "linear-worker-1"):
+                ended = {"status": {"phase": "Succeeded"}}
+                await cluster.user.patch(PODS, cluster.key(name), ended, subresource="status")
+                await cluster.advance(2)
+            assert limiter.waiting_count == 1
+        await cluster.until(lambda: active(cluster, "Worker") == 0)
+        await cluster.settled()
+        assert cluster.status()["replicaStatuses"]["Worker"]["succeeded"] == 2
+        assert cluster.history.writes()[patches] == before + 1
+
+
+def active(cluster: ClusterHarness, type_: str) -> int:
+    replicas = cluster.status().get("replicaStatuses", {}).get(type_, {})
+    return int(replicas.get("active", 0))

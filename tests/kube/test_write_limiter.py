@@ -191,3 +191,14 @@ async def test_only_a_write_that_should_be_fast_shows_congestion(takes_long: boo
         async with limiter.slot(takes_long=takes_long):
             await asyncio.sleep(duration_s)
     assert (limiter.limit == before) is takes_long
+
+
+async def test_flow_is_stale_once_it_has_waited_and_its_key_is_due_again() -> None:
+    due = False
+    waiting = WriteFlow(asyncio.get_running_loop().time(), lambda: due)
+    due = True
+    assert not waiting.is_stale()
+    await asyncio.sleep(1)
+    assert waiting.is_stale()
+    due = False
+    assert not waiting.is_stale()
