@@ -45,6 +45,14 @@ async def grant(api: Api, *rules: JSON) -> None:
     await api.create(api.path("rolebindings", group=RBAC), body)
 
 
+async def until_granted(api: Api, token_: str, method: str, path: str, **request: Any) -> None:
+    """Wait until a request is allowed: the real server gets roles from a watch."""
+    answer = await ask(api, token_, method, path, **request)
+    while answer.code == 403 and api.is_real:
+        answer = await ask(api, token_, method, path, **request)
+    assert answer.code < 300, answer.body
+
+
 @pytest.mark.parametrize(
     ("method", "path", "params", "said"),
     [
@@ -126,11 +134,7 @@ async def test_role_grants_its_verbs_on_its_names(api: Api) -> None:
     mine = await token(api)
     rule = {"verbs": ["get"], "apiGroups": [""], "resources": ["pods"], "resourceNames": ["a"]}
     await grant(api, rule)
-    answer = await ask(api, mine, "GET", api.path("pods", "a"))
-    while answer.code == 403 and api.is_real:
-        # The real server gets roles from a watch.
-        answer = await ask(api, mine, "GET", api.path("pods", "a"))
-    assert answer.code == 200
+    await until_granted(api, mine, "GET", api.path("pods", "a"))
     for method, path in (
         ("GET", api.path("pods", "b")),
         ("GET", api.path("pods")),
@@ -177,6 +181,10 @@ async def test_request_that_creates_an_object_needs_the_right_to_create(api: Api
     )
     body: JSON = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}
     path = api.path("configmaps", "a")
+    other = {**body, "metadata": {"name": "b"}}
+    await api.create(api.path("configmaps"), other)
+    there = api.path("configmaps", "b")
+    await until_granted(api, mine, "PATCH", there, body=other, fieldManager="me")
     refused = await ask(api, mine, "PATCH", path, body=body, fieldManager="me")
     assert api.failure_text(refused).replace("[] ", "") == (
         f'403 Forbidden: configmaps "a" is forbidden: {USER} cannot create resource '
