@@ -7,7 +7,7 @@ from typing import Any
 
 from dlctl.api.meta import BATCH_JOBS, CONFIG_MAPS, MANAGED_BY_LABEL, PODS, SERVICES
 from tests.builders import renderer_of
-from tests.integration.test_mpi_v2beta1 import (
+from tests.integration.mpi_jobs import (
     JOB,
     MPI,
     MPIJOBS,

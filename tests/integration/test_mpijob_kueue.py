@@ -11,7 +11,7 @@ import attrs
 from dlctl.api.meta import PODS
 from dlctl.kube.errors import ConflictError
 from tests.builders import kind_of
-from tests.integration.test_mpi_v2beta1 import (
+from tests.integration.mpi_jobs import (
     JOB,
     MPI,
     counts,
