@@ -48,9 +48,10 @@ class PodTemplate(Projection, frozen=True, gc=False):
 
 
 class BatchJobSpec(Projection, frozen=True, gc=False):
-    """Whether a Job is suspended, its TTL and its pod template."""
+    """Whether a Job is suspended, its retries, its TTL and its pod template."""
 
     suspend: bool | None = None
+    backoff_limit: int | None = None
     ttl_seconds_after_finished: int | None = None
     template: PodTemplate | None = None
 

@@ -7,7 +7,7 @@ import attrs
 class LauncherJob:
     """The fields of the Job that retries a launcher; None leaves the Job's own default."""
 
-    # Retries before the Job fails.
+    # Retries before the Job fails; none where a failure policy decides about them.
     backoff_limit: int | None = None
     # Seconds between the Job's start and its failure.
     active_deadline_s: int | None = None

@@ -64,14 +64,16 @@ class ObjectWriter:
         self.expectations.expect_write(owner, resource, patched.metadata.resource_version)
         return patched
 
-    async def delete(self, owner: UID, resource: Resource, obj: Object) -> None:
+    async def delete(
+        self, owner: UID, resource: Resource, obj: Object, *, propagation: str | None = None
+    ) -> None:
         """Delete an object; ignore one already deleted.
 
         :raises ConflictError: if another object has its name. The store will show that one; if
             the server is merely at odds with itself, only another try helps.
         """
         uid = obj.metadata.uid
-        await self.client.delete(resource, obj.metadata.key, uid=uid)
+        await self.client.delete(resource, obj.metadata.key, uid=uid, propagation=propagation)
         self.expectations.expect_deletion(owner, resource, uid)
 
     async def delete_collection(

@@ -43,7 +43,7 @@ def cluster_role(kinds: Iterable[Kind]) -> JSON:
         # None are read.
         rules.append(_rule("", ["secrets"], ["create"]))
     if any(kind.creates_launcher_jobs for kind in kinds):
-        rules.append(_rule("batch", ["jobs"], [verb for verb in child_verbs if verb != "delete"]))
+        rules.append(_rule("batch", ["jobs"], child_verbs))
         # To resume Jobs, whose start time the server requires to be cleared before.
         rules.append(_rule("batch", ["jobs/status"], ["patch"]))
     # To say why Kueue does not admit a job; where Kueue is not installed, this grants nothing.

@@ -76,6 +76,9 @@ class ChildWriter:
             await self.writer.delete(job.uid, *target)
 
         await map_all(delete, targets, limit=MAX_PARALLEL)
+        if (launcher := plan.deleted_launcher_job) is not None:
+            # As long as it is there, one of its pods may be.
+            await self.writer.delete(job.uid, BATCH_JOBS, launcher, propagation="Foreground")
 
     async def force_delete(self, job: Job, plan: Plan, on_deleted: Callable[[Pod], None]) -> None:
         """Force-delete pods past their grace period, even if their processes still run.
@@ -142,7 +145,7 @@ def _updates(plan: Plan, renderer: Renderer) -> Iterator[tuple[Resource, Object,
     for pod in plan.ungated_pods:
         yield PODS, pod, ungate_patch(pod), ""
     write = plan.launcher_job
-    if write is not None and write.existing is not None:
+    if write is not None and write.existing is not None and not plan.deleted_launcher_job:
         yield BATCH_JOBS, write.existing, *_launcher_job_patch(write, renderer)
 
 

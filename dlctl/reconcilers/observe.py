@@ -103,13 +103,24 @@ class Observed:
 
     @property
     def pods(self) -> tuple[Pod, ...]:
+        """Return the pods of the job itself."""
         of_replicas = (o.pod for o in self.replicas if o.pod is not None)
-        return (*of_replicas, *self.surplus_pods)
+        return (*filter(self.is_own, of_replicas), *self.surplus_pods)
+
+    def is_own(self, pod: Pod) -> bool:
+        """Return whether a pod is one of the job itself, and not of its launcher's Job."""
+        return self.launcher is None or pod is not self.launcher.newest_pod
 
     @property
     def all_pods(self) -> tuple[Pod, ...]:
         """Return the pods of the job, and the active ones of its launcher's Job."""
         return (*self.pods, *(self.launcher.active_pods if self.launcher else ()))
+
+    @property
+    def newest_pods(self) -> tuple[Pod, ...]:
+        """Return the pods of the job, and the newest one of its launcher's Job."""
+        newest = self.launcher.newest_pod if self.launcher else None
+        return (*self.pods, *([newest] if newest else ()))
 
     @property
     def children(self) -> "Children":
@@ -192,7 +203,7 @@ def observe(job: Job, children: Children, now: datetime.datetime) -> Observed:
                 )
                 replicas.append(ObservedReplica(replica, ReplicaState.RETIRED, pod, terminated))
             elif launcher is not None and not job.has_own_pod(replica):
-                replicas.append(_observe_launcher(replica, launcher))
+                replicas.append(_observe_launcher(job, spec, replica, launcher, now))
             elif index in completed:
                 replicas.append(ObservedReplica(replica, ReplicaState.SUCCEEDED, pod))
             elif pod is None:
@@ -216,11 +227,26 @@ def observe(job: Job, children: Children, now: datetime.datetime) -> Observed:
     )
 
 
-def _observe_launcher(replica: Replica, launcher: LauncherState) -> ObservedReplica:
-    """Return the state of a launcher from its Job, which has and replaces its pod."""
-    batch_job = launcher.batch_job
-    if batch_job is None:
+def _observe_launcher(
+    job: Job,
+    spec: ReplicaSpec,
+    replica: Replica,
+    launcher: LauncherState,
+    now: datetime.datetime,
+) -> ObservedReplica:
+    """Return the state of a launcher from its Job, which has and replaces its pod.
+
+    With a failure policy, its pod shows how it has ended, and the Job only whether it succeeded.
+    """
+    batch_job, pod = launcher.batch_job, launcher.newest_pod
+    if batch_job is None or launcher.is_outdated:
         return ObservedReplica(replica, ReplicaState.MISSING)
+    if job.run_policy.failure_policy is not None:
+        is_complete = batch_job.is_complete and not batch_job.metadata.is_terminating
+        if not is_complete and pod is not None:
+            return observe_replica(job, spec, replica, pod, now)
+        if not is_complete and (batch_job.is_finished or batch_job.metadata.is_terminating):
+            return ObservedReplica(replica, ReplicaState.MISSING)
     if batch_job.is_finished:
         succeeded = launcher.failure is None
         state = ReplicaState.SUCCEEDED if succeeded else ReplicaState.FAILED_PERMANENT

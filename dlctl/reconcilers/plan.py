@@ -4,15 +4,16 @@ from collections.abc import Iterator
 
 import attrs
 
+from dlctl.api.batch_jobs import BatchJob
 from dlctl.api.job import Replica
-from dlctl.api.meta import PODS, Object, Resource
+from dlctl.api.meta import BATCH_JOBS, PODS, Object, Resource
 from dlctl.api.pods import Pod, Service
 from dlctl.api.status import JobStatus
 from dlctl.reconcilers.children.collection_deletion import CollectionDeletion
 from dlctl.reconcilers.children.dependents import DependentChanges
 from dlctl.reconcilers.children.gang_retries import GangRetry
 from dlctl.reconcilers.event_note import EventNote
-from dlctl.reconcilers.launcher_job.next_write import LauncherJobWrite
+from dlctl.reconcilers.launcher_job.next_write import JobWrite, LauncherJobWrite
 from dlctl.reconcilers.membership.exec_tasks import ExecTask
 from dlctl.reconcilers.membership.membership_plan import MembershipPlan, ScalerUpdate
 
@@ -61,8 +62,8 @@ class Plan:
     def has_writes(self) -> bool:
         """Return whether any children are created or updated."""
         dependents = self.dependents.created or self.dependents.patched
-        children = self.pods or self.services or self.ungated_pods or self.launcher_job
-        return bool(children or dependents)
+        children = self.pods or self.services or self.ungated_pods
+        return bool(children or dependents or (self.launcher_job and not self.deleted_launcher_job))
 
     @property
     def needs_secrets(self) -> bool:
@@ -70,8 +71,17 @@ class Plan:
         creates_job = self.launcher_job is not None and self.launcher_job.write.creates
         return bool(self.pods) or creates_job
 
+    @property
+    def deleted_launcher_job(self) -> BatchJob | None:
+        """Return the launcher's Job that is deleted, if it is."""
+        write = self.launcher_job
+        return write.existing if write and write.write is JobWrite.DELETE else None
+
     def deletions(self, resource: Resource) -> Iterator[Object]:
-        """Yield all deleted pods or services."""
+        """Yield all deleted pods, services or Jobs."""
+        if resource == BATCH_JOBS:
+            yield from filter(None, [self.deleted_launcher_job])
+            return
         yield from self.deleted_pods if resource == PODS else self.deleted_services
         for collection in self.deleted_collections:
             yield from collection.children if collection.resource == resource else ()

@@ -14,10 +14,7 @@ from dlctl.reconcilers.failures.attempts import (
     final_attempts,
     succeeded_attempts,
 )
-from dlctl.reconcilers.launcher_job.next_write import (
-    suspension,
-    ttl_write,
-)
+from dlctl.reconcilers.launcher_job.next_write import end_write, suspension
 from dlctl.reconcilers.lifecycle import cleanup, job_limits
 from dlctl.reconcilers.observe import Observed
 from dlctl.reconcilers.plan import Plan
@@ -68,14 +65,18 @@ def _plan_cleanup(job: Job, ended: JobStatus, observed: Observed, desired: Desir
         if SERVICES in desired.retained_resources
         else tuple(cleanup.services_to_delete(job, observed))
     )
-    idle, ttl = idle_dependents(observed, desired), None
+    idle, launcher_write = idle_dependents(observed, desired), None
     if observed.launcher is not None:
         idle = cleanup.dependents_to_delete(job, idle)
-        ttl = ttl_write(job, observed.launcher)
-    if not pods and not services and not idle and not ttl:
+        launcher_write = end_write(job, observed.launcher, failed=ended.failure is not None)
+    if not pods and not services and not idle and not launcher_write:
         ended = attrs.evolve(ended, phase=JobPhase.DONE)
     return Plan(
-        ended, deleted_pods=pods, deleted_services=services, dependents=idle, launcher_job=ttl
+        ended,
+        deleted_pods=pods,
+        deleted_services=services,
+        dependents=idle,
+        launcher_job=launcher_write,
     )
 
 

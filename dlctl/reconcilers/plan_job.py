@@ -29,10 +29,7 @@ from dlctl.reconcilers.failures.attempts import (
     recorded_attempts,
     stopped_attempts,
 )
-from dlctl.reconcilers.launcher_job.next_write import (
-    LauncherJobWrite,
-    next_write,
-)
+from dlctl.reconcilers.launcher_job.next_write import deletion, suspended_write
 from dlctl.reconcilers.lifecycle import job_limits, job_restarts, replica_restarts
 from dlctl.reconcilers.lifecycle.force_deletion import force_deletions
 from dlctl.reconcilers.lifecycle.replica_restarts import RESTART_BACKOFF
@@ -45,6 +42,7 @@ from dlctl.reconcilers.lifecycle.starting_deadline import (
 from dlctl.reconcilers.observe import Observed
 from dlctl.reconcilers.plan import Plan, earliest
 from dlctl.reconcilers.plan_end import idle_dependents, plan_end, plan_finished
+from dlctl.reconcilers.plan_launcher import with_launcher_job
 from dlctl.reconcilers.plan_replicas import (
     missing_services,
     plan_replicas,
@@ -131,6 +129,7 @@ def _plan(
         return _plan_partial(job, Plan(next_status, notes=notes), observed, desired, now)
     if outcome is None:
         running = plan_replicas(job, next_status, observed, now, limits.backoff)
+        running = with_launcher_job(job, running, observed, hold_reason=desired.hold_reason)
         changed_dependents = dependents.diff_dependents(
             desired.dependents, observed.dependents, desired.retained_resources
         )
@@ -150,7 +149,6 @@ def _plan(
             services=missing_services(job, observed, desired.services),
             ungated_pods=tuple(ungated_pods(job, observed)),
             dependents=changed_dependents,
-            launcher_job=_launcher_job_write(job, observed, desired),
             # Any other update of the PodGroup triggers the scheduler as well.
             gang_retry=GangRetry() if changed_dependents.patched else retry,
         )
@@ -250,7 +248,7 @@ def _plan_suspended(job: Job, observed: Observed, desired: Desired, now: datetim
         deleted_services=() if retains_services else tuple(observed.services.values()),
         services=missing_services(job, observed, desired.services) if retains_services else (),
         dependents=idle_dependents(observed, desired, create=observed.launcher is not None),
-        launcher_job=_launcher_job_write(job, observed, desired),
+        launcher_job=suspended_write(job, observed.launcher) if observed.launcher else None,
     )
 
 
@@ -272,6 +270,9 @@ def _plan_job_restart(
     if left_s <= 0 and job_restarts.is_cleared(job, observed):
         return Plan(attrs.evolve(job.status, phase=JobPhase.CREATING), requeue_after_s=0)
     kept = job_restarts.kept_pods(job, observed) if left_s > 0 else frozenset()
+    launcher = observed.launcher
+    if launcher is not None and launcher.newest_pod is not None:
+        launcher = None if launcher.newest_pod.metadata.name in kept else launcher
     deadline_s = _deadline_left_s(job, now)
     leaving = (pod for pod in observed.pods if not pod.metadata.is_terminating)
     return Plan(
@@ -279,15 +280,6 @@ def _plan_job_restart(
         deleted_pods=tuple(pod for pod in leaving if pod.metadata.name not in kept),
         kueue_held_pods=tuple(held_by_kueue(observed.pods)),
         dependents=DependentChanges(patched=idle_dependents(observed, desired).patched),
+        launcher_job=deletion(launcher) if launcher else None,
         requeue_after_s=earliest(left_s if left_s > 0 else None, deadline_s),
     )
-
-
-def _launcher_job_write(job: Job, observed: Observed, desired: Desired) -> LauncherJobWrite | None:
-    """Return the next write of the launcher's Job; None if the launcher is a pod."""
-    if job.launcher_job is None or observed.launcher is None:
-        return None
-    is_ready = not job.launcher_job.waits_for_workers or all(
-        one.is_ready for one in observed.replicas if job.has_own_pod(one.replica)
-    )
-    return next_write(job, observed.launcher, may_start=is_ready and not desired.hold_reason)

@@ -28,12 +28,15 @@ def plan_replicas(
     now: datetime.datetime,
     backoff: Backoff,
 ) -> Plan:
-    """Return which pods to delete, and which replicas get pods once nothing holds them back."""
+    """Return which pods to delete, and which replicas get pods once nothing holds them back.
+
+    Where the failure policy decides about it, they include a launcher whose pod is that of a Job.
+    """
     created, deleted, waits = [], [], []
     for one in observed.replicas:
         if one.state not in (ReplicaState.MISSING, ReplicaState.FAILED_RETRYABLE):
             continue
-        if not job.has_own_pod(one.replica):
+        if not job.has_own_pod(one.replica) and job.run_policy.failure_policy is None:
             continue
         next_restart_at = replica_restarts.next_restart_at(
             next_status.restarts.get(str(one.replica)), backoff

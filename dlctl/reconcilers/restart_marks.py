@@ -1,7 +1,8 @@
 """The marks of pods by the restart of their job that they belong to. Pure.
 
 Only jobs with a failure policy have them. A pod that an earlier attempt left has an older
-mark: it is no replica of the present one, and keeps its name until it is gone.
+mark: it is no replica of the present one, and keeps its name until it is gone. The same holds for
+the batch/v1 Jobs of launchers.
 """
 
 import math
@@ -9,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from dlctl.api.job import Job
+from dlctl.api.meta import Object
 from dlctl.api.pods import Pod
 
 RESTART_ATTEMPT: Final = "dlctl.dev/restart-attempt"
@@ -34,13 +36,20 @@ def pods_of_earlier_attempts(job: Job, pods: Sequence[Pod]) -> tuple[Pod, ...]:
     """Return the pods that belong to attempts before the present one."""
     if job.run_policy.failure_policy is None or not job.status.job_restarts:
         return ()
-    return tuple(pod for pod in pods if _attempt(pod) < job.status.job_restarts)
+    return tuple(pod for pod in pods if is_of_earlier_attempt(job, pod))
 
 
-def _attempt(pod: Pod) -> float:
-    """Return the attempt of a pod; pods without a mark are older than the policy and belong to all.
+def is_of_earlier_attempt(job: Job, child: Object) -> bool:
+    """Return whether a pod, or the Job of a launcher, belongs to an attempt before the present."""
+    if job.run_policy.failure_policy is None or not job.status.job_restarts:
+        return False
+    return _attempt(child) < job.status.job_restarts
+
+
+def _attempt(child: Object) -> float:
+    """Return the attempt of a child; without a mark, it is older than the policy: it is of all.
 
     An attempt ahead of the present one is newer than the status that was read.
     """
-    mark = (pod.metadata.labels or {}).get(RESTART_ATTEMPT, "")
+    mark = (child.metadata.labels or {}).get(RESTART_ATTEMPT, "")
     return int(mark[:_MAX_DIGITS]) if mark.isdecimal() else math.inf

@@ -4,6 +4,7 @@ import pytest
 
 from tests.contract.api import Api
 from tests.contract.jobs import JSON, definition_of, job, policy, refusal
+from tests.mpi_v2beta1 import mpi_job
 
 RULES = "spec.runPolicy.failurePolicy.rules"
 
@@ -88,7 +89,7 @@ async def test_invalid_failure_policy_is_rejected(api: Api, change: JSON, said: 
     assert said in await refusal(api, job("PyTorchJob", change))
 
 
-@pytest.mark.parametrize("kind", ["PyTorchJob", "TFJob", "JAXJob", "MXJob"])
+@pytest.mark.parametrize("kind", ["PyTorchJob", "TFJob", "JAXJob", "MPIJob", "MXJob"])
 async def test_largest_failure_policy_is_accepted(api: Api, kind: str) -> None:
     await api.define(definition_of(kind))
     largest = [
@@ -104,5 +105,10 @@ async def test_largest_failure_policy_is_accepted(api: Api, kind: str) -> None:
         for index in range(20)
     ]  # fmt: skip
     counts = {"Worker": 1, "Server": 1, "Scheduler": 1} if kind == "MXJob" else {"Worker": 1}
-    wire = job(kind, failures(*largest, maxRestarts=5, restartStrategy="Recreate"), counts)
+    change = failures(*largest, maxRestarts=5, restartStrategy="Recreate")
+    if kind == "MPIJob":
+        # Of v2beta1, whose launcher belongs to a Job.
+        wire = {**mpi_job(1, policy=change["runPolicy"]), "metadata": {"name": "a"}}
+    else:
+        wire = job(kind, change, counts)
     assert await refusal(api, wire) == ""

@@ -60,6 +60,25 @@ def with_replicas(**change: Any) -> JSON:
         pytest.param(
             submitted(sshAuthMountPath="/a:/b"), "spec.sshAuthMountPath: Invalid value", id="path"
         ),
+        pytest.param(
+            submitted(policy={"failurePolicy": {"rules": [{"action": "Retry"}]}}),
+            'failurePolicy.rules[0].action: Unsupported value: "Retry"',
+            id="action of a failure policy",
+        ),
+        pytest.param(
+            submitted(
+                policy={
+                    "failurePolicy": {"rules": [{"action": "FailJob", "targetReplicas": ["PS"]}]}
+                }
+            ),
+            "targetReplicas[0] in body should match '^(?i:launcher|worker)$'",
+            id="replica type of a failure policy",
+        ),
+        pytest.param(
+            submitted(policy={"failurePolicy": {}, "backoffLimit": 3}),
+            "spec.runPolicy.backoffLimit: Invalid value: cannot be combined with failurePolicy",
+            id="two limits",
+        ),
         pytest.param(submitted(11, name="m" * 54), "metadata.name is too long", id="long name"),
         pytest.param(submitted(None, name="m" * 55), "metadata.name is too long", id="of launcher"),
         pytest.param(submitted(name="3d"), "and begin with a letter", id="name"),

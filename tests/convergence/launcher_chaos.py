@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 
 import attrs
@@ -10,6 +10,7 @@ import attrs
 from dlctl.api.meta import BATCH_JOBS, PODS
 from dlctl.kube.errors import ConflictError, NotFoundError
 from dlctl.local.apiserver.storage.stored_objects import StorageEvent, table_of
+from dlctl.reconcilers.restart_marks import RESTART_ATTEMPT
 from tests.builders import kind_of
 from tests.convergence.random_faults import inject_faults, kill_controllers
 from tests.convergence.runs import COMPACTED, check_rest
@@ -36,6 +37,8 @@ class Play:
     dice: random.Random
     workers: int
     launchers_at_once: int = 0
+    # The attempts whose pods and launchers' Jobs existed at the same time.
+    attempts_at_once: set[frozenset[str]] = attrs.field(factory=set)
 
     def pods(self, role: str, phase: str = "Running") -> list[JSON]:
         return [
@@ -49,6 +52,10 @@ class Play:
         if change.table == table_of(PODS):
             running = len(self.pods("launcher"))
             self.launchers_at_once = max(self.launchers_at_once, running)
+        if change.table in (table_of(PODS), table_of(BATCH_JOBS)):
+            children = [*self.cluster.objects(PODS), *self.cluster.objects(BATCH_JOBS)]
+            marks = (one["metadata"]["labels"].get(RESTART_ATTEMPT, "") for one in children)
+            self.attempts_at_once.add(frozenset(marks))
 
     async def change(self, spec: JSON) -> None:
         await self.cluster.user.patch(MPIJOBS, self.cluster.key(JOB), {"spec": spec})
@@ -58,14 +65,20 @@ class Play:
         return any(c["type"] == type_ and c["status"] == "True" for c in stated)
 
 
-async def run_chaos(seed: int) -> None:
+async def run_chaos(seed: int, *, with_failure_policy: bool = False) -> None:
     """Disturb a job, let its launcher succeed, and check what is left."""
     dice = random.Random(seed)
-    policy = {"cleanPodPolicy": dice.choice(("All", "Running")), "backoffLimit": _MAX_RETRIES}
+    policy: JSON = {"cleanPodPolicy": dice.choice(("All", "Running"))}
+    if with_failure_policy:
+        rules = dice.choice(([], [{"action": "RestartReplica", "targetReplicas": ["Launcher"]}]))
+        policy["failurePolicy"] = {"maxRestarts": _MAX_RETRIES, "rules": rules}
+    else:
+        policy["backoffLimit"] = _MAX_RETRIES
     creation = dice.choice(("AtStartup", "WaitForWorkersReady"))
     job = mpi_job(2, policy={**policy, "suspend": dice.random() < 0.3})
     job["spec"]["launcherCreationPolicy"] = creation
     job["spec"]["mpiReplicaSpecs"]["Launcher"]["restartPolicy"] = "Never"
+    acts = [*_ACTS, *([_fail_worker] if with_failure_policy else [])]
     async with start_cluster(kinds=[MPI], options=COMPACTED.options) as cluster:
         await cluster.start_job_controller()
         await cluster.submit(job)
@@ -73,7 +86,7 @@ async def run_chaos(seed: int) -> None:
         cluster.server.storage.observers.append(play.watch)
         async with asyncio.TaskGroup() as group:
             group.create_task(inject_faults(cluster, dice, _VERBS, _RESOURCES))
-            group.create_task(_act(play))
+            group.create_task(_act(play, acts))
             await kill_controllers(cluster, dice)
         await play.change({"runPolicy": {"suspend": False}})
         await cluster.until(lambda: play.is_true("Running") and _is_whole(play))
@@ -90,13 +103,13 @@ def _is_whole(play: Play) -> bool:
 def _check_end(play: Play) -> None:
     assert play.is_true("Succeeded"), play.cluster.dump()
     assert play.launchers_at_once == 1
+    assert all(len(attempts) <= 1 for attempts in play.attempts_at_once), play.attempts_at_once
     status = play.cluster.status(JOB)
     assert status["replicaStatuses"]["Launcher"]["succeeded"] == 1
     assert "active" not in status["replicaStatuses"]["Launcher"]
 
 
-async def _act(play: Play) -> None:
-    acts: list[Act] = [_suspend, _resume, _delete_launcher, _delete_worker, _scale, _fail, _fail]
+async def _act(play: Play, acts: Sequence[Act]) -> None:
     for _ in range(play.dice.randint(2, 8)):
         await asyncio.sleep(play.dice.uniform(0.2, 4))
         try:
@@ -132,7 +145,16 @@ async def _fail(play: Play) -> None:
     await _finish(play, play.dice.choice((1, 137)))
 
 
-async def _finish(play: Play, code: int) -> None:
-    for pod in play.pods("launcher"):
+async def _fail_worker(play: Play) -> None:
+    await _finish(play, 1, "worker")
+
+
+async def _finish(play: Play, code: int, role: str = "launcher") -> None:
+    for pod in play.pods(role)[:1]:
         if "deletionTimestamp" not in pod["metadata"]:
             await play.cluster.node.finish(pod["metadata"]["uid"], code)
+
+
+_ACTS: Final[Sequence[Act]] = (
+    _suspend, _resume, _delete_launcher, _delete_worker, _scale, _fail, _fail
+)  # fmt: skip

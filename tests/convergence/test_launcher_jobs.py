@@ -24,7 +24,18 @@ async def test_job_runs_in_the_end_for_many_seeds(seed: int) -> None:
     await _live_through(seed)
 
 
-async def _live_through(seed: int) -> None:
-    logger.info("replay with run_chaos(%d)", seed)
+@pytest.mark.parametrize("seed", FAST)
+async def test_attempts_of_a_job_with_a_failure_policy_never_meet(seed: int) -> None:
+    await _live_through(seed, with_failure_policy=True)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", SOAK)
+async def test_attempts_never_meet_for_many_seeds(seed: int) -> None:
+    await _live_through(seed, with_failure_policy=True)
+
+
+async def _live_through(seed: int, *, with_failure_policy: bool = False) -> None:
+    logger.info("replay with run_chaos(%d, with_failure_policy=%s)", seed, with_failure_policy)
     random.seed(seed)
-    await run_chaos(seed)
+    await run_chaos(seed, with_failure_policy=with_failure_policy)

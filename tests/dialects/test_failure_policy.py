@@ -13,6 +13,7 @@ from dlctl.api.failure_policy import (
     RestartStrategy,
 )
 from dlctl.api.job import Job
+from dlctl.api.launcher_job import LauncherJob
 from dlctl.api.verdict import Cause
 from dlctl.errors import InvalidJobError
 from tests.builders import make_job, manifest, mxjob, template, training_job
@@ -227,6 +228,30 @@ def test_job_without_a_failure_policy_has_no_such_warnings() -> None:
     assert make_job(wire).warnings == ()
 
 
-def test_job_whose_launcher_is_a_batch_job_has_no_failure_policy() -> None:
-    with pytest.raises(InvalidJobError, match="is not for jobs whose launcher is a batch/v1 Job"):
-        make_job(mpi_job(2, policy={"failurePolicy": {}}))
+def test_failure_policy_decides_instead_of_the_job_of_a_launcher() -> None:
+    policy = {"failurePolicy": {"maxRestarts": 2}, "activeDeadlineSeconds": 60}
+    job = make_job(mpi_job(2, policy=policy))
+    assert job.launcher_job == LauncherJob(backoff_limit=0)
+    assert job.run_policy.active_deadline_s == 60
+    assert [job.failure_policy_decides(spec.type) for spec in job.replica_specs] == [True, True]
+    for spec in job.replica_specs:
+        assert spec.retry_policy is RetryPolicy.ALL
+        assert spec.template["spec"]["restartPolicy"] == "Never"
+
+
+def test_retries_of_a_launchers_job_cannot_be_combined_with_a_failure_policy() -> None:
+    with pytest.raises(InvalidJobError, match=r"backoffLimit: cannot be combined"):
+        make_job(mpi_job(2, policy={"failurePolicy": {}, "backoffLimit": 3}))
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"), [("OnFailure", ["RestartPolicyIgnored"]), ("Never", []), (None, [])]
+)
+def test_restart_policy_of_a_launcher_is_ignored_with_a_warning(
+    given: str | None, expected: list[str]
+) -> None:
+    wire = mpi_job(2, policy={"failurePolicy": {}})
+    if given is not None:
+        wire["spec"]["mpiReplicaSpecs"]["Launcher"]["restartPolicy"] = given
+    reasons = [warning.reason for warning in make_job(wire).warnings]
+    assert [reason for reason in reasons if reason != "ShortGracePeriod"] == expected

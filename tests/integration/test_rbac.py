@@ -158,6 +158,7 @@ async def test_role_grants_exactly_what_is_used(start_cluster: StartCluster) -> 
             )
             await cluster.until(partial(is_gone, cluster, "brief"))
         await resume_launcher(cluster)
+        await replace_launcher(cluster)
         await ask_to_scale(cluster, "thirteen")
         for job in brief:
             job["spec"]["runPolicy"] = {"ttlSecondsAfterFinished": 0}
@@ -207,6 +208,14 @@ async def resume_launcher(cluster: ClusterHarness) -> None:
         await cluster.until(partial(has_event, cluster, event))
         await cluster.settled()
     await cluster.user.delete(resource, cluster.key("mpi"))
+
+
+async def replace_launcher(cluster: ClusterHarness) -> None:
+    """Restart a job by its failure policy: the Job of its launcher is deleted."""
+    job = mpi_job(1, name="mpi-again", policy={"failurePolicy": {"maxRestarts": 1}})
+    await cluster.submit(job, {"worker-0": [Exit(1), KEEPS_RUNNING]})
+    await cluster.until(lambda: "SuccessfulDeleteJob" in cluster.events("mpi-again"))
+    await cluster.user.delete(MPI.resource, cluster.key("mpi-again"))
 
 
 def has_event(cluster: ClusterHarness, reason: str) -> bool:

@@ -37,11 +37,13 @@ class MPISSHJob(KubeflowJob):
     overrides_scheduler = True
 
     def success_policy(self) -> SuccessPolicy:
+        is_policed = self.job.run_policy.failure_policy is not None
         return SuccessPolicy(
             success_replicas=(LAUNCHER,),
             running_replicas=(LAUNCHER, *self.replicas_of(WORKER)),
             all_run=True,
-            tolerated_types=frozenset({WORKER}),
+            # With a failure policy, it decides about workers as well.
+            tolerated_types=frozenset() if is_policed else frozenset({WORKER}),
         )
 
     def get_environment_variables(

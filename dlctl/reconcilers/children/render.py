@@ -205,7 +205,7 @@ class Renderer:
         job = self.job
         if job.launcher_job is None:
             raise LookupError(f"the launcher of {job.key} has no Job")
-        labels = {"app": job.key.name, MANAGED_BY_LABEL: MANAGED_BY}
+        labels = {"app": job.key.name, MANAGED_BY_LABEL: MANAGED_BY, **restart_marks(job)}
         metadata = self._metadata(job.child_name(LAUNCHER_REPLICA), labels)
         # Its Job would keep the exclusions, even if they left it without a node.
         pod = attrs.evolve(self, choose_avoided=tuple).pod(LAUNCHER_REPLICA)

@@ -69,7 +69,7 @@ class JobEvents:
     def deleted(self, job: Job, obj: Object, plan: Plan) -> None:
         if not job.messages.emits_pod_events:
             return
-        for resource in (PODS, SERVICES):
+        for resource in (PODS, SERVICES, BATCH_JOBS):
             reason = SUCCESSFUL_DELETE + resource.kind
             names = [child.metadata.name for child in plan.deletions(resource)]
             messages = self._messages("Deleted", resource, names)

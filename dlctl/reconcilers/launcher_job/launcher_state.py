@@ -1,4 +1,8 @@
-"""The state of a launcher, from its Job and that Job's pods. Pure."""
+"""The state of a launcher, from its Job and that Job's pods. Pure.
+
+With a failure policy, the launcher's pod is judged like that of any other replica. Without one, its
+Job decides, and the failed attempts of the launcher are merely recorded.
+"""
 
 import datetime
 from collections.abc import Iterable, Sequence
@@ -12,6 +16,7 @@ from dlctl.api.exit_codes import ExitClass, RetryPolicy
 from dlctl.api.job import Job, Replica
 from dlctl.api.pods import Pod, PodPhase
 from dlctl.api.status import Failure
+from dlctl.reconcilers.restart_marks import is_of_earlier_attempt
 from dlctl.reconcilers.termination import Termination, termination
 
 LAUNCHER_REPLICA: Final = Replica(LAUNCHER, 0)
@@ -31,13 +36,28 @@ class LauncherState:
     newest_pod: Pod | None = None
     # Why the Job has failed.
     failure: Failure | None = None
-    # The newest failed attempt that the pods show, and its pod.
+    # The newest failed attempt that the pods show, and its pod: where the Job retries it.
     attempt: Termination | None = None
     attempt_pod: Pod | None = None
+    # Whether the Job belongs to an attempt of the whole job before the present one.
+    is_outdated: bool = False
 
     @property
     def is_finished(self) -> bool:
         return self.batch_job is not None and self.batch_job.is_finished
+
+    @property
+    def is_spent(self) -> bool:
+        """Return whether the Job runs no launcher of this attempt any more, nor has completed."""
+        return self.is_outdated or (
+            self.batch_job is not None and self.batch_job.failed_condition is not None
+        )
+
+    @property
+    def is_ending(self) -> bool:
+        """Return whether the Job is about to fail by itself: its only launcher has ended."""
+        has_retries = self.batch_job is None or self.batch_job.spec.backoff_limit != 0
+        return bool(self.newest_pod) and not self.active_pods and not has_retries
 
 
 def launcher_state(
@@ -51,18 +71,21 @@ def launcher_state(
     uid = batch_job.metadata.uid
     owned = sorted((pod for pod in pods if pod.metadata.controller_uid == uid), key=creation_order)
     active = [pod for pod in owned if not pod.phase.finished]
-    attempts = [(end, pod) for pod in owned if (end := _failed_attempt(job, pod, now))]
-    attempt, attempt_pod = max(attempts, key=lambda one: one[0].time, default=(None, None))
-    return LauncherState(
-        batch_job,
+    newest = owned[-1] if owned else None
+    state = LauncherState(batch_job, active_pods=tuple(active), newest_pod=newest)
+    if is_of_earlier_attempt(job, batch_job):
+        return attrs.evolve(state, is_outdated=True)
+    state = attrs.evolve(
+        state,
         running_count=0 if batch_job.is_finished else _running_count(batch_job, active),
         failed_count=batch_job.status.failed or 0,
-        active_pods=tuple(active),
-        newest_pod=owned[-1] if owned else None,
-        failure=_failure(job, batch_job, owned, now),
-        attempt=attempt,
-        attempt_pod=attempt_pod,
     )
+    if job.run_policy.failure_policy is not None:
+        return state
+    attempts = [(end, pod) for pod in owned if (end := _failed_attempt(job, pod, now))]
+    attempt, attempt_pod = max(attempts, key=lambda one: one[0].time, default=(None, None))
+    failure = _failure(job, batch_job, owned, now)
+    return attrs.evolve(state, failure=failure, attempt=attempt, attempt_pod=attempt_pod)
 
 
 def creation_order(pod: Pod) -> tuple[float, str]:

@@ -1,6 +1,7 @@
 """What a launcher's Job needs next: to be created, suspended, resumed, or to get its TTL. Pure.
 
-One write at a time: each follows from what the stores show of the one before.
+One write at a time: each follows from what the stores show of the one before. With a failure
+policy, a Job runs a launcher once: it is deleted, and created again for the next run.
 """
 
 import enum
@@ -24,6 +25,8 @@ class JobWrite(enum.Enum):
     SET_TTL = enum.auto()
     # mpi-operator sets it when it creates the Job.
     REMOVE_TTL = enum.auto()
+    # In the foreground: it is gone only after its pods.
+    DELETE = enum.auto()
 
     @property
     def creates(self) -> bool:
@@ -65,6 +68,29 @@ def suspension(launcher: LauncherState) -> LauncherJobWrite | None:
     if existing is None or existing.metadata.is_terminating or existing.is_finished:
         return None
     return None if existing.is_suspended else LauncherJobWrite(JobWrite.SUSPEND, existing)
+
+
+def deletion(launcher: LauncherState) -> LauncherJobWrite | None:
+    """Return the write that deletes a launcher's Job; None if there is none, or it is leaving."""
+    existing = launcher.batch_job
+    if existing is None or existing.metadata.is_terminating:
+        return None
+    return LauncherJobWrite(JobWrite.DELETE, existing)
+
+
+def suspended_write(job: Job, launcher: LauncherState) -> LauncherJobWrite | None:
+    """Return the next write for a job that is suspended, or whose suspension is unfinished."""
+    if job.run_policy.failure_policy is not None and launcher.is_spent:
+        return deletion(launcher)
+    if launcher.batch_job is not None:
+        return suspension(launcher)
+    return next_write(job, launcher, may_start=False)
+
+
+def end_write(job: Job, launcher: LauncherState, *, failed: bool) -> LauncherJobWrite | None:
+    """Return the next write for a job that has ended: of one that failed, the launcher may run."""
+    stop = suspension(launcher) if failed and not launcher.is_ending else None
+    return stop or ttl_write(job, launcher)
 
 
 def ttl_write(job: Job, launcher: LauncherState) -> LauncherJobWrite | None:

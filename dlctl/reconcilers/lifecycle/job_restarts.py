@@ -75,7 +75,7 @@ def kept_pods(job: Job, observed: Observed) -> frozenset[str]:
     # One that makes way for a node that is going still runs.
     return frozenset(
         pod.metadata.name
-        for pod in observed.pods
+        for pod in observed.newest_pods
         if pod.metadata.name == blamed and pod.phase.finished
     )
 
@@ -84,7 +84,8 @@ def may_create(job: Job, observed: Observed) -> bool:
     """Return whether pods may be created, as far as those of an earlier run allow it."""
     return not is_blocking(job) or not (
         pods_of_earlier_attempts(job, observed.surplus_pods)
-        or any(_is_of_suspended_run(job, pod) for pod in observed.pods)
+        or (observed.launcher is not None and observed.launcher.is_outdated)
+        or any(_is_of_suspended_run(job, pod) for pod in observed.all_pods)
     )
 
 
@@ -93,7 +94,7 @@ def is_suspension_unfinished(job: Job, observed: Observed) -> bool:
 
     It would count as one of the next run.
     """
-    is_left = any(not pod.metadata.is_terminating for pod in observed.pods)
+    is_left = any(not pod.metadata.is_terminating for pod in observed.all_pods)
     return job.status.phase is JobPhase.SUSPENDED and is_blocking(job) and is_left
 
 
@@ -118,8 +119,12 @@ def _is_of_suspended_run(job: Job, pod: Pod) -> bool:
 
 def is_cleared(job: Job, observed: Observed) -> bool:
     """Return whether the next attempt may begin, as far as the pods of the last one allow it."""
+    launcher = observed.launcher.batch_job if observed.launcher else None
     if job.run_policy.failure_policy is None or is_blocking(job):
-        return not observed.pods
+        # The Job of a launcher is gone after its pods.
+        return not observed.pods and launcher is None
+    if launcher is not None and not launcher.metadata.is_terminating:
+        return False
     earlier = {pod.metadata.uid for pod in pods_of_earlier_attempts(job, observed.pods)}
     # Without its mark, a pod that stays would count as one of the next attempt.
     return all(pod.metadata.is_terminating or pod.metadata.uid in earlier for pod in observed.pods)

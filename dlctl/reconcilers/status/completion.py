@@ -34,12 +34,14 @@ def completion(
 
     ``verdict`` is the one on its last attempt, if that has ended.
     """
-    if observed.launcher is not None and observed.launcher.is_finished:
-        return _launcher_completion(job, observed, observed.launcher)
+    launcher = observed.launcher
+    is_policed = job.run_policy.failure_policy is not None
+    if launcher is not None and launcher.is_finished and not is_policed:
+        return _launcher_completion(job, observed, launcher)
     states = observed.states
     done = [states.get(r) is ReplicaState.SUCCEEDED for r in job.success_policy.success_replicas]
     if any(done) if job.success_policy.any_succeeds else done and all(done):
-        return Completion()
+        return Completion(time=_completion_time(launcher))
     # A permanent failure of any replica ends the job: the others would wait for it forever.
     failed = (o for o in observed.replicas if o.state is ReplicaState.FAILED_PERMANENT)
     required = (o for o in failed if job.success_policy.requires(o.replica))
@@ -53,13 +55,18 @@ def completion(
 def _launcher_completion(job: Job, observed: Observed, launcher: LauncherState) -> Completion:
     """Return how a job has ended whose launcher's Job has ended."""
     if launcher.failure is None:
-        ended = launcher.batch_job.status.completion_time if launcher.batch_job else None
-        return Completion(time=ended)
+        return Completion(time=_completion_time(launcher))
     message = launcher.failure.message
     # A launcher fails because a worker does, and its own message may not say so.
     if workers := _failed_workers(job, observed):
         message = f"{message}; {workers}"
     return Completion(attrs.evolve(launcher.failure, message=message[:MAX_MESSAGE_CHARS]))
+
+
+def _completion_time(launcher: LauncherState | None) -> datetime.datetime | None:
+    """Return when a launcher's Job has completed; None if it has not, or there is none."""
+    batch_job = launcher.batch_job if launcher else None
+    return batch_job.status.completion_time if batch_job else None
 
 
 def _failed_workers(job: Job, observed: Observed) -> str:

@@ -28,8 +28,11 @@ def replica_status(job: Job, spec: ReplicaSpec, observed: Observed) -> ReplicaSt
     replicas = [o for o in observed.replicas if o.replica.type == spec.type]
     counts = Counter(_state_of(job, o) for o in replicas)
     if observed.launcher is not None and spec.type == LAUNCHER:
-        # Its failed pods are attempts of one replica.
-        counts[JobState.FAILED] = observed.launcher.failed_count
+        # Its failed pods are attempts of one replica. With a failure policy, its Job reports the
+        # only one later than the pod itself.
+        is_policed = job.run_policy.failure_policy is not None
+        seen = counts[JobState.FAILED] if is_policed else 0
+        counts[JobState.FAILED] = max(seen, observed.launcher.failed_count)
     done = frozenset(o.replica.index for o in replicas if o.state is ReplicaState.SUCCEEDED)
     shows_states = job.messages.emits_replica_states
     return ReplicaStatus(

@@ -60,6 +60,7 @@ def batch_job(
     labels: Mapping[str, str] = OURS,
     node_selector: Mapping[str, str] | None = None,
     ttl_s: int | None = None,
+    backoff_limit: int | None = None,
     metadata: Mapping[str, Any] | None = None,
     **status: Any,
 ) -> BatchJob:
@@ -75,6 +76,7 @@ def batch_job(
         },
         "spec": {
             "suspend": suspended,
+            "backoffLimit": backoff_limit,
             "ttlSecondsAfterFinished": ttl_s,
             "template": template,
         },
@@ -88,6 +90,7 @@ def launcher_pod(
     phase: str = "Running",
     *,
     age_s: float = 0.0,
+    node: str | None = None,
     metadata: Mapping[str, Any] | None = None,
     **status: Any,
 ) -> Pod:
@@ -103,7 +106,7 @@ def launcher_pod(
             "ownerReferences": [{**owner, "uid": "uid-of-batch-job"}],
             **(metadata or {}),
         },
-        "spec": {"restartPolicy": "Never"},
+        "spec": {"restartPolicy": "Never", "nodeName": node},
         "status": {"phase": phase, **status},
     }
     return msgspec.json.decode(msgspec.json.encode(wire), type=Pod)

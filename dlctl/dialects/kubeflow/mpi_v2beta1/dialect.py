@@ -1,6 +1,7 @@
 """The form of MPIJob v2beta1: v1's map of replica specs, with the names and labels of mpi-operator.
 
-The launcher's limits are those of its batch/v1 Job, so the run policy of the job itself has none.
+The launcher's limits are those of its batch/v1 Job, so the run policy of the job itself has none:
+unless it has a failure policy, which decides instead of the Job.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -75,13 +76,11 @@ class MPIJobV2beta1(ReplicaMap):
 
     def run_policy(self, obj: DecodedObject) -> RunPolicy:
         policy = super().run_policy(obj)
-        if policy.failure_policy is not None:
-            message = "is not for jobs whose launcher is a batch/v1 Job: use kubeflow.org/v1"
-            raise InvalidJobError(message, field=f"spec.runPolicy.{failure_policy.FIELD}")
+        decides = policy.failure_policy is not None
         return attrs.evolve(
             policy,
             ttl_after_finished_s=policy.ttl_after_finished_s if _ttl_deletes_job(obj) else None,
-            active_deadline_s=None,
+            active_deadline_s=policy.active_deadline_s if decides else None,
             backoff_limit=None,
         )
 
@@ -121,7 +120,8 @@ class MPIJobV2beta1(ReplicaMap):
         return [name_rule.WORKER_NAME_LENGTH]
 
     def _warnings(self, fields: FieldReader) -> Iterator[SpecWarning]:
-        launcher = fields.object(self.kind.replica_specs_field).object("Launcher")
+        entries = fields.object(self.kind.replica_specs_field)
+        launcher = entries.object("Launcher")
         if launcher.object("template").object("spec").string("restartPolicy"):
             yield _TEMPLATE_POLICY_WARNING
         policy = fields.string("launcherCreationPolicy", AT_STARTUP)
@@ -131,13 +131,17 @@ class MPIJobV2beta1(ReplicaMap):
                 f"{WAIT_FOR_WORKERS}: write {AT_STARTUP} or {WAIT_FOR_WORKERS}"
             )
             yield SpecWarning("UnknownLauncherCreationPolicy", message)
+        policies = {name: entries.object(name).string("restartPolicy") for name in entries.names()}
+        yield from failure_policy.restart_policy_warnings(fields.object("runPolicy"), policies)
 
 
 def _read_launcher_job(fields: FieldReader, limits: RunPolicy, obj: DecodedObject) -> LauncherJob:
     policy = fields.string("launcherCreationPolicy") or AT_STARTUP
+    decides = limits.failure_policy is not None
     return LauncherJob(
-        backoff_limit=limits.backoff_limit,
-        active_deadline_s=limits.active_deadline_s,
+        # Each retry is a decision of the failure policy, and its deadline is for all attempts.
+        backoff_limit=0 if decides else limits.backoff_limit,
+        active_deadline_s=None if decides else limits.active_deadline_s,
         ttl_after_finished_s=None if _ttl_deletes_job(obj) else limits.ttl_after_finished_s,
         waits_for_workers=policy != AT_STARTUP,
     )
