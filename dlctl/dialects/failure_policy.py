@@ -1,12 +1,14 @@
 """The field ``failurePolicy`` of run policies: schema, reader, and its effect on replica specs.
 
-The size of a CRD is limited: older versions of a form leave the checks to the reader.
+The size of a CRD is limited: older versions of a form leave the checks to the reader. Forms without
+run policies have it as JSON in an annotation.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import attrs
+import msgspec
 
 from dlctl.api.exit_codes import RetryPolicy
 from dlctl.api.failure_policy import (
@@ -23,6 +25,7 @@ from dlctl.errors import InvalidJobError, quoted
 
 JSON = dict[str, Any]
 FIELD: Final = "failurePolicy"
+ANNOTATION: Final = "dlctl.dev/failure-policy"
 # They bound the server's cost estimate of the rules.
 MAX_RULES: Final = 20
 _MAX_CONDITIONS: Final = 20
@@ -123,7 +126,24 @@ def read(run_policy: FieldReader, types: Mapping[str, str]) -> FailurePolicy | N
         return None
     if "backoffLimit" in run_policy:
         raise InvalidJobError(_SECOND_LIMIT, field=run_policy.path_of("backoffLimit"))
-    fields = run_policy.object(FIELD)
+    return _read_policy(run_policy.object(FIELD), types)
+
+
+def read_annotation(
+    annotations: Mapping[str, str], types: Mapping[str, str]
+) -> FailurePolicy | None:
+    """Read the policy in a job's annotations, like :func:`read`."""
+    field = f"metadata.annotations[{ANNOTATION}]"
+    if (text := annotations.get(ANNOTATION)) is None:
+        return None
+    try:
+        decoded = msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise InvalidJobError(f"is not JSON: {error}", field=field) from error
+    return _read_policy(FieldReader(decoded, field), types)
+
+
+def _read_policy(fields: FieldReader, types: Mapping[str, str]) -> FailurePolicy:
     rules = tuple(_read_rule(rule, types) for rule in _items(fields, "rules", MAX_RULES))
     names = [rule.name for rule in rules if rule.name]
     if len(names) > len(set(names)):

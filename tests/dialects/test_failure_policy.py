@@ -16,7 +16,7 @@ from dlctl.api.job import Job
 from dlctl.api.launcher_job import LauncherJob
 from dlctl.api.verdict import Cause
 from dlctl.errors import InvalidJobError
-from tests.builders import make_job, manifest, mxjob, template, training_job
+from tests.builders import bare_job, make_job, manifest, mxjob, template, training_job
 from tests.dialects.et_operator.manifests import elastic_job
 from tests.mpi_v2beta1 import mpi_job
 
@@ -139,6 +139,41 @@ def test_policy_is_read() -> None:
 )
 def test_invalid_policy_is_rejected(policy: JSON, message: str) -> None:
     assert refusal(policy) == message
+
+
+def bare_list(annotation: str) -> JSON:
+    wire = bare_job(worker=2, scheduler=1)
+    wire["metadata"]["annotations"] = {"dlctl.dev/failure-policy": annotation}
+    return wire
+
+
+def test_policy_of_a_bare_list_is_in_an_annotation() -> None:
+    rules = '[{"action": "RestartReplica", "targetReplicas": ["worker"]}]'
+    read = make_job(bare_list(f'{{"maxRestarts": 2, "rules": {rules}}}')).run_policy.failure_policy
+    action = FailureAction.RESTART_REPLICA
+    rule = FailureRule(action, target_replicas=frozenset({"worker"}))
+    assert read == FailurePolicy(2, RestartStrategy.BLOCKING_RECREATE, (rule,))
+    assert make_job(bare_job()).run_policy.failure_policy is None
+
+
+@pytest.mark.parametrize(
+    ("annotation", "message"),
+    [
+        pytest.param("maxRestarts: 2", "is not JSON: ", id="YAML"),
+        pytest.param("[" * 100_000, "is not JSON: ", id="deep"),
+        pytest.param("[]", "must be an object, not []", id="no object"),
+    ],
+)
+def test_invalid_annotation_is_rejected(annotation: str, message: str) -> None:
+    with pytest.raises(InvalidJobError) as caught:
+        make_job(bare_list(annotation))
+    field = "metadata.annotations[dlctl.dev/failure-policy]"
+    assert str(caught.value).startswith(f"{field}: {message}")
+
+
+def test_invalid_rule_of_an_annotation_is_named() -> None:
+    with pytest.raises(InvalidJobError, match=r"failure-policy\]\.rules\[0\]: has no action"):
+        make_job(bare_list('{"rules": [{}]}'))
 
 
 def test_backoff_limit_beside_it_is_rejected() -> None:

@@ -5,6 +5,7 @@ import pytest
 from dlctl.api.meta import PODS, ObjectKey
 from dlctl.api.nodes import NODES
 from dlctl.options import Options
+from tests.builders import bare_job, kind_of
 from tests.integration.kubeflow import JSON, Outcomes, conditions, job_of, only
 from tests.support.fake_kubelet import NODE_NAME
 from tests.support.harness import ClusterHarness, StartCluster
@@ -12,6 +13,8 @@ from tests.support.outcomes import DONE, KEEPS_RUNNING, Evicted, Exit, Outcome
 
 FAST = Options(restart_backoff_s=1.0, restart_backoff_cap_s=2.0)
 MARK = "dlctl.dev/restart-attempt"
+ANNOTATION = "dlctl.dev/failure-policy"
+BARE_LISTS = kind_of("mpba.fbk.eu/v1", "MXJob").resource
 
 
 def pytorch_job(*rules: JSON, **policy: object) -> JSON:
@@ -158,3 +161,54 @@ async def test_job_leaves_a_node_that_is_going_as_a_whole(start_cluster: StartCl
         await cluster.until(lambda: cluster.pods() and marks(cluster) == {"1"})
         assert state(cluster)["attempts"][0]["cause"] == "ScaleDown"
         assert "countedRestarts" not in state(cluster)
+
+
+def bare_list(policy: str, workers: int = 2) -> JSON:
+    """Return a job of dl-operator's form, which has the policy in an annotation."""
+    job = bare_job(scheduler=1, worker=workers)
+    job["metadata"]["annotations"] = {ANNOTATION: policy}
+    return job
+
+
+async def test_job_without_a_run_policy_has_it_in_an_annotation(
+    start_cluster: StartCluster,
+) -> None:
+    async with start_cluster(options=FAST) as cluster:
+        cluster.start()
+        outcomes: Outcomes = {"worker-1": [Exit(3), KEEPS_RUNNING], "scheduler-0": [KEEPS_RUNNING]}
+        await cluster.submit(bare_list('{"maxRestarts": 1}'), outcomes)
+        await cluster.until(lambda: cluster.pods() and marks(cluster) == {"1"})
+        await cluster.until(lambda: cluster.phase() == "Running")
+        status = cluster.status()
+        assert (status["jobRestarts"], status["countedRestarts"]) == (1, 1)
+        assert status["attempts"][0]["replica"] == "worker-1"
+
+
+async def test_invalid_annotation_fails_a_new_job(start_cluster: StartCluster) -> None:
+    async with start_cluster(options=FAST) as cluster:
+        cluster.start()
+        await cluster.submit(bare_list("maxRestarts: 1"), script=None)
+        await cluster.until(lambda: cluster.phase() == "Failed")
+        assert f"metadata.annotations[{ANNOTATION}]: is not JSON" in cluster.condition("Failed")
+        assert not cluster.pods()
+
+
+async def test_failure_waits_while_the_annotation_is_invalid(start_cluster: StartCluster) -> None:
+    async with start_cluster(options=FAST) as cluster:
+        cluster.start()
+        running: Outcomes = {"worker-0": [KEEPS_RUNNING] * 2, "scheduler-0": [KEEPS_RUNNING]}
+        await cluster.submit(bare_list('{"maxRestarts": 1}', workers=1), running)
+        await cluster.until(lambda: cluster.phase() == "Running")
+        await annotate(cluster, "oops")
+        await cluster.until(lambda: "is not JSON" in cluster.condition("Waiting"))
+        (pod,) = (p for p in cluster.objects(PODS) if "worker" in p["metadata"]["name"])
+        await cluster.node.finish(pod["metadata"]["uid"], 3)
+        await cluster.settled()
+        assert cluster.phase() == "Running"
+        await annotate(cluster, '{"maxRestarts": 1}')
+        await cluster.until(lambda: cluster.status().get("jobRestarts") == 1)
+
+
+async def annotate(cluster: ClusterHarness, policy: str) -> None:
+    body = {"metadata": {"annotations": {ANNOTATION: policy}}}
+    await cluster.user.patch(BARE_LISTS, cluster.key("linear"), body)

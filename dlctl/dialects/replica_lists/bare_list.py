@@ -9,8 +9,9 @@ from typing import Any
 import attrs
 
 from dlctl.api.exit_codes import RetryPolicy
-from dlctl.api.job import Job, Replica, ReplicaSpec, SuccessPolicy
+from dlctl.api.job import Job, Replica, ReplicaSpec, RunPolicy, SuccessPolicy
 from dlctl.api.status import JobStatus
+from dlctl.dialects import failure_policy
 from dlctl.dialects.child_names import MAX_PREFIX_LENGTH, check_names_with_runtime_id, runtime_id
 from dlctl.dialects.dialect import JSON, DecodedObject, Dialect
 from dlctl.dialects.field_reader import MAX_REPLICAS, FieldReader, read_objects
@@ -30,7 +31,7 @@ TYPE_FIELD = "replicaType"
 
 @attrs.frozen
 class BareList(Dialect):
-    """The bare list: no policies and no runtime id."""
+    """The bare list: no runtime id, and no policy but one in an annotation."""
 
     framework: type[DLJob]
     default_port: int | None = None
@@ -65,7 +66,13 @@ class BareList(Dialect):
             name_prefix=obj.metadata.name[:MAX_PREFIX_LENGTH],
             runtime_id=identity,
             status=self.read_status(obj),
+            run_policy=self.run_policy(obj),
         )
+
+    def run_policy(self, obj: DecodedObject) -> RunPolicy:
+        types = {type_: type_ for type_ in self.framework.replica_types}
+        failures = failure_policy.read_annotation(obj.metadata.annotations or {}, types)
+        return RunPolicy(failure_policy=failures)
 
     def read_status(self, obj: DecodedObject) -> JobStatus:
         return list_status.read(obj.status, TYPE_FIELD)
