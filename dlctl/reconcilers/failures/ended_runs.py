@@ -113,6 +113,7 @@ def _with_node(run: EndedRun, nodes: NodeConditions) -> EndedRun:
         node_fault=fault,
         node_cause=nodes.fault_cause(node),
         node_fault_kind=nodes.by_name[node].fault_kind,
+        node_down_since=nodes.by_name[node].down_since,
     )
     return attrs.evolve(run, member=member)
 

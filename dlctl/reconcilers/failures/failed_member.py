@@ -37,6 +37,8 @@ class FailedMember:
     node_cause: Cause = Cause.NODE
     # What kind of fault it is.
     node_fault_kind: NodeFault = NodeFault.SICK
+    # Since when the node is down; None if it is up, or if that is not known.
+    node_down_since: datetime.datetime | None = None
 
     @property
     def node(self) -> str:

@@ -16,8 +16,8 @@ from dlctl.reconcilers.program_output.log_classes import Weight
 _HARDWARE_FAULT: Final = re.compile(
     r"gpu|xid|nvlink|nvswitch|acceleratedhardware|\becc\b|iblink|neuron|tpu", re.IGNORECASE
 )
-# Until a node goes, it runs its pods, and one that is gone has run them before.
-_NOT_AT_FAULT: Final = (NodeFault.GOING, NodeFault.DELETED)
+# Until a node goes, it runs its pods, and one that is gone or down has run them before.
+_RUNS_PODS_BEFORE: Final = (NodeFault.GOING, NodeFault.DELETED, NodeFault.DOWN)
 
 
 def api_evidence(member: FailedMember, message: str) -> Evidence | None:
@@ -27,8 +27,11 @@ def api_evidence(member: FailedMember, message: str) -> Evidence | None:
 
 
 def tie_break(member: FailedMember, evidence: Evidence) -> Evidence:
-    """Return better evidence of a member that merely lost its peers, if its own node is going."""
-    is_leaving = member.node_fault and member.node_fault_kind in _NOT_AT_FAULT
+    """Return better evidence of a member that merely lost its peers, if its own node is going.
+
+    Also if the node went down after the member had ended.
+    """
+    is_leaving = member.node_fault and member.node_fault_kind in _RUNS_PODS_BEFORE
     if not is_leaving or evidence.weight is not Weight.COLLATERAL:
         return evidence
     found = _node_evidence(member)
@@ -39,17 +42,27 @@ def _has_node_ended(member: FailedMember, by_pod: Evidence | None) -> bool:
     """Return whether the fault of its node is why a member ended.
 
     A node without a fault of its own has ended pods that were disrupted, deleted or stopped, but
-    programs on it may fail by themselves, or lose their peers.
+    programs on it may fail by themselves, or lose their peers. So may those that ended before it
+    went down.
     """
     if not member.node_fault or member.node_fault_kind is NodeFault.SICK:
         return bool(member.node_fault)
     if member.node_fault_kind is NodeFault.DOWN:
-        # A node that was shut down in order is down since.
-        return member.node_cause is not Cause.NODE or not reports_shutdown(member.pod)
+        if member.node_cause is Cause.NODE and reports_shutdown(member.pod):
+            # A node that was shut down in order is down since.
+            return False
+        if not _ended_before_node(member):
+            return True
     if by_pod is not None:
         return by_pod.cause.is_infrastructure
     end = member.termination
     return end is None or end.exit_code in STOPPED or end.exit_code == KILLED
+
+
+def _ended_before_node(member: FailedMember) -> bool:
+    """Return whether a member ended before its node went down, as far as is known."""
+    since, end = member.node_down_since, member.termination
+    return since is not None and end is not None and end.time < since
 
 
 def _node_evidence(member: FailedMember) -> Evidence:

@@ -47,6 +47,8 @@ class NodeCondition:
     # A signal of a fault, rather than that it does not answer, or is going.
     is_sick: bool = False
     is_deleted: bool = False
+    # Since when it is not ready or does not answer; None if it is neither, or if that is not known.
+    down_since: datetime.datetime | None = None
 
     @property
     def fault_kind(self) -> NodeFault:
@@ -95,7 +97,8 @@ def node_condition(node: Node, signals: NodeSignals) -> NodeCondition:
     """Return what is special about a node."""
     lost, sick, going = _lost(node), signals.sick(node), signals.going(node)
     fault = sick.text if sick else _unready_text(node, lost) or (going.text if going else "")
-    return NodeCondition(node.hostname, going, lost, fault, sick is not None)
+    is_sick, down_since = sick is not None, _down_since(node)
+    return NodeCondition(node.hostname, going, lost, fault, is_sick, down_since=down_since)
 
 
 def _lost(node: Node) -> LostNode | None:
@@ -107,6 +110,11 @@ def _lost(node: Node) -> LostNode | None:
         off = out_of_service and (ready is None or ready.status != "True")
         return LostNode(out_of_service=True, silent_since=None) if off else None
     return LostNode(out_of_service, ready.last_transition_time if ready else None)
+
+
+def _down_since(node: Node) -> datetime.datetime | None:
+    ready = node.condition("Ready")
+    return None if ready is None or ready.status == "True" else ready.last_transition_time
 
 
 def _unready_text(node: Node, lost: LostNode | None) -> str:

@@ -17,6 +17,7 @@ from dlctl.reconcilers.nodes.node_conditions import (
     NodeFault,
 )
 from dlctl.reconcilers.observe import Children, observe
+from tests.builders import NOW
 from tests.reconcilers.failures.gangs import disrupted, ended, member, verdict_of
 from tests.reconcilers.failures.test_attempts import at, failed, pods, running, torch_job
 from tests.reconcilers.program_output import outputs
@@ -88,6 +89,17 @@ def test_node_that_leaves_decides_between_members_that_lost_a_peer() -> None:
     found = verdict_of(*others, leaving(ended(1, outputs.GLOO_CLOSED)))
     assert (found.cause, found.replica) == (Cause.SCALE_DOWN, "worker-1")
     assert found.confidence is Confidence.LOW
+
+
+def test_node_that_goes_down_decides_between_members_that_lost_a_peer_before() -> None:
+    first = member("worker-0", ended(1, RESET, after_s=-2))
+    down = NOW - datetime.timedelta(minutes=4)
+    second = attrs.evolve(
+        leaving(ended(1, RESET)), node_fault_kind=NodeFault.DOWN, node_down_since=down
+    )
+    found = verdict_of(first, second)
+    assert (found.replica, found.confidence) == ("worker-1", Confidence.LOW)
+    assert not found.is_consequence
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """Nodes that were taken down on purpose: their jobs restart, but nobody avoids them for that."""
 
+import datetime
+from collections.abc import Callable
 from typing import Any
 
 import attrs
@@ -105,5 +107,68 @@ def test_node_that_goes_as_announced_is_not_charged(lost: LostNode | None) -> No
 
 def test_program_that_failed_before_its_node_was_deleted_has_failed_by_itself() -> None:
     verdict = attempts(ended_on(GONE, code=3))[-1].verdict
+    assert verdict is not None
+    assert verdict.cause is Cause.USER_CODE
+
+
+def silent_since(time: datetime.datetime | None) -> NodeCondition:
+    lost = LostNode(out_of_service=False, silent_since=time)
+    return NodeCondition("a", None, lost, "does not answer", down_since=time)
+
+
+def not_ready_since(time: datetime.datetime | None) -> NodeCondition:
+    return attrs.evolve(DOWN, down_since=time)
+
+
+@pytest.mark.parametrize("down_since", [silent_since, not_ready_since])
+def test_program_that_failed_before_its_node_went_down_has_failed_by_itself(
+    down_since: Callable[[datetime.datetime], NodeCondition],
+) -> None:
+    job = ended_on(down_since(at(35)), code=3)
+    verdict = attempts(job)[-1].verdict
+    assert verdict is not None
+    assert (verdict.cause, verdict.exit_code) == (Cause.USER_CODE, 3)
+    assert not is_lemon(job)
+
+
+@pytest.mark.parametrize(
+    ("code", "down_since", "status"),
+    [
+        pytest.param(3, 30, {}, id="in the second in which its node went down"),
+        pytest.param(3, 25, {}, id="afterwards"),
+        pytest.param(3, None, {}, id="at an unknown time"),
+        pytest.param(143, 35, {}, id="stopped"),
+        pytest.param(137, 35, {}, id="killed"),
+        pytest.param(3, 35, {"reason": "NodeLost"}, id="lost with its node"),
+    ],
+)
+def test_program_that_did_not_end_by_itself_before_its_node_went_down_blames_it(
+    code: int, down_since: float | None, status: dict[str, Any]
+) -> None:
+    condition = silent_since(None if down_since is None else at(down_since))
+    job = ended_on(condition, code, **status)
+    verdict = attempts(job)[-1].verdict
+    assert verdict is not None
+    assert verdict.cause is Cause.NODE
+    assert is_lemon(job)
+
+
+def test_node_that_went_down_after_a_program_was_memory_killed_is_not_blamed() -> None:
+    killed = failed(137, 30, reason="OOMKilled")["state"]
+    verdict = attempts(ended_on(silent_since(at(35)), code=137, state=killed))[-1].verdict
+    assert verdict is not None
+    assert verdict.cause is Cause.OUT_OF_MEMORY
+
+
+def test_node_that_falls_silent_later_does_not_replace_a_verdict() -> None:
+    policy = {"maxRestarts": 1, "rules": [{"action": "RestartReplica"}]}
+    job = running(torch_job("Never", failurePolicy=policy))
+    found = pods(job, worker1=failed(3, 30, node_name="node-a"))
+    for seconds, condition in ((40, None), (41, silent_since(at(75))), (80, silent_since(at(75)))):
+        nodes = NodeConditions.of({"node-a": condition} if condition else {})
+        now = at(seconds)
+        observed = observe(job, Children(found, nodes=nodes), now)
+        job = attrs.evolve(job, status=plan_job(job, observed, Desired(), now, POLICY).status)
+    verdict = attempts(job)[-1].verdict
     assert verdict is not None
     assert verdict.cause is Cause.USER_CODE

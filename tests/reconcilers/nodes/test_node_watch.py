@@ -57,6 +57,16 @@ def test_silent_node_is_lost_since_its_condition_changed(watch: NodeWatch) -> No
     assert not lost.out_of_service
 
 
+@pytest.mark.parametrize(("status", "is_down"), [("True", 0), ("False", 1), ("Unknown", 1)])
+def test_node_is_down_since_its_condition_changed(
+    status: str, is_down: bool, watch: NodeWatch
+) -> None:
+    watch.update(Change(None, node("node-a", "leaving", Ready=status)))
+    since = watch.current.by_name["node-a"].down_since
+    assert (since is not None) == is_down
+    assert since is None or since.isoformat() == "2026-01-01T00:00:00+00:00"
+
+
 def test_node_that_recovers_is_special_no_more(watch: NodeWatch) -> None:
     ill, well = node(Ready="Unknown", Sick="True"), node(Ready="True", Sick="False")
     watch.update(Change(None, ill))
