@@ -124,6 +124,8 @@ class JobStatus:
     attempts: tuple[Attempt, ...] = ()
     # When the present attempt gave up avoiding nodes, since it could not be scheduled.
     exclusions_dropped_at: datetime.datetime | None = None
+    # The indexes by type of replicas that a scale-down has removed, until their pods are gone.
+    scaled_down: Mapping[str, frozenset[int]] = attrs.field(factory=dict)
     # The name prefix of workers, since the status lists them by name.
     worker_name_prefix: str = ""
     # Last written by another operator, whose children of the job lack dlctl's label.

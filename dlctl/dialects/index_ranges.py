@@ -1,8 +1,12 @@
 """Sets of replica indexes as batch/v1 writes them in ``completedIndexes``: ``1,3-5,7``."""
 
 import re
-from collections.abc import Iterable, Iterator
-from typing import Final
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Any, Final
+
+# No kind has more types of replicas.
+MAX_TYPES: Final = 8
 
 # At most the digits of a replica index: a malformed text must not become a huge set.
 _PART: Final = re.compile(r"([0-9]{1,5})(?:-([0-9]{1,5}))?")
@@ -28,6 +32,18 @@ def read(text: str) -> frozenset[int]:
                 indexes.update(range(first, last + 1))
                 end = last
     return frozenset(indexes)
+
+
+def write_by_type(indexes: Mapping[str, frozenset[int]]) -> dict[str, str]:
+    """Return the indexes of each replica type that has any."""
+    return {type_: write(found) for type_, found in sorted(indexes.items()) if found}
+
+
+def read_by_type(texts: Mapping[str, Any]) -> dict[str, frozenset[int]]:
+    """Read the output of :func:`write_by_type`; malformed parts are ignored."""
+    items = islice(texts.items(), MAX_TYPES)
+    found = {type_: read(text) for type_, text in items if isinstance(text, str)}
+    return {type_: indexes for type_, indexes in found.items() if indexes}
 
 
 def _runs(indexes: list[int]) -> Iterator[tuple[int, int]]:

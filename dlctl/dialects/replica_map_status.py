@@ -50,6 +50,7 @@ def write(status: JobStatus, types: ReplicaTypeNames) -> JSON:
         "jobRestarts": status.job_restarts,
         "countedRestarts": status.counted_restarts,
         "exclusionsDroppedTime": codec.write_time(status.exclusions_dropped_at),
+        "scaledDownIndexes": index_ranges.write_by_type(status.scaled_down),
         # The reason of an invalid spec shows whether it has been reported.
         "reason": status.reason,
     }
@@ -101,6 +102,7 @@ def read(wire: JSON, types: ReplicaTypeNames) -> JobStatus:
         job_restarts=codec.count(dlctl_state, "jobRestarts"),
         counted_restarts=codec.count(dlctl_state, "countedRestarts"),
         exclusions_dropped_at=codec.read_time(dlctl_state.get("exclusionsDroppedTime")),
+        scaled_down=index_ranges.read_by_type(codec.mapping(dlctl_state.get("scaledDownIndexes"))),
         written_by_other_operator=bool(found_conditions) and not dlctl_state,
     )
 

@@ -19,6 +19,7 @@ from dlctl.reconcilers.lifecycle import job_restarts, replica_restarts
 from dlctl.reconcilers.observe import Observed, ReplicaState
 from dlctl.reconcilers.plan import Plan
 from dlctl.reconcilers.restart_marks import pods_of_earlier_attempts
+from dlctl.reconcilers.status.scale_downs import scaled_down_replicas
 
 
 def plan_replicas(
@@ -63,8 +64,9 @@ def plan_replicas(
         created = [replica for replica in created if job.child_name(replica) not in taken]
     if created and not job_restarts.may_create(job, observed):
         created, replaced = [], [*observed.pods]
+    scaled_down = scaled_down_replicas(job, observed, created)
     return Plan(
-        next_status,
+        attrs.evolve(next_status, scaled_down=scaled_down),
         notes=moving_notes(job, moved),
         deleted_pods=(*deleted, *leaving, *outdated.values(), *moved),
         pods=tuple(created),

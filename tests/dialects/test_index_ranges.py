@@ -14,6 +14,16 @@ def test_what_is_written_is_read_back(given_indexes: frozenset[int]) -> None:
     assert index_ranges.read(index_ranges.write(given_indexes)) == given_indexes
 
 
+def test_indexes_by_type_are_read_as_far_as_they_make_sense() -> None:
+    assert index_ranges.write_by_type({"worker": frozenset({1, 2}), "ps": frozenset()}) == {
+        "worker": "1-2"
+    }
+    wire = {"worker": "1-2", "ps": 3, "chief": "x", "master": None}
+    assert index_ranges.read_by_type(wire) == {"worker": frozenset({1, 2})}
+    many = {str(number): "0-99999" for number in range(1000)}
+    assert len(index_ranges.read_by_type(many)) == index_ranges.MAX_TYPES
+
+
 @pytest.mark.parametrize(
     ("given_indexes", "text"),
     [

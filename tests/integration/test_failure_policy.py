@@ -6,7 +6,7 @@ from dlctl.api.meta import PODS, ObjectKey
 from dlctl.api.nodes import NODES
 from dlctl.options import Options
 from tests.builders import bare_job, kind_of
-from tests.integration.kubeflow import JSON, Outcomes, conditions, job_of, only
+from tests.integration.kubeflow import JSON, Outcomes, change, conditions, job_of, only, running
 from tests.support.fake_kubelet import NODE_NAME
 from tests.support.harness import ClusterHarness, StartCluster
 from tests.support.outcomes import DONE, KEEPS_RUNNING, Evicted, Exit, Outcome
@@ -212,3 +212,38 @@ async def test_failure_waits_while_the_annotation_is_invalid(start_cluster: Star
 async def annotate(cluster: ClusterHarness, policy: str) -> None:
     body = {"metadata": {"annotations": {ANNOTATION: policy}}}
     await cluster.user.patch(BARE_LISTS, cluster.key("linear"), body)
+
+
+async def test_scale_down_and_up_within_the_grace_period_restarts_nothing(
+    start_cluster: StartCluster,
+) -> None:
+    async with start_cluster(kinds=only("PyTorchJob"), options=FAST) as cluster:
+        cluster.require_embedded("its pods take a while to stop")
+        controller = cluster.start()
+        await cluster.submit(pytorch_job(maxRestarts=0), last_worker(KEEPS_RUNNING, KEEPS_RUNNING))
+        await running(cluster)
+        before = {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in cluster.objects(PODS)}
+        cluster.node.run_s = 5.0
+        await scale_workers(cluster, 1)
+        await cluster.until(lambda: leaving(cluster) == ["linear-worker-1"])
+        await controller.kill()
+        await scale_workers(cluster, 2)
+        cluster.start()
+        await cluster.advance(2.0)
+        assert leaving(cluster) == ["linear-worker-1"]
+        await cluster.until(lambda: len(cluster.pods()) == 3 and not leaving(cluster))
+        await running(cluster)
+        await cluster.settled()
+        after = {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in cluster.objects(PODS)}
+        assert {name for name in after if after[name] != before[name]} == {"linear-worker-1"}
+        assert not {"attempts", "jobRestarts", "scaledDownIndexes"} & state(cluster).keys()
+
+
+async def scale_workers(cluster: ClusterHarness, count: int) -> None:
+    worker = job_of("PyTorchJob", {"Worker": count})["spec"]["pytorchReplicaSpecs"]["Worker"]
+    await change(cluster, "PyTorchJob", {"pytorchReplicaSpecs": {"Worker": worker}})
+
+
+def leaving(cluster: ClusterHarness) -> list[str]:
+    found = (pod["metadata"] for pod in cluster.objects(PODS))
+    return [metadata["name"] for metadata in found if "deletionTimestamp" in metadata]

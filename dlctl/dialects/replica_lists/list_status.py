@@ -33,6 +33,7 @@ def write(status: JobStatus, type_field: str) -> JSON:
         "jobRestarts": status.job_restarts,
         "countedRestarts": status.counted_restarts,
         "exclusionsDroppedTime": codec.write_time(status.exclusions_dropped_at),
+        "scaledDownIndexes": index_ranges.write_by_type(status.scaled_down),
     }
     required = {"phase", "state", "reason", "replicaStatuses"}
     return {name: value for name, value in wire.items() if value or name in required}
@@ -67,6 +68,7 @@ def from_json(obj: JSON, type_field: str) -> JobStatus:
         job_restarts=codec.count(obj, "jobRestarts"),
         counted_restarts=codec.count(obj, "countedRestarts"),
         exclusions_dropped_at=codec.read_time(obj.get("exclusionsDroppedTime")),
+        scaled_down=index_ranges.read_by_type(codec.mapping(obj.get("scaledDownIndexes"))),
     )
 
 

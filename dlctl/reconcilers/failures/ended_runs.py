@@ -11,7 +11,7 @@ from dlctl.api.elastic import WORKER
 from dlctl.api.exit_codes import ExitClass, RetryPolicy
 from dlctl.api.job import Job, Replica
 from dlctl.api.meta import UID
-from dlctl.api.pods import Pod
+from dlctl.api.pods import Pod, PodPhase
 from dlctl.api.status import JobPhase, RestartRecord
 from dlctl.clock import EPOCH
 from dlctl.reconcilers.failures.failed_member import FailedMember
@@ -19,6 +19,7 @@ from dlctl.reconcilers.launcher_job.launcher_state import LAUNCHER_REPLICA
 from dlctl.reconcilers.nodes.node_conditions import NodeConditions
 from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState, is_discarded
 from dlctl.reconcilers.status.replica_conditions import is_running
+from dlctl.reconcilers.status.scale_downs import is_scaled_down
 from dlctl.reconcilers.termination import Termination, termination
 
 _FAILED: Final = (ReplicaState.FAILED_RETRYABLE, ReplicaState.FAILED_PERMANENT)
@@ -157,12 +158,16 @@ def _was_deleted(job: Job, one: ObservedReplica) -> bool:
     """Return whether another client deletes the pod of a replica."""
     if one.pod is None or one.termination is not None or is_discarded(job, one.pod):
         return False
+    if one.pod.phase is PodPhase.PENDING and not one.pod.node_name:
+        # It has not run, and may be one of those that dlctl replaces because of their placement.
+        return False
     if one.state is ReplicaState.RETIRED:
         # Elastic jobs go on without a worker; only a disruption has a time that stays.
         return one.pod.condition("DisruptionTarget") is not None
     restart = job.status.restarts.get(str(one.replica))
     is_replaced = restart is not None and restart.pod_uid == one.pod.metadata.uid
-    return one.state is ReplicaState.TERMINATING and not is_replaced
+    is_own = is_replaced or is_scaled_down(job, one.replica)
+    return one.state is ReplicaState.TERMINATING and not is_own
 
 
 def _has_run(job: Job, observed: Observed) -> bool:

@@ -73,7 +73,11 @@ def restore_own_status(status: JobStatus, own: JobStatus) -> JobStatus:
         for r in status.replica_statuses
     )
     return attrs.evolve(
-        status, restarts=own.restarts, attempts=own.attempts, replica_statuses=replicas
+        status,
+        restarts=own.restarts,
+        attempts=own.attempts,
+        scaled_down=own.scaled_down,
+        replica_statuses=replicas,
     )
 
 

@@ -49,6 +49,7 @@ STATUSES = st.builds(
     ),
     failure=st.none() | st.builds(Failure, TEXT, TEXT, TEXT, TEXT, TIMES, CODES),
     observed_generation=COUNT,
+    scaled_down=st.dictionaries(TEXT, st.frozensets(COUNT, min_size=1, max_size=5), max_size=3),
 )
 JSON_VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.floats(allow_nan=False) | TEXT,
@@ -57,7 +58,7 @@ JSON_VALUES = st.recursive(
 )
 FIELDS = [
     "phase", "state", "reason", "replicaStatuses", "conditions", "observedGeneration", "startTime",
-    "completionTime", "restarts", "failure",
+    "completionTime", "restarts", "failure", "scaledDownIndexes",
 ]  # fmt: skip
 
 
