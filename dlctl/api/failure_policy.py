@@ -46,6 +46,14 @@ class FailureAction(enum.StrEnum):
             FailureAction.RESTART_JOB_AND_IGNORE_MAX_RESTARTS,
         )
 
+    @property
+    def restarts_replica(self) -> bool:
+        """Return whether it restarts a replica alone."""
+        return self in (
+            FailureAction.RESTART_REPLICA,
+            FailureAction.RESTART_REPLICA_AND_IGNORE_MAX_RESTARTS,
+        )
+
 
 @attrs.frozen
 class ExitCodes:
@@ -79,3 +87,8 @@ class FailurePolicy:
     max_restarts: int = 0
     restart_strategy: RestartStrategy = RestartStrategy.BLOCKING_RECREATE
     rules: Sequence[FailureRule] = ()
+
+    @property
+    def restarts_replicas(self) -> bool:
+        """Return whether it may restart replicas alone."""
+        return any(rule.action.restarts_replica for rule in self.rules)

@@ -29,6 +29,7 @@ from dlctl.reconcilers.failures.attempts import (
     recorded_attempts,
     stopped_attempts,
 )
+from dlctl.reconcilers.failures.policy_decisions import DecidedStatus
 from dlctl.reconcilers.launcher_job.next_write import deletion, suspended_write
 from dlctl.reconcilers.lifecycle import job_limits, job_restarts, replica_restarts
 from dlctl.reconcilers.lifecycle.force_deletion import force_deletions
@@ -115,9 +116,10 @@ def _plan(
     next_status = attrs.evolve(next_status, attempts=attempts)
     outcome = completion(job, observed, now, attempts[-1].verdict if attempts else None)
     if outcome is None and not job.is_partial:
-        if settle_s := policy_decisions.settle_left_s(job, attempts, observed, now):
-            return Plan(job.status, requeue_after_s=settle_s)
-        next_status, outcome, restart_note = _judge_failure(job, next_status, observed, limits, now)
+        decided = policy_decisions.decided_status(job, next_status, observed, now)
+        if decided.settle_s:
+            return Plan(job.status, requeue_after_s=decided.settle_s)
+        next_status, outcome, restart_note = _judge_failure(job, decided, observed, limits, now)
         if restart_note is not None:
             return Plan(next_status, notes=(restart_note,), requeue_after_s=0)
     current = attrs.evolve(job, status=next_status)
@@ -205,12 +207,13 @@ def _deadline_left_s(job: Job, now: datetime.datetime) -> float | None:
 
 def _judge_failure(
     job: Job,
-    status: JobStatus,
+    decided: DecidedStatus,
     observed: Observed,
     limits: RestartLimits,
     now: datetime.datetime,
 ) -> tuple[JobStatus, Completion | None, EventNote | None]:
     """Return the status after a new failure, and the job's end or the event of its restart."""
+    status, decision = decided.status, decided.decision
     if job.run_policy.failure_policy is None:
         if not job_restarts.should_restart(job, observed):
             return status, None, None
@@ -219,7 +222,6 @@ def _judge_failure(
         cause = job_restarts.failure_text(job, observed)
         restarting, note = job_restarts.restarting_status(job, status, cause, now)
         return restarting, None, note
-    decision = policy_decisions.new_decision(job, status, observed)
     if decision is None:
         return status, None, None
     if decision.action is FailureAction.FAIL_JOB:
@@ -227,9 +229,6 @@ def _judge_failure(
         # The replicas that have failed are not restarting.
         status = attrs.evolve(status, conditions=job.status.conditions)
         return status, Completion(failure), None
-    if not decision.action.restarts_job:
-        counted = status.counted_restarts + decision.counts
-        return attrs.evolve(status, counted_restarts=counted), None, None
     cause = policy_decisions.restart_text(decision, status, limits, now)
     restarting, note = job_restarts.restarting_status(
         job, status, cause, now, counts=decision.counts

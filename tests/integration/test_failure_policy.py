@@ -196,8 +196,8 @@ async def test_invalid_annotation_fails_a_new_job(start_cluster: StartCluster) -
 async def test_failure_waits_while_the_annotation_is_invalid(start_cluster: StartCluster) -> None:
     async with start_cluster(options=FAST) as cluster:
         cluster.start()
-        running: Outcomes = {"worker-0": [KEEPS_RUNNING] * 2, "scheduler-0": [KEEPS_RUNNING]}
-        await cluster.submit(bare_list('{"maxRestarts": 1}', workers=1), running)
+        outcomes: Outcomes = {"worker-0": [KEEPS_RUNNING] * 2, "scheduler-0": [KEEPS_RUNNING]}
+        await cluster.submit(bare_list('{"maxRestarts": 1}', workers=1), outcomes)
         await cluster.until(lambda: cluster.phase() == "Running")
         await annotate(cluster, "oops")
         await cluster.until(lambda: "is not JSON" in cluster.condition("Waiting"))

@@ -35,7 +35,7 @@ class _Leaving:
 
     @property
     def moves_alone(self) -> bool:
-        return self.action is not FailureAction.FAIL_JOB and not self.action.restarts_job
+        return self.action.restarts_replica
 
 
 def going_verdict(job: Job, observed: Observed, now: datetime.datetime) -> Verdict | None:

@@ -20,10 +20,10 @@ from dlctl.reconcilers.failures.ended_runs import EndedRun, ended_runs
 from dlctl.reconcilers.failures.failed_member import FailedMember
 from dlctl.reconcilers.failures.first_cause import first_cause
 from dlctl.reconcilers.failures.recorded_runs import (
-    follows,
     is_decided,
     is_new,
     is_recorded,
+    members_of_attempt,
 )
 from dlctl.reconcilers.lifecycle.job_limits import BACKOFF_LIMIT_EXCEEDED, DEADLINE_EXCEEDED
 from dlctl.reconcilers.lifecycle.starting_deadline import (
@@ -122,7 +122,7 @@ def _with_end(
 ) -> tuple[Attempt, ...]:
     """Return the attempts with the end that the first of some unrecorded runs has caused."""
     first = min((run for run in runs if run.interrupts), key=lambda run: run.time)
-    end, members = first.time, [run for run in runs if follows(job, run, first)]
+    end, members = first.time, members_of_attempt(job, runs, first, now)
     if _is_over(attempts):
         # It has failed again before it ran again as a whole.
         started_at = min(run.started_at for run in members)

@@ -77,10 +77,18 @@ def first_cause(job: Job, members: Sequence[FailedMember], now: datetime.datetim
     """
     if not members:
         return Verdict(Cause.UNKNOWN, Confidence.LOW, "no replica reported why it ended", now)
+    return _verdict(job, _blamed(job, members, now), members)
+
+
+def shows_cause(job: Job, members: Sequence[FailedMember], now: datetime.datetime) -> bool:
+    """Return whether one of these members shows a cause, and not what may be a consequence."""
+    return bool(members) and _blamed(job, members, now).evidence.weight is Weight.CAUSE
+
+
+def _blamed(job: Job, members: Sequence[FailedMember], now: datetime.datetime) -> _Suspect:
     suspects = [_suspect(job, member, n, now) for n, member in enumerate(members)]
     judged = (suspect.with_tie_break() for suspect in _judged(suspects))
-    blamed = min(judged, key=lambda suspect: suspect.order)
-    return _verdict(job, blamed, members)
+    return min(judged, key=lambda suspect: suspect.order)
 
 
 def _suspect(job: Job, member: FailedMember, index: int, now: datetime.datetime) -> _Suspect:

@@ -8,11 +8,14 @@ import datetime
 from collections.abc import Sequence
 from typing import Final
 
+import attrs
+
 from dlctl.api.failure_policy import REACHED_MAX_RESTARTS
 from dlctl.api.job import Job, replica_type
 from dlctl.api.pods import Pod
 from dlctl.api.status import Failure, JobStatus
-from dlctl.api.verdict import Attempt, Confidence, Verdict
+from dlctl.api.verdict import MAX_ATTEMPTS, Attempt, Confidence, Verdict
+from dlctl.reconcilers.failures.attempts import recorded_attempts
 from dlctl.reconcilers.failures.decision import Decision, decide
 from dlctl.reconcilers.lifecycle.restart_times import RestartLimits, restart_at
 from dlctl.reconcilers.observe import Observed, ReplicaState
@@ -63,6 +66,41 @@ def new_decision(job: Job, status: JobStatus, observed: Observed) -> Decision | 
     pod = _blamed_pod(verdict, observed)
     spec = job.replica_spec(replica_type(verdict.replica))
     return decide(policy, verdict, pod, spec.container if spec else "", status.counted_restarts)
+
+
+@attrs.frozen
+class DecidedStatus:
+    """The status after new failures, of which all but the last have restarted replicas alone."""
+
+    status: JobStatus
+    # What the last one leads to, unless it restarts a replica alone as well.
+    decision: Decision | None = None
+    # Seconds to wait for a better proof of one of them, before anything is done.
+    settle_s: float = 0.0
+
+
+def decided_status(
+    job: Job, status: JobStatus, observed: Observed, now: datetime.datetime
+) -> DecidedStatus:
+    """Return the status after the failures that ``status`` records first, and those after them.
+
+    Failures between which minutes lie may be seen together, as after a time without a controller.
+    They are decided one after the other, as if each had been seen when it happened.
+    """
+    current = job
+    for _ in range(MAX_ATTEMPTS):
+        if settle_s := settle_left_s(current, status.attempts, observed, now):
+            return DecidedStatus(status, settle_s=settle_s)
+        decision = new_decision(current, status, observed)
+        if decision is None or not decision.action.restarts_replica:
+            return DecidedStatus(status, decision)
+        status = attrs.evolve(status, counted_restarts=status.counted_restarts + decision.counts)
+        current = attrs.evolve(job, status=status)
+        attempts = recorded_attempts(current, observed, now)
+        if not _has_just_ended(current, attempts):
+            break
+        status = attrs.evolve(status, attempts=attempts)
+    return DecidedStatus(status)
 
 
 def policy_failure(job: Job, decision: Decision, status: JobStatus) -> Failure:
