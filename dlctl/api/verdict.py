@@ -3,8 +3,8 @@
 import datetime
 import enum
 import re
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Final, Self
 
 import attrs
 
@@ -12,6 +12,8 @@ import attrs
 MAX_ATTEMPTS: Final = 20
 # A verdict names at most this number of replicas that fell as a consequence.
 MAX_COLLATERAL: Final = 5
+# An attempt lists at most this number of nodes that it made way for, beside that of its verdict.
+MAX_DRAINED_NODES: Final = 20
 _WORD: Final = re.compile(r"(?<!^)(?=[A-Z])")
 
 
@@ -128,6 +130,15 @@ class Verdict:
         is_cut = self.collateral_count > len(self.collateral)
         return is_cut or replica in (self.replica, *self.collateral)
 
+    def with_collateral(self, replicas: Sequence[str]) -> Self:
+        """Return it with further replicas that end as a consequence."""
+        names = [name for name in replicas if name not in (self.replica, *self.collateral)]
+        return attrs.evolve(
+            self,
+            collateral=(*self.collateral, *names)[:MAX_COLLATERAL],
+            collateral_count=self.collateral_count + len(names),
+        )
+
     def describe_collateral(self) -> str:
         """Name the first replicas that fell as a consequence, with the number of the others."""
         more = self.collateral_count - len(self.collateral)
@@ -149,6 +160,8 @@ class Attempt:
     world_size: int = 0
     # Seconds from its end until the next attempt ran; None until then.
     lost_s: int | None = None
+    # When its pods began to leave nodes that were about to go, beside the node of the verdict.
+    drained_nodes: Mapping[str, datetime.datetime] = attrs.field(factory=dict)
 
 
 def last_verdict(attempts: Sequence[Attempt]) -> Verdict | None:

@@ -1,10 +1,21 @@
 """Attempts and verdicts in a status on the wire. Reading never fails."""
 
+import datetime
+from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 import msgspec
 
-from dlctl.api.verdict import MAX_ATTEMPTS, MAX_COLLATERAL, Attempt, Cause, Confidence, Verdict
+from dlctl.api.verdict import (
+    MAX_ATTEMPTS,
+    MAX_COLLATERAL,
+    MAX_DRAINED_NODES,
+    Attempt,
+    Cause,
+    Confidence,
+    Verdict,
+)
 from dlctl.clock import EPOCH
 from dlctl.dialects import status_codec as codec
 
@@ -37,9 +48,10 @@ def _write_attempt(attempt: Attempt) -> JSON:
         "endTime": codec.write_time(attempt.end_time),
         "worldSize": attempt.world_size,
         "lostSeconds": attempt.lost_s,
+        "drainedNodes": {n: codec.write_time(t) for n, t in attempt.drained_nodes.items()},
         **(_write_verdict(verdict) if verdict else {}),
     }
-    return {name: value for name, value in wire.items() if value not in (None, "", [])}
+    return {name: value for name, value in wire.items() if value not in (None, "", [], {})}
 
 
 def _write_verdict(verdict: Verdict) -> JSON:
@@ -68,7 +80,14 @@ def _read_attempt(wire: JSON) -> Attempt:
         verdict=_read_verdict(wire) if "cause" in wire else None,
         world_size=codec.count(wire, "worldSize"),
         lost_s=codec.number(wire, "lostSeconds"),
+        drained_nodes=dict(_read_times(codec.mapping(wire.get("drainedNodes")))),
     )
+
+
+def _read_times(wire: JSON) -> Iterator[tuple[str, datetime.datetime]]:
+    for name, value in islice(wire.items(), MAX_DRAINED_NODES):
+        if time := codec.read_time(value):
+            yield name, time
 
 
 def _read_verdict(wire: JSON) -> Verdict:

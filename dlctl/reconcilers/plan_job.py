@@ -14,7 +14,11 @@ from dlctl.api.meta import SERVICES
 from dlctl.api.status import Failure, JobPhase, JobStatus
 from dlctl.api.verdict import Attempt
 from dlctl.backoff import Backoff
-from dlctl.reconcilers.avoidance.going import going_verdict, pods_to_move
+from dlctl.reconcilers.avoidance.going import (
+    pods_to_move,
+    with_drained_nodes,
+    with_going_end,
+)
 from dlctl.reconcilers.avoidance.unschedulable import without_exclusions
 from dlctl.reconcilers.children import dependents
 from dlctl.reconcilers.children.dependents import DependentChanges
@@ -25,7 +29,6 @@ from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.events.pod_events import exit_events
 from dlctl.reconcilers.failures import policy_decisions
 from dlctl.reconcilers.failures.attempts import (
-    closed,
     recorded_attempts,
     stopped_attempts,
 )
@@ -177,12 +180,11 @@ def _attempts(job: Job, observed: Observed, now: datetime.datetime) -> tuple[Att
     """Return the attempts of a job; with a failure policy, one ends before its nodes do."""
     attempts = recorded_attempts(job, observed, now)
     if attempts and attempts[-1].end_time is not None:
-        return attempts
+        return with_drained_nodes(job, attempts, observed, now)
     if pods_to_move(job, observed, now):
         # It does not run again before these are replaced.
-        return job.status.attempts
-    verdict = going_verdict(job, observed, now)
-    return closed(job, attempts, now, verdict) if verdict else attempts
+        return with_drained_nodes(job, job.status.attempts, observed, now)
+    return with_going_end(job, attempts, observed, now)
 
 
 def _exceeded_limit(

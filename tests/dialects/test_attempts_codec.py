@@ -35,6 +35,7 @@ _ATTEMPTS = st.builds(
     verdict=st.none() | _VERDICTS,
     world_size=st.integers(0, 1000),
     lost_s=st.none() | st.integers(0, 10**6),
+    drained_nodes=st.dictionaries(_NAMES, _TIMES, max_size=5),
 )
 
 

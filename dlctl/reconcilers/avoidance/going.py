@@ -6,6 +6,7 @@ others end with the node.
 
 import datetime
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Final
 
 import attrs
@@ -13,8 +14,15 @@ import attrs
 from dlctl.api.failure_policy import FailureAction
 from dlctl.api.job import Job
 from dlctl.api.pods import Pod
-from dlctl.api.verdict import MAX_COLLATERAL, Confidence, Verdict
+from dlctl.api.verdict import (
+    MAX_COLLATERAL,
+    MAX_DRAINED_NODES,
+    Attempt,
+    Confidence,
+    Verdict,
+)
 from dlctl.reconcilers.event_note import EventNote
+from dlctl.reconcilers.failures.attempts import closed
 from dlctl.reconcilers.failures.decision import decide
 from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState
 from dlctl.reconcilers.status.waiting_replicas import some_names
@@ -44,11 +52,7 @@ def going_verdict(job: Job, observed: Observed, now: datetime.datetime) -> Verdi
     The first that restarts or fails the whole job, else the first. None if there is none, and for
     jobs without a failure policy: their replicas stay until the node itself ends them.
     """
-    leaving = [
-        one
-        for one in _leaving(job, observed, now, job.status.counted_restarts)
-        if not _has_left(job, one.verdict)
-    ]
+    leaving = _still_to_leave(job, job.status.attempts, observed, now, job.status.counted_restarts)
     whole = [one for one in leaving if not one.moves_alone]
     if not leaving or whole:
         return whole[0].verdict if whole else None
@@ -58,11 +62,40 @@ def going_verdict(job: Job, observed: Observed, now: datetime.datetime) -> Verdi
     return attrs.evolve(first, collateral=names[:MAX_COLLATERAL], collateral_count=len(names))
 
 
+def with_going_end(
+    job: Job, attempts: tuple[Attempt, ...], observed: Observed, now: datetime.datetime
+) -> tuple[Attempt, ...]:
+    """Return the attempts, of which the last ends now if one of its nodes is going."""
+    verdict = going_verdict(job, observed, now)
+    if verdict is None:
+        return attempts
+    *before, last = closed(job, attempts, now, verdict)
+    others = _still_to_leave(job, [last], observed, now, job.status.counted_restarts)
+    return (*before, _with_nodes(last, others, now))
+
+
+def with_drained_nodes(
+    job: Job, attempts: tuple[Attempt, ...], observed: Observed, now: datetime.datetime
+) -> tuple[Attempt, ...]:
+    """Return attempts, of which the last is over, with the nodes that went before the next began.
+
+    The replicas that leave them alone belong to this attempt: their restarts count no more.
+    """
+    *before, last = attempts
+    found = _still_to_leave(job, attempts, observed, now, counted=-1)
+    leaving = [one for one in found if one.moves_alone]
+    after = _with_nodes(last, leaving, now)
+    if after == last or last.verdict is None:
+        return attempts
+    names = [one.verdict.replica for one in leaving if one.verdict.node in after.drained_nodes]
+    return (*before, attrs.evolve(after, verdict=last.verdict.with_collateral(names)))
+
+
 def pods_to_move(job: Job, observed: Observed, now: datetime.datetime) -> tuple[Pod, ...]:
     """Return the pods that the policy replaces alone, since their nodes are going.
 
     The end of the attempt is in the status before. Pods that are newer stay: they had to return to
-    the node, or the next attempt ends for them.
+    the node.
     """
     last = job.status.attempts[-1] if job.status.attempts else None
     if last is None or last.end_time is None or last.verdict is None:
@@ -72,7 +105,9 @@ def pods_to_move(job: Job, observed: Observed, now: datetime.datetime) -> tuple[
     return tuple(
         one.pod
         for one in leaving
-        if not _is_newer(one.pod, min([last.end_time, *_ends_by(job, one.verdict)]))
+        if not _is_newer(
+            one.pod, min(_ends_by(job.status.attempts, one.verdict), default=last.end_time)
+        )
     )
 
 
@@ -103,6 +138,21 @@ def _leaving(
         yield _Leaving(one.pod, verdict, action)
 
 
+def _still_to_leave(
+    job: Job, attempts: Sequence[Attempt], observed: Observed, now: datetime.datetime, counted: int
+) -> list[_Leaving]:
+    """Return the replicas that have to leave nodes for which no attempt made way not long ago."""
+    leaving = _leaving(job, observed, now, counted)
+    return [one for one in leaving if not _has_left(attempts, one.verdict)]
+
+
+def _with_nodes(attempt: Attempt, leaving: Sequence[_Leaving], now: datetime.datetime) -> Attempt:
+    """Return an attempt with the nodes that replicas leave, as far as it remembers them."""
+    found = dict.fromkeys((one.verdict.node for one in leaving), now)
+    nodes = {**attempt.drained_nodes, **found}
+    return attrs.evolve(attempt, drained_nodes=dict(islice(nodes.items(), MAX_DRAINED_NODES)))
+
+
 def _verdict(one: ObservedReplica, pod: Pod, observed: Observed, now: datetime.datetime) -> Verdict:
     signal = observed.nodes.going[pod.node_name]
     return Verdict(
@@ -116,19 +166,19 @@ def _verdict(one: ObservedReplica, pod: Pod, observed: Observed, now: datetime.d
     )
 
 
-def _has_left(job: Job, verdict: Verdict) -> bool:
-    """Return whether an earlier attempt made way for the same signal not long ago."""
-    return next(_ends_by(job, verdict), None) is not None
+def _has_left(attempts: Sequence[Attempt], verdict: Verdict) -> bool:
+    """Return whether an earlier attempt made way for the same node not long ago."""
+    return next(_ends_by(attempts, verdict), None) is not None
 
 
-def _ends_by(job: Job, verdict: Verdict) -> Iterator[datetime.datetime]:
-    """Yield when attempts made way for the same signal not long ago."""
-    for attempt in job.status.attempts:
-        one = attempt.verdict
-        if one is None or (one.node, one.message) != (verdict.node, verdict.message):
-            continue
-        if verdict.time - one.time < _ONCE_PER:
-            yield one.time
+def _ends_by(attempts: Sequence[Attempt], verdict: Verdict) -> Iterator[datetime.datetime]:
+    """Yield when attempts made way for the same signal, or beside another for its node."""
+    for attempt in attempts:
+        one, time = attempt.verdict, attempt.drained_nodes.get(verdict.node)
+        if one is not None and (one.node, one.message) == (verdict.node, verdict.message):
+            time = one.time
+        if time is not None and verdict.time - time < _ONCE_PER:
+            yield time
 
 
 def _is_newer(pod: Pod, time: datetime.datetime) -> bool:

@@ -4,13 +4,14 @@ import datetime
 from typing import Any
 
 import attrs
+import msgspec
 import pytest
 
 from dlctl.api.job import Job, Replica
 from dlctl.api.node_signals import Signal
 from dlctl.api.pods import Pod
 from dlctl.api.status import JobPhase
-from dlctl.api.verdict import Cause
+from dlctl.api.verdict import MAX_DRAINED_NODES, Cause
 from dlctl.reconcilers.children.desired import Desired
 from dlctl.reconcilers.nodes.node_conditions import NodeCondition, NodeConditions
 from dlctl.reconcilers.observe import Children, observe
@@ -193,3 +194,87 @@ def test_pod_leaves_while_another_replica_waits_for_its_replacement() -> None:
     waiting = pods(job, worker1=None)
     plan = planned(job, waiting, 12, "node-of-worker-1", "node-of-worker-0")
     assert names(plan.deleted_pods) == ["linear-worker-0"]
+
+
+COUNTED = {"maxRestarts": 1, "rules": [{"action": "RestartReplica", "onCauses": ["Preemption"]}]}
+FIRST, SECOND = "node-of-worker-1", "node-of-worker-0"
+
+
+def moved_one_after_the_other() -> Job:
+    """Return a job whose second node goes while the replica of the first is being replaced."""
+    job = running(torch_job(COUNTED))
+    job = after(job, pods(job), 10, FIRST)
+    job = after(job, pods(job, worker1=None), 12, FIRST)
+    plan = planned(job, pods(job, worker1=None), 20, FIRST, SECOND)
+    assert names(plan.deleted_pods) == ["linear-worker-0"]
+    return attrs.evolve(job, status=plan.status)
+
+
+def test_second_node_that_goes_before_the_job_runs_again_counts_no_more() -> None:
+    job = moved_one_after_the_other()
+    leaving = pods(job, worker0=pod(job, Replica("worker", 0), deleted=20), worker1=None)
+    for seconds in (21, 22, 50, 85):
+        job = after(job, leaving, seconds, FIRST, SECOND)
+    assert (job.status.phase, job.status.counted_restarts) == (JobPhase.RUNNING, 1)
+    (attempt,) = job.status.attempts
+    assert attempt.verdict is not None
+    assert (attempt.verdict.replica, attempt.verdict.collateral) == ("worker-1", ("worker-0",))
+
+
+@pytest.mark.parametrize("minutes", [2, 59, 61])
+def test_replacement_that_returned_to_the_second_node_stays_for_an_hour(minutes: int) -> None:
+    job, seconds = moved_one_after_the_other(), 20 + 60 * minutes
+    back = {
+        f"worker{index}": pod(job, Replica("worker", index), created=created)
+        for index, created in ((0, 81), (1, 71))
+    }
+    job = after(job, pods(job, **back), 90, SECOND)
+    assert [one.end_time for one in job.status.attempts] == [at(10), None]
+    plan = planned(job, pods(job, **back), seconds, SECOND)
+    is_over = minutes > 60
+    assert (plan.status.failure is not None) == is_over
+    assert is_over or (plan.deleted_pods, plan.status.counted_restarts) == ((), 1)
+
+
+def test_replacements_that_returned_to_nodes_that_went_together_stay_for_an_hour() -> None:
+    job = running(torch_job(COUNTED))
+    job = after(job, pods(job), 10, FIRST, SECOND)
+    back = {f"worker{i}": pod(job, Replica("worker", i), created=71) for i in (0, 1)}
+    job = after(job, pods(job, **back), 80)
+    plan = planned(job, pods(job, **back), 90, FIRST, SECOND)
+    assert (plan.deleted_pods, plan.status.counted_restarts) == ((), 1)
+
+
+def test_job_that_returned_to_nodes_that_went_together_stays_for_an_hour() -> None:
+    job = running(torch_job({}))
+    job = after(job, pods(job), 10, FIRST, SECOND)
+    assert job.status.phase is JobPhase.RESTARTING
+    job = after(job, [], 60, FIRST, SECOND)
+    back = {str(r).replace("-", ""): pod(job, r, created=70) for r in job.replicas}
+    for seconds in (80, 90):
+        job = after(job, pods(job, **back), seconds, FIRST, SECOND)
+    assert (job.status.phase, job.status.job_restarts) == (JobPhase.RUNNING, 1)
+
+
+def test_replacement_on_a_node_that_goes_later_leaves_it() -> None:
+    job = running(torch_job(COUNTED))
+    job = after(job, pods(job), 10, FIRST)
+    starting = pod(job, Replica("worker", 1), created=15)
+    assert starting.spec is not None
+    on_second = msgspec.structs.replace(starting.spec, node_name=SECOND)
+    starting = msgspec.structs.replace(starting, spec=on_second, status=None)
+    plan = planned(job, pods(job, worker1=starting), 20, FIRST, SECOND)
+    assert names(plan.deleted_pods) == ["linear-worker-0", "linear-worker-1"]
+
+
+def test_many_nodes_that_go_together_are_left_together() -> None:
+    manifest = training_job("PyTorchJob", Master=1, Worker=2 * MAX_DRAINED_NODES)
+    manifest["spec"]["runPolicy"] = {"failurePolicy": COUNTED}
+    job = running(make_job(manifest))
+    nodes = [f"node-of-{replica}" for replica in job.replicas]
+    plan = planned(job, pods(job), 10, *nodes)
+    assert len(plan.deleted_pods) == len(nodes)
+    assert len(plan.status.attempts[0].drained_nodes) == MAX_DRAINED_NODES
+    job = attrs.evolve(job, status=plan.status)
+    again = planned(job, pods(job), 11, *nodes)
+    assert (again.status, len(again.deleted_pods)) == (job.status, len(nodes))
