@@ -22,9 +22,9 @@ TAIL = b"x" * 50_000
 LIMIT = 1_000_000
 
 
-def request(name: str) -> LogRequest:
+def request(name: str, namespace: str = "default") -> LogRequest:
     ended = ContainerStateTerminated(exit_code=1)
-    return LogRequest(ObjectKey("default", name), UID(name), "main", ended)
+    return LogRequest(ObjectKey(namespace, name), UID(f"{namespace}-{name}"), "main", ended)
 
 
 def filled(count: int, tail: bytes = TAIL) -> TailCache:
@@ -57,6 +57,39 @@ def test_tail_above_the_limit_is_not_kept() -> None:
     cache.put(request("large"), b"x" * (LIMIT + 1))
     assert cache.get(request("large")) is None
     assert cache.get(request("pod-0")) == TAIL
+
+
+def test_namespace_with_many_tails_drops_none_of_others() -> None:
+    cache = TailCache(LIMIT)
+    for number in range(3):
+        cache.put(request(f"pod-{number}", "quiet"), TAIL)
+    for number in range(1000):
+        cache.put(request(f"pod-{number}", "loud"), TAIL)
+    assert all(cache.get(request(f"pod-{number}", "quiet")) == TAIL for number in range(3))
+    assert cache.get(request("pod-999", "loud")) == TAIL
+    assert LIMIT / 2 < cache.size <= LIMIT
+
+
+def test_namespaces_with_many_tails_share_the_memory() -> None:
+    cache = TailCache(LIMIT)
+    for namespace in ("first", "second", "third"):
+        for number in range(100):
+            cache.put(request(f"pod-{number}", namespace), TAIL)
+    kept = [
+        sum(cache.get(request(f"pod-{number}", namespace)) is not None for number in range(100))
+        for namespace in ("first", "second", "third")
+    ]
+    assert max(kept) - min(kept) <= 1
+    assert cache.size <= LIMIT
+
+
+def test_tail_that_is_put_again_takes_its_memory_once() -> None:
+    cache = filled(1)
+    cache.put(request("pod-0"), TAIL + TAIL)
+    assert cache.size == filled(1, TAIL + TAIL).size
+    cache.discard(request("pod-0"))
+    cache.discard(request("pod-0"))
+    assert cache.size == 0
 
 
 def crashed(name: str) -> tuple[Job, Observed]:
