@@ -100,9 +100,14 @@ class ControllerBuilder:
         self.metrics.dlctl_write_limit.set_function(lambda: limiter.limit)
         self.metrics.dlctl_writes_waiting.set_function(lambda: limiter.waiting_count)
         self._writer = ObjectWriter(self.client, Expectations(self.clock))
-        self._charges = ChargeLedger(self.options.node_charge_ttl_s, self.clock, self.metrics)
+        self._charges = ChargeLedger(
+            self.options.node_charge_ttl_s, self.clock, self.metrics, is_reporting=False
+        )
+        self.informers.handler_registrations.append(self._charges.start_reporting)
         charges = self._charges
-        self.metrics.dlctl_avoided_nodes.set_function(lambda: len(charges.lemons()))
+        self.metrics.dlctl_avoided_nodes.set_function(
+            lambda: len(charges.lemons()) if charges.is_reporting else 0
+        )
         if self.options.taint_charged_nodes and self.informers.nodes:
             self._add_node_tainter(self.informers.nodes)
 
@@ -141,7 +146,8 @@ class ControllerBuilder:
         informers = self.informers
         jobs: Informer[JobObject] = informers.add(kind.resource, kind.object_type)
         self._register(jobs.add_handler, event_handlers.enqueue_job(queue))
-        self._register(jobs.add_handler, self._charges.handle)
+        # Also before this process leads: a job may be deleted until then.
+        jobs.add_handler(self._charges.handle)
         self._register(jobs.add_malformed_handler, partial(self._record_malformed, kind.resource))
         informers.queues[kind.resource.group, kind.resource.kind] = queue
         dependents = {r: informers.dependents(r) for r in kind.dependent_resources}

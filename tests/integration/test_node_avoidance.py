@@ -1,6 +1,8 @@
 """A cluster of several nodes: jobs avoid those that others have charged, as long as they can."""
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from typing import Any, Final
 
 import pytest
@@ -8,6 +10,7 @@ import pytest
 from dlctl.api.meta import PODS, ObjectKey
 from dlctl.api.nodes import CHARGED_TAINT, NODES
 from dlctl.clock import timestamp
+from dlctl.leaderelection.leadership import NoLeaderElection
 from dlctl.local.apiserver import status
 from dlctl.local.apiserver.faults import Fault
 from dlctl.local.apiserver.storage.stored_objects import StorageEvent
@@ -15,7 +18,7 @@ from dlctl.options import Options
 from dlctl.reconcilers.avoidance.unschedulable import PATIENCE_S
 from dlctl.reconcilers.children.node_exclusions import AVOIDED_NODES
 from tests.builders import kind_of, training_job
-from tests.support.harness import ClusterHarness, start_cluster
+from tests.support.harness import ClusterHarness, RunningController, start_cluster
 from tests.support.outcomes import DONE, KEEPS_RUNNING, Exit, Outcome
 
 pytestmark = [
@@ -75,6 +78,46 @@ async def charge(cluster: ClusterHarness, *jobs: str, node: str = LEMON) -> None
 def nodes_of(cluster: ClusterHarness, job: str) -> Sequence[str]:
     pods = [pod for pod in cluster.objects(PODS) if pod["metadata"]["name"].startswith(job)]
     return sorted({pod["spec"].get("nodeName", "") for pod in pods})
+
+
+class Standby(NoLeaderElection):
+    """The leadership of a controller that waits for its election."""
+
+    def __init__(self) -> None:
+        self.elected = asyncio.Event()
+
+    @asynccontextmanager
+    async def leading(self, stop: asyncio.Event) -> AsyncIterator[bool]:
+        await self.elected.wait()
+        yield True
+
+
+async def test_standby_knows_the_charges_of_jobs_that_were_deleted_before_it_leads() -> None:
+    async with start_cluster(installed=[KIND], kinds=[KIND]) as cluster:
+        await add_nodes(cluster, LEMON, "node-b")
+        leader, standby = cluster.start(), Standby()
+        second = cluster.start(leadership=standby)
+        await run(cluster, "one")
+        await run(cluster, "two")
+        await charge(cluster, "one", "two")
+        for name in ("one", "two"):
+            await cluster.user.delete(KIND.resource, cluster.key(name))
+        await cluster.settled()
+        assert (reported(leader, "node_charges_total"), reported(leader, "avoided_nodes")) == (2, 1)
+        assert (reported(second, "node_charges_total"), reported(second, "avoided_nodes")) == (0, 0)
+        await leader.kill()
+        standby.elected.set()
+        await run(cluster, "three", ends=False)
+        await cluster.until(lambda: nodes_of(cluster, "three") == ["node-b"])
+        await charge(cluster, "three")
+        assert reported(second, "node_charges_total") == 1
+
+
+def reported(controller: RunningController, name: str) -> float:
+    """Return the sum of a metric of dlctl."""
+    metrics = getattr(controller.manager.metrics, f"dlctl_{name}").collect()
+    samples = (sample for metric in metrics for sample in metric.samples)
+    return float(sum(one.value for one in samples if one.name == f"dlctl_{name}"))
 
 
 async def test_lemon_is_avoided_by_its_second_charge() -> None:

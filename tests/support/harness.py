@@ -22,6 +22,7 @@ from dlctl.dialects.kinds import kind_of_api_version
 from dlctl.informers.informer import Informer
 from dlctl.kube.client import Client
 from dlctl.kube.errors import AlreadyExistsError, NotFoundError
+from dlctl.leaderelection.leadership import Leadership, NoLeaderElection
 from dlctl.local.apiserver.server import serve
 from dlctl.local.job_controller.job_controller import JobController
 from dlctl.local.node.api_types import NodePod
@@ -103,8 +104,10 @@ class ClusterHarness:
     def key(self, name: str = "linear") -> ObjectKey:
         return ObjectKey(self.namespace, name)
 
-    def start(self, *, kinds: Iterable[Kind] | None = None) -> RunningController:
-        """Start a controller."""
+    def start(
+        self, *, kinds: Iterable[Kind] | None = None, leadership: Leadership | None = None
+    ) -> RunningController:
+        """Start a controller, which leads at once unless its ``leadership`` says otherwise."""
         client = self._client()
         manager = Manager(
             client,
@@ -112,6 +115,7 @@ class ClusterHarness:
             options=self.options,
             metrics=Metrics(),
             clock=self.clock,
+            leadership=leadership or NoLeaderElection(),
         )
         stop = asyncio.Event()
 

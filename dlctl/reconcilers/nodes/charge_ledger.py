@@ -1,7 +1,7 @@
 """The charges of all jobs, by node, kept up to date by the changes of jobs.
 
 Nothing of it is stored: the statuses of jobs are. Charges of deleted jobs are remembered until they
-expire, but not by the next leader.
+expire, by every controller that has seen the jobs: a standby keeps its ledger up to date as well.
 """
 
 import datetime
@@ -37,6 +37,8 @@ class ChargeLedger:
     ttl_s: float = 86400.0
     clock: Clock = attrs.field(factory=SystemClock)
     metrics: Metrics = attrs.field(factory=Metrics)
+    # Whether charges are logged and appear in metrics, which is up to the leader.
+    is_reporting: bool = True
     # Called with the name of a node whose charges have changed.
     on_change: list[Callable[[str], None]] = attrs.field(init=False, factory=list)
     _by_job: dict[UID, tuple[Charge, ...]] = attrs.field(init=False, factory=dict)
@@ -48,6 +50,10 @@ class ChargeLedger:
     _counted: dict[str, tuple[datetime.datetime, Sequence[NodeCharges]]] = attrs.field(
         init=False, factory=dict
     )
+
+    def start_reporting(self) -> None:
+        """Report new charges from now on."""
+        self.is_reporting = True
 
     def handle(self, change: Change[JobObject]) -> None:
         """Take over the charges of a changed job."""
@@ -61,7 +67,8 @@ class ChargeLedger:
             charges_of(new.metadata.uid, new.key, attempts_codec.read_stored(new.status))
         )
         if charges != self._by_job.get(new.metadata.uid, ()):
-            self._replace(new.metadata.uid, charges, is_new=not change.initial)
+            is_new = self.is_reporting and not change.initial
+            self._replace(new.metadata.uid, charges, is_new=is_new)
 
     def all(self, namespace: str = "") -> Sequence[NodeCharges]:
         """Return what counts against each charged node, no older than a second."""
