@@ -66,10 +66,9 @@ def _own_nodes(job: Job, charged: Mapping[str, NodeCharges], nodes: NodeWatch) -
     special, names = nodes.current.by_name, []
     for attempt in reversed(job.status.attempts):
         node = attempt.verdict.node if attempt.verdict else ""
-        if not node or node in names:
-            continue
         is_charged = node in charged and job.uid in charged[node].jobs
         infrastructure = attempt.verdict is not None and attempt.verdict.cause.is_infrastructure
-        if is_charged or (infrastructure and node in special):
+        if node and (is_charged or (infrastructure and node in special)):
             names.append(node)
-    return names
+        names += [drained for drained in attempt.drained_nodes if drained in special]
+    return list(dict.fromkeys(names))

@@ -82,6 +82,14 @@ def test_node_that_is_about_to_go_is_avoided_by_the_job_that_fled_from_it() -> N
     assert avoided(job_with(), a="Going") == []
 
 
+def test_further_nodes_that_the_job_left_are_avoided_while_they_are_about_to_go() -> None:
+    left = {"node-b": NOW, "node-c": NOW}
+    fled = attrs.evolve(ended("node-a", Cause.PREEMPTION), drained_nodes=left)
+    assert avoided(job_with(fled), a="Going", b="Going") == ["node-a", "node-b"]
+    failed = attrs.evolve(ended("node-a", Cause.USER_CODE), drained_nodes=left)
+    assert avoided(job_with(failed, fled), a="Going", b="Going") == ["node-a", "node-b"]
+
+
 def test_program_that_failed_on_a_sick_node_does_not_make_it_an_own_node() -> None:
     failed = ended("node-b", Cause.USER_CODE)
     assert avoided(job_with(failed), a="Sick", b="Going") == ["node-a"]
