@@ -34,7 +34,8 @@ _RUNNING_AT: Final = re.compile(rf"(?:RANK (?P<rank>\d{{1,7}}) )?PID \d{{1,9}} R
 _EXIT_CODE: Final = re.compile(r"EXIT CODE: (?P<code>\d{1,3})")
 _BY_SIGNAL: Final = re.compile(r"(?:KILLED BY SIGNAL: |\(signal )(?P<signal>\d{1,2})")
 _ABORTED: Final = re.compile(
-    r"Abort\((?P<code>\d{1,10})\) on node \d{1,7} \(rank (?P<rank>\d{1,7})"
+    r"Abort\((?P<code>\d{1,10})\) on node \d{1,7} \(rank (?P<rank>\d{1,7}) in comm \d{1,10}\):"
+    r" (?P<by_library>Fatal error in )?"
 )
 _MPI_ABORT: Final = re.compile(
     r"MPI_ABORT was invoked on rank (?P<rank>\d{1,7}) in communicator .{1,200}"
@@ -116,6 +117,13 @@ def _lost_daemon(report: str) -> LaunchedFailure | None:
 
 def _aborted(report: str) -> LaunchedFailure | None:
     found = _ABORTED.search(report) or _MPI_ABORT.search(report)
+    if found is None or found.groupdict().get("by_library"):
+        return None
+    return _failure(found, int(found["code"]) & 0xFF or None)
+
+
+def _aborted_by_library(report: str) -> LaunchedFailure | None:
+    found = _ABORTED.search(report)
     return _failure(found, int(found["code"]) & 0xFF or None) if found else None
 
 
@@ -131,6 +139,8 @@ _REPORTS: Final = (
     ("noticed that process rank", _noticed),
     ("detected that one or more processes exited", _detected),
     (_HYDRA_TITLE, _bad_termination),
+    # MPICH itself aborts a rank that cannot reach another one, which may have failed before.
+    ("Abort(", _aborted_by_library),
     ("lost communication with a remote daemon", _lost_daemon),
     ("closed by remote host.", _lost_daemon),
 )

@@ -106,6 +106,17 @@ _LAUNCHED = {
                   " MPI_Abort(MPI_COMM_WORLD, 3) - process 1\n", 3)],
         Cause.USER_CODE, "launcher-0", 1, 3,
     ),
+    "MPICH, abort because of a rank that crashed": _Row(
+        [launcher("Abort(339332623) on node 0 (rank 0 in comm 0): Fatal error in internal_Init:"
+                  " Other MPI error, error stack:\ninternal_Init(59): MPI_Init failed\n"
+                  + outputs.hydra(_HOST, 11), 15)],
+        Cause.USER_CODE, "worker-1", None, 139,
+    ),
+    "MPICH, abort by the library": _Row(
+        [launcher("Abort(134870278) on node 2 (rank 2 in comm 0): Fatal error in internal_Send:"
+                  " Invalid rank, error stack:\n", 6)],
+        Cause.USER_CODE, "launcher-0", 2, 6,
+    ),
     "Intel MPI, killed": _Row(
         [launcher(outputs.intel_mpi(3, _HOST), 255)], Cause.UNKNOWN, "worker-1", 3, 137,
     ),
