@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from typing import Final, Generic, TypeVar, Unpack
 
 import attrs
-import msgspec
 
 from dlctl.api.meta import Object, Resource
 from dlctl.errors import DlctlError
@@ -17,21 +16,13 @@ from dlctl.informers.handlers import ResourceEventHandler
 from dlctl.informers.informer import Informer, InformerOptions
 from dlctl.informers.store import Store
 from dlctl.kube.client import Client
-from dlctl.kube.errors import NotFoundError
+from dlctl.kube.discovery import served_version
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T", bound=Object)
 
 DISCOVERY_INTERVAL_S: Final = 300.0
-
-
-class _Version(msgspec.Struct):
-    version: str = ""
-
-
-class _Group(msgspec.Struct):
-    versions: list[_Version] = []
 
 
 class DiscoveredInformer(Generic[T]):
@@ -88,12 +79,8 @@ class DiscoveredInformer(Generic[T]):
     async def _served_version(self, current: str) -> str:
         """Return the version to use; the current one if the server does not say."""
         try:
-            response = await self._client.get_raw(f"/apis/{self.resource.group}")
-            served = {one.version for one in msgspec.json.decode(response, type=_Group).versions}
-        except NotFoundError:
-            return ""
-        except (DlctlError, msgspec.DecodeError) as error:
+            return await served_version(self._client, self.resource.group, self._versions)
+        except DlctlError as error:
             extra = {"resource": self.resource.group_resource, "error": str(error)}
             logger.info("cannot discover a resource", extra=extra)
             return current
-        return next((version for version in self._versions if version in served), "")
