@@ -1,4 +1,7 @@
-"""The fields of Kueue's Workloads that say why a job is not admitted; all versions have them."""
+"""Kueue's Workloads: the fields that say why a job is not admitted, and their places in queues.
+
+All versions have these fields.
+"""
 
 import datetime
 from typing import Final
@@ -8,6 +11,9 @@ from dlctl.api.meta import Object, Projection, Resource
 WORKLOADS: Final = Resource("kueue.x-k8s.io", "v1beta2", "workloads", "Workload")
 # The preferred one first.
 WORKLOAD_VERSIONS: Final = ("v1beta2", "v1beta1")
+# Not those of the group above: the visibility API has a server of its own.
+LOCAL_QUEUES: Final = Resource("visibility.kueue.x-k8s.io", "v1beta2", "localqueues", "LocalQueue")
+VISIBILITY_VERSIONS: Final = ("v1beta2", "v1beta1")
 
 
 class WorkloadCondition(Projection, frozen=True, gc=False):
@@ -61,3 +67,23 @@ class Workload(Object, frozen=True, gc=False):
     def is_true(self, type_: str) -> bool:
         condition = self.condition(type_)
         return condition is not None and condition.status == "True"
+
+    @property
+    def waits_for_quota(self) -> bool:
+        """Return whether it is in a queue: active, and without quota reserved for it."""
+        inactive = self.spec is not None and self.spec.active is False
+        decided = ("QuotaReserved", "Admitted", "Finished")
+        return not inactive and not any(map(self.is_true, decided))
+
+
+class PendingWorkload(Object, frozen=True, gc=False):
+    """The place of a Workload in its queue, as the visibility API shows it."""
+
+    # Counted from 0.
+    position_in_cluster_queue: int | None = None
+
+
+class PendingWorkloadsSummary(Projection, frozen=True, gc=False):
+    """The pending Workloads of a LocalQueue, in the order of the queue."""
+
+    items: tuple[PendingWorkload, ...] | None = None

@@ -29,6 +29,10 @@ class Index(Generic[T]):
     def __getitem__(self, value: str) -> list[T]:
         return list(self._objects_by_value.get(value, {}).values())
 
+    def __iter__(self) -> Iterator[str]:
+        """Iterate over a snapshot of the values with at least one object."""
+        return iter(list(self._objects_by_value))
+
     def count(self, value: str) -> int:
         return len(self._objects_by_value.get(value, ()))
 
@@ -94,6 +98,10 @@ class Store(Generic[T]):
     def indexed(self, name: str, value: str) -> list[T]:
         """Return the objects with this value in an index; raise KeyError without that index."""
         return self._indexes[name][value]
+
+    def index_values(self, name: str) -> list[str]:
+        """Return the values in an index that have objects."""
+        return list(self._indexes[name])
 
     def count(self, name: str, value: str) -> int:
         """Return the length of :meth:`indexed`, without making the list."""

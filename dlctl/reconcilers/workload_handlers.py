@@ -1,4 +1,4 @@
-"""The handler that maps a change of one of Kueue's Workloads to the job that it belongs to."""
+"""Maps Kueue's Workloads, and their changes, to the jobs that they belong to."""
 
 from collections.abc import Callable, Iterator, Mapping
 
@@ -11,28 +11,36 @@ from dlctl.reconcilers.event_handlers import SETTLE_S
 from dlctl.reconcilers.status.waiting_workload import workload_waiting
 from dlctl.workqueue.queue import WorkQueue
 
+JobQueues = Mapping[tuple[str, str], WorkQueue[ObjectKey]]
 
-def enqueue_queued_job(
-    queues: Mapping[tuple[str, str], WorkQueue[ObjectKey]], pods: Store[Pod]
-) -> Callable[[Change[Workload]], None]:
-    """Return a handler that enqueues the jobs whose Workload now waits for something else.
 
-    ``queues`` are by group and kind of the job. A Workload belongs to a job, or to pods of one.
-    """
+def enqueue_queued_job(queues: JobQueues, pods: Store[Pod]) -> Callable[[Change[Workload]], None]:
+    """Return a handler that enqueues the jobs whose Workload now waits for something else."""
 
     def handler(change: Change[Workload]) -> None:
         waits = [workload_waiting(obj) if obj else None for obj in (change.old, change.new)]
         changed = change.new or change.old
         if changed is None or waits[0] == waits[1]:
             return
-        for ref in _jobs(changed, pods):
-            if (queue := queues.get((ref.group, ref.kind))) is not None:
-                queue.add_after(ObjectKey(changed.metadata.namespace or "", ref.name), SETTLE_S)
+        for queue, job in jobs_of_workload(queues, pods, changed):
+            queue.add_after(job, SETTLE_S)
 
     return handler
 
 
-def _jobs(workload: Workload, pods: Store[Pod]) -> Iterator[OwnerReference]:
+def jobs_of_workload(
+    queues: JobQueues, pods: Store[Pod], workload: Workload
+) -> Iterator[tuple[WorkQueue[ObjectKey], ObjectKey]]:
+    """Yield the keys of the jobs that a Workload belongs to, each with its queue.
+
+    ``queues`` are by group and kind of the job. A Workload belongs to a job, or to pods of one.
+    """
+    for ref in _owners(workload, pods):
+        if (queue := queues.get((ref.group, ref.kind))) is not None:
+            yield queue, ObjectKey(workload.metadata.namespace or "", ref.name)
+
+
+def _owners(workload: Workload, pods: Store[Pod]) -> Iterator[OwnerReference]:
     """Yield the references to the jobs that a Workload belongs to."""
     for ref in workload.metadata.owner_references or ():
         if (ref.group, ref.kind) != (PODS.group, PODS.kind):

@@ -63,6 +63,7 @@ def test_change_moves_an_object_between_buckets() -> None:
     assert old == make_object("a", job="x")
     assert store.indexed("job", "x") == []
     assert store.indexed("job", "y") == [moved]
+    assert store.index_values("job") == ["y"]
 
 
 def test_unknown_index_raises() -> None:

@@ -13,8 +13,11 @@ _VAGUE: Final = frozenset({"", "Pending", "Waiting"})
 _MAX_PART_CHARS: Final = 400
 
 
-def workload_waiting(workload: Workload) -> Waiting | None:
-    """Return what a Workload waits for; None once it is admitted or has finished."""
+def workload_waiting(workload: Workload, position: int | None = None) -> Waiting | None:
+    """Return what a Workload waits for; None once it is admitted or has finished.
+
+    ``position`` is its place in the cluster queue, counted from 1, if that is known.
+    """
     name = workload.metadata.name
     if workload.spec is not None and workload.spec.active is False:
         cause = workload.condition("Evicted") or workload.condition("DeactivationTarget")
@@ -35,7 +38,8 @@ def workload_waiting(workload: Workload) -> Waiting | None:
     message = detail_of(quota.message, _MAX_PART_CHARS) if quota else ""
     queue = (workload.spec.queue_name if workload.spec else None) or "none"
     job = "it" if again else "the job"
-    text = f"{again}Kueue has not admitted {job} from queue {queue}"
+    place = f" (position {position} of the cluster queue)" if position else ""
+    text = f"{again}Kueue has not admitted {job} from queue {queue}{place}"
     retry = workload.status.requeue_state if workload.status else None
     when = f"; it is queued again at {utc(retry.requeue_at)}" if retry and retry.requeue_at else ""
     cause_of = f": {message}" if message else ""

@@ -3,12 +3,16 @@
 import attrs
 import pytest
 
+from dlctl.api import conditions
+from dlctl.api.conditions import Condition
 from dlctl.api.job import Job
 from dlctl.api.status import JobPhase, JobState, JobStatus, ReplicaStatus
 from dlctl.api.verdict import Attempt, Cause, Confidence, Verdict
+from dlctl.api.workloads import Workload
 from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.plan import Plan
 from dlctl.reconcilers.status.status_debounce import MAX_INTERVAL_S, debounce_counts
+from dlctl.reconcilers.status.waiting_workload import workload_waiting
 from tests.builders import NOW, make_job, mxjob
 
 NOTE = EventNote("Normal", "Reason", "message")
@@ -91,6 +95,20 @@ def test_replicas_that_fall_with_the_first_are_written_together() -> None:
     assert debounce_counts(job, Plan(better), 0.0).status == better
     first = attrs.evolve(job, status=status(2))
     assert debounce_counts(first, Plan(before), 0.0).status == before
+
+
+def test_new_position_in_a_queue_is_written_after_the_interval() -> None:
+    def waits(position: int | None) -> JobStatus:
+        found = workload_waiting(Workload(), position)
+        assert found is not None
+        condition = Condition.at(NOW, conditions.WAITING, found.reason, found.message)
+        return attrs.evolve(status(0), conditions=(condition,))
+
+    job = attrs.evolve(make_job(mxjob(workers=2)), status=waits(3))
+    for other in (2, None):
+        held = debounce_counts(job, Plan(waits(other)), 1.0)
+        assert (held.status, held.requeue_after_s) == (job.status, MAX_INTERVAL_S - 1.0)
+        assert debounce_counts(job, Plan(waits(other)), MAX_INTERVAL_S).status == waits(other)
 
 
 def test_earlier_requeue_is_kept() -> None:

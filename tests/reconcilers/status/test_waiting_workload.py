@@ -21,13 +21,17 @@ def condition(type_: str, *, status: bool, reason: str = "", message: str = "") 
     return {"type": type_, "status": value, "reason": reason, "message": message}
 
 
-def waiting(*conditions: JSON, spec: JSON | None = None, **status: Any) -> Waiting | None:
+def workload(*conditions: JSON, spec: JSON | None = None, **status: Any) -> Workload:
     wire = {
         "metadata": {"name": "job-linear-1a2b3"},
         "spec": spec or {"queueName": "team-a"},
         "status": {"conditions": list(conditions), **status},
     }
-    return workload_waiting(msgspec.json.decode(msgspec.json.encode(wire), type=Workload))
+    return msgspec.json.decode(msgspec.json.encode(wire), type=Workload)
+
+
+def waiting(*conditions: JSON, spec: JSON | None = None, **status: Any) -> Waiting | None:
+    return workload_waiting(workload(*conditions, spec=spec, **status))
 
 
 UNRESERVED = condition("QuotaReserved", status=False, reason="Pending", message=NO_ROOM)
@@ -54,6 +58,31 @@ def test_reason_of_kueue_is_kept(reason: str) -> None:
 def test_new_workload_waits_for_quota() -> None:
     message = "Kueue has not admitted the job from queue team-a"
     assert waiting() == Waiting("WaitingForQuota", message)
+
+
+def test_position_follows_the_queue() -> None:
+    found = workload_waiting(workload(UNRESERVED), position=3)
+    assert found == Waiting(
+        "WaitingForQuota",
+        "Kueue has not admitted the job from queue team-a (position 3 of the cluster queue): "
+        f"{NO_ROOM}",
+    )
+
+
+@pytest.mark.parametrize(
+    ("one", "waits"),
+    [
+        pytest.param(workload(), True, id="new"),
+        pytest.param(workload(UNRESERVED), True, id="without quota"),
+        pytest.param(workload(RESERVED), False, id="with quota"),
+        pytest.param(workload(condition("Finished", status=True)), False, id="finished"),
+        pytest.param(workload(UNRESERVED, spec={"active": False}), False, id="deactivated"),
+    ],
+)
+def test_only_a_workload_that_waits_for_quota_has_a_position(one: Workload, waits: bool) -> None:
+    found = workload_waiting(one, position=3)
+    assert ("position 3" in found.message if found else False) is waits
+    assert one.waits_for_quota is waits
 
 
 def test_evicted_job_says_why_and_when_it_is_queued_again() -> None:
