@@ -3,7 +3,7 @@
 Nothing runs yet: ``manager`` does that.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -63,7 +63,9 @@ from dlctl.reconcilers.membership.scaler_reconciler import ScalerReconciler, rea
 from dlctl.reconcilers.nodes.charge_ledger import ChargeLedger
 from dlctl.reconcilers.nodes.node_tainter import NodeTainter, enqueue_tainted
 from dlctl.reconcilers.plan_job import Policy
+from dlctl.reconcilers.queue_positions import QueuePositions
 from dlctl.reconcilers.status_guard import StatusGuard
+from dlctl.reconcilers.workload_handlers import jobs_of_workload
 from dlctl.shared_informers import SharedInformers
 from dlctl.workqueue.queue import WorkQueue
 
@@ -84,7 +86,9 @@ class ControllerBuilder:
     informers: SharedInformers = attrs.field(init=False)
     controllers: list[Controller[ObjectKey]] = attrs.field(init=False, factory=list)
     crd_checks: list[CRDCheck] = attrs.field(init=False, factory=list)
-    background_tasks: list[BackgroundTasks[ObjectKey, Any]] = attrs.field(init=False, factory=list)
+    background_tasks: list[BackgroundTasks[ObjectKey, Any] | QueuePositions] = attrs.field(
+        init=False, factory=list
+    )
     recorder: EventRecorder = attrs.field(init=False)
     _writer: ObjectWriter = attrs.field(init=False)
     _charges: ChargeLedger = attrs.field(init=False)
@@ -92,6 +96,7 @@ class ControllerBuilder:
         init=False, factory=partial(FairSemaphore, MAX_CONCURRENT_READS)
     )
     _log_tails: TailCache = attrs.field(init=False, factory=TailCache)
+    _queue_positions: Mapping[ObjectKey, int] = attrs.field(init=False, factory=dict)
 
     def __attrs_post_init__(self) -> None:
         self.informers = SharedInformers(self.client, self.options, self.metrics, self.clock)
@@ -110,6 +115,8 @@ class ControllerBuilder:
         )
         if self.options.taint_charged_nodes and self.informers.nodes:
             self._add_node_tainter(self.informers.nodes)
+        if self.options.kueue_positions:
+            self._add_queue_positions()
 
     def _add_node_tainter(self, nodes: Informer[Node]) -> None:
         queue: WorkQueue[ObjectKey] = WorkQueue(
@@ -127,6 +134,13 @@ class ControllerBuilder:
         self.controllers.append(
             Controller(NODES.group_resource, queue, tainter.reconcile, self.metrics)
         )
+
+    def _add_queue_positions(self) -> None:
+        informers = self.informers
+        jobs = partial(jobs_of_workload, informers.queues, informers.pods.store)
+        positions = QueuePositions(self.client, informers.workloads.store, jobs)
+        self._queue_positions = positions.by_workload
+        self.background_tasks.append(positions)
 
     def _register(self, add_handler: Callable[[H], object], handler: H) -> None:
         """Add a handler once this process leads; before, nothing would take keys from queues."""
@@ -170,6 +184,7 @@ class ControllerBuilder:
             launcher_jobs,
             informers.node_watch,
             informers.workloads.store,
+            self._queue_positions,
         )
         reconciler = self._reconciler(kind, stores, membership, self._failure_logs(queue))
         controller = Controller(

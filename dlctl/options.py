@@ -154,7 +154,12 @@ class Options:
         "",
         "gang scheduler, which starts all replicas of a job or none: volcano, or the schedulerName "
         "of one with the coscheduling plugin; empty or none disables it",
-        topic="Gangs",
+        topic="Gangs and Kueue",
+    )
+    kueue_positions: bool = _setting(
+        False,
+        "say at which position of its cluster queue a job waits; needs the right to get "
+        "localqueues/pendingworkloads",
     )
     pytorch_init_container_image: str = _setting(
         "alpine:3.10",

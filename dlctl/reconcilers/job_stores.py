@@ -10,7 +10,7 @@ from dlctl.api.batch_jobs import BatchJob
 from dlctl.api.dependents import DependentObject
 from dlctl.api.elastic import ScalerObject
 from dlctl.api.job import JobObject
-from dlctl.api.meta import BATCH_JOBS, PODS, SERVICES, UID, Resource
+from dlctl.api.meta import BATCH_JOBS, PODS, SERVICES, UID, ObjectKey, Resource
 from dlctl.api.pods import Pod, Service
 from dlctl.api.waiting import Waiting
 from dlctl.api.workloads import Workload
@@ -50,6 +50,8 @@ class JobStores:
     nodes: NodeWatch
     # Kueue's; empty where it is not installed.
     workloads: Store[Workload]
+    # The places of Workloads in the cluster queue, from 1; empty if they are not read.
+    queue_positions: Mapping[ObjectKey, int]
 
     def show_own_writes(self, job: UID) -> bool:
         """Return whether the stores show all writes for a job: its plan depends on them."""
@@ -85,6 +87,7 @@ class JobStores:
         gated = (pod.metadata.uid for pod in pods if pod.spec and pod.spec.scheduling_gates)
         for owner in (job, *itertools.islice(gated, 1)):
             for workload in self.workloads.indexed(BY_OWNER, owner):
-                if (waits := workload_waiting(workload)) is not None:
+                position = self.queue_positions.get(workload.key)
+                if (waits := workload_waiting(workload, position)) is not None:
                     return waits
         return None
