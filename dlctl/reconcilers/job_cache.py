@@ -26,8 +26,8 @@ class JobCache:
     event_dedup: EventDedup = attrs.field(factory=EventDedup)
     secrets: SecretState = attrs.field(factory=SecretState)
     status_written_s: float = float("-inf")
-    # Whether the last attempt to write a status left it to the next reconcile.
-    status_superseded: bool = False
+    # When the reconcile arrived that left its status to the next one; None once that has written.
+    superseded_at: float | None = None
     # How often in a row the stores did not show dlctl's own writes.
     stale_count: int = 0
     # The last valid spec, while the job has pods.

@@ -59,15 +59,18 @@ class JobWriter:
         if not patch:
             return obj
         flow = write_flow.get()
+        if flow and cache.superseded_at is not None:
+            # It has waited its turn.
+            flow.arrived_at = cache.superseded_at
 
         def body() -> JSON:
-            if flow and not cache.status_superseded and flow.is_stale():
-                cache.status_superseded = True
+            if flow and cache.superseded_at is None and flow.is_stale():
+                cache.superseded_at = flow.arrived_at
                 raise StatusSupersededError(f"{self.resource.kind} {obj.key} has changed")
             return {"status": patch}
 
         updated = await self._patch(obj, body, subresource="status")
-        cache.status_superseded = False
+        cache.superseded_at = None
         self.crd.check(wire, updated)
         cache.status_conflicts.record_own_write(updated.status)
         cache.last_status = new if _has_unobservable_state(new) else None

@@ -1,12 +1,14 @@
 """A controller with nothing to do writes nothing."""
 
-from collections.abc import Mapping, Sequence
-from contextlib import AsyncExitStack
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import pytest
 
 from dlctl.api.meta import PODS
+from dlctl.kube.write_limiter import WriteLimiter
 from tests.builders import bare_job, kind_of, mxjob
 from tests.integration.kubeflow import forever, job_of, only
 from tests.support.harness import ClusterHarness, StartCluster
@@ -122,18 +124,17 @@ async def test_replica_waiting_for_its_backoff_causes_no_writes(
         assert cluster.history.writes() == writes
 
 
-@pytest.mark.embedded_only("it holds up the writes of the controller")
-async def test_status_that_waited_is_written_once_with_what_has_happened_since(
+@asynccontextmanager
+async def running_without_writes(
     start_cluster: StartCluster,
-) -> None:
+) -> AsyncIterator[tuple[ClusterHarness, WriteLimiter, AsyncExitStack]]:
+    """Run a job, and hold the slots of all writes; in the end two of its workers have succeeded."""
     manifest = job_of("PyTorchJob", {"Master": 1, "Worker": 2})
-    patches = ("patch", "pytorchjobs/status.kubeflow.org")
     async with start_cluster(kinds=only("PyTorchJob")) as cluster:
         limiter = cluster.start().manager.client.write_limiter
         await cluster.submit(manifest, forever("master-0", "worker-0", "worker-1"))
-        await cluster.until(lambda: active(cluster, "Worker") == 2)
+        await cluster.until(lambda: succeeded(cluster) == 0 and active(cluster) == 2)
         await cluster.settled()
-        before = cluster.history.writes()[patches]
         async with AsyncExitStack() as held:
             for _ in range(limiter.limit):
                 await held.enter_async_context(limiter.slot())
@@ -142,12 +143,50 @@ async def test_status_that_waited_is_written_once_with_what_has_happened_since(
                 await cluster.user.patch(PODS, cluster.key(name), ended, subresource="status")
                 await cluster.advance(2)
             assert limiter.waiting_count == 1
-        await cluster.until(lambda: active(cluster, "Worker") == 0)
+            yield cluster, limiter, held
+        await cluster.until(lambda: succeeded(cluster) == 2)
+
+
+@pytest.mark.embedded_only("it holds up the writes of the controller")
+async def test_status_that_waited_is_written_once_with_what_has_happened_since(
+    start_cluster: StartCluster,
+) -> None:
+    patches = ("patch", "pytorchjobs/status.kubeflow.org")
+    async with running_without_writes(start_cluster) as (cluster, _, held):
+        before = cluster.history.writes()[patches]
+        await held.aclose()
         await cluster.settled()
-        assert cluster.status()["replicaStatuses"]["Worker"]["succeeded"] == 2
         assert cluster.history.writes()[patches] == before + 1
 
 
-def active(cluster: ClusterHarness, type_: str) -> int:
-    replicas = cluster.status().get("replicaStatuses", {}).get(type_, {})
-    return int(replicas.get("active", 0))
+@pytest.mark.embedded_only("it holds up the writes of the controller")
+async def test_status_that_is_planned_again_keeps_its_turn(start_cluster: StartCluster) -> None:
+    async with running_without_writes(start_cluster) as (cluster, limiter, held):
+        loop = asyncio.get_running_loop()
+
+        async def write_for_long() -> None:
+            async with limiter.slot():
+                await asyncio.sleep(10)
+
+        async with asyncio.TaskGroup() as group:
+            for _ in range(5 * limiter.limit):
+                group.create_task(write_for_long())
+            await cluster.advance(1)
+            released = loop.time()
+            await held.aclose()
+            await cluster.until(lambda: succeeded(cluster) == 2)
+            # When the first of the others are done; the last are after 50 s.
+            assert loop.time() - released < 15
+
+
+def active(cluster: ClusterHarness) -> int:
+    return _workers(cluster).get("active", 0)
+
+
+def succeeded(cluster: ClusterHarness) -> int:
+    return _workers(cluster).get("succeeded", 0)
+
+
+def _workers(cluster: ClusterHarness) -> Mapping[str, int]:
+    counts: Mapping[str, int] = cluster.status().get("replicaStatuses", {}).get("Worker", {})
+    return counts
