@@ -4,8 +4,8 @@ Reads are not limited: the controller has few, most of them watches.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from typing import Final, TypeAlias
 
@@ -44,6 +44,16 @@ class WriteFlow:
         """Count a write; return when it counts as arrived."""
         self._writes += 1
         return self.arrived_at + max(self._writes - _FIRST_WRITES, 0) * _DELAY_PER_WRITE_S
+
+    @contextmanager
+    def take_turn(self, arrived_at: float | None) -> Iterator[None]:
+        """Let the writes of a block count as those of a flow that has waited; None for its own."""
+        own = self.arrived_at
+        self.arrived_at = own if arrived_at is None else arrived_at
+        try:
+            yield
+        finally:
+            self.arrived_at = own
 
     def is_stale(self) -> bool:
         """Return whether its writes have waited so long that another reconcile knows better."""

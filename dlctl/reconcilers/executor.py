@@ -88,6 +88,9 @@ class Executor:
             cache.status_written_s = self.clock.monotonic()
             self.metrics.status_written(job, obj.metadata, plan.status, self.clock.now())
             context = attrs.evolve(context, obj=current)
+        else:
+            # The turn of a status that has waited is not that of a later one.
+            cache.superseded_at = None
         await self.membership.patch_scalers(job, plan.scaler_updates, finished=False)
         return context
 

@@ -1,6 +1,7 @@
 """Writes the job object: its status, its spec's runtime fields, and its deletion."""
 
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from typing import Any
 
 import attrs
@@ -59,9 +60,6 @@ class JobWriter:
         if not patch:
             return obj
         flow = write_flow.get()
-        if flow and cache.superseded_at is not None:
-            # It has waited its turn.
-            flow.arrived_at = cache.superseded_at
 
         def body() -> JSON:
             if flow and cache.superseded_at is None and flow.is_stale():
@@ -69,7 +67,8 @@ class JobWriter:
                 raise StatusSupersededError(f"{self.resource.kind} {obj.key} has changed")
             return {"status": patch}
 
-        updated = await self._patch(obj, body, subresource="status")
+        with flow.take_turn(cache.superseded_at) if flow else nullcontext():
+            updated = await self._patch(obj, body, subresource="status")
         cache.superseded_at = None
         self.crd.check(wire, updated)
         cache.status_conflicts.record_own_write(updated.status)

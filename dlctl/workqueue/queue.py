@@ -52,8 +52,12 @@ class WorkQueue(Generic[K]):
         return self._ready_count
 
     def is_queued(self, key: K) -> bool:
-        """Return whether the key was added and not taken since; a delayed one is not yet added."""
-        return key in self._dirty
+        """Return whether the key was added and not taken since; a delayed one is not yet added.
+
+        Of a key being processed, whether it was added at no lower priority.
+        """
+        priority = self._dirty.get(key)
+        return priority is not None and priority >= self._processing.get(key, priority)
 
     def add(self, key: K, *, priority: int = 0) -> None:
         """Add the key now; does nothing once the queue is shut down.

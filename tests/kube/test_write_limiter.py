@@ -202,3 +202,12 @@ async def test_flow_is_stale_once_it_has_waited_and_its_key_is_due_again() -> No
     assert waiting.is_stale()
     due = False
     assert not waiting.is_stale()
+
+
+async def test_turn_of_an_earlier_flow_is_for_one_block() -> None:
+    flow = WriteFlow(10.0)
+    with flow.take_turn(3.0):
+        assert flow.next_turn() == 3.0
+    assert flow.next_turn() == 10.0
+    with flow.take_turn(None):
+        assert flow.next_turn() == 10.0

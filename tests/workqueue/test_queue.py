@@ -232,3 +232,15 @@ async def test_worker_whose_key_was_taken_by_another_waits_on(queue: WorkQueue[s
         queue.add("b")
 
     assert waiting.result() == "b"
+
+
+async def test_key_in_processing_is_queued_if_it_was_added_at_no_lower_priority() -> None:
+    queue = WorkQueue[str]()
+    queue.add("a")
+    assert queue.is_queued("a")
+    await queue.get()
+    assert not queue.is_queued("a")
+    queue.add("a", priority=-100)
+    assert not queue.is_queued("a")
+    queue.add("a")
+    assert queue.is_queued("a")
