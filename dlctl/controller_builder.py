@@ -96,7 +96,7 @@ class ControllerBuilder:
         init=False, factory=partial(FairSemaphore, MAX_CONCURRENT_READS)
     )
     _log_tails: TailCache = attrs.field(init=False, factory=TailCache)
-    _queue_positions: Mapping[ObjectKey, int] = attrs.field(init=False, factory=dict)
+    _queue_positions: Mapping[ObjectKey, str] = attrs.field(init=False, factory=dict)
 
     def __attrs_post_init__(self) -> None:
         self.informers = SharedInformers(self.client, self.options, self.metrics, self.clock)

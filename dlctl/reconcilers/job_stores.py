@@ -50,8 +50,8 @@ class JobStores:
     nodes: NodeWatch
     # Kueue's; empty where it is not installed.
     workloads: Store[Workload]
-    # The places of Workloads in the cluster queue, from 1; empty if they are not read.
-    queue_positions: Mapping[ObjectKey, int]
+    # The positions of Workloads in the cluster queue as shown; empty if they are not read.
+    queue_positions: Mapping[ObjectKey, str]
 
     def show_own_writes(self, job: UID) -> bool:
         """Return whether the stores show all writes for a job: its plan depends on them."""

@@ -1,12 +1,13 @@
 """The positions of Workloads in Kueue's cluster queues, read from its visibility API.
 
 Kueue writes them nowhere, so they are polled: one request at a time, one for each LocalQueue in
-which a job waits.
+which a job waits, and a limited number of them in a round.
 """
 
 import asyncio
+import itertools
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from typing import Final
 from urllib.parse import quote
 
@@ -25,6 +26,7 @@ from dlctl.kube.client import Client
 from dlctl.kube.decoding import decode
 from dlctl.kube.discovery import served_version
 from dlctl.kube.errors import ApiError, NotFoundError
+from dlctl.reconcilers.status.waiting_workload import shown_position
 from dlctl.workqueue.queue import WorkQueue
 
 logger = logging.getLogger(__name__)
@@ -33,6 +35,12 @@ INTERVAL_S: Final = 30.0
 REQUEST_TIMEOUT_S: Final = 5.0
 # Of one LocalQueue; the Workloads behind them have no position.
 MAX_WORKLOADS: Final = 1000
+# Of a round: users may name any number of queues. The next round goes on with the others.
+MAX_QUEUES: Final = 100
+# Of a round, which then ends; a namespace has one, after which its others wait for the next round.
+MAX_TIMEOUTS: Final = 3
+# Of a LocalQueue in a row; then the positions that were read before are dropped.
+MAX_FAILURES: Final = 3
 _BY_LOCAL_QUEUE: Final = "local queue"
 
 
@@ -41,15 +49,54 @@ class NotServedError(DlctlError):
 
 
 @attrs.define(eq=False)
+class LocalQueue:
+    """A LocalQueue in which a job waits, with the positions that were last read."""
+
+    key: ObjectKey
+    # As jobs show them, by Workload.
+    positions: Mapping[ObjectKey, str] = attrs.field(init=False, factory=dict)
+    # The number of this read among those of all LocalQueues; 0 if it was never read.
+    last_read: int = attrs.field(init=False, default=0)
+    # In a row.
+    failure_count: int = attrs.field(init=False, default=0)
+
+    def set_positions(self, positions: Mapping[ObjectKey, str]) -> None:
+        self.positions = positions
+        self.failure_count = 0
+
+    def add_failure(self) -> None:
+        """Count a failure; after several in a row, no position is known."""
+        self.failure_count += 1
+        if self.failure_count >= MAX_FAILURES:
+            self.positions = {}
+
+
+def next_queues(queues: Iterable[LocalQueue]) -> list[LocalQueue]:
+    """Return the queues that a round reads: one of each namespace, another of each, and so on.
+
+    Namespaces and the queues of a namespace take turns over the rounds.
+    """
+    by_namespace: dict[str, list[LocalQueue]] = {}
+    for queue in sorted(queues, key=lambda one: one.last_read):
+        by_namespace.setdefault(queue.key.namespace, []).append(queue)
+    # The last queue of each is the one that was read last.
+    namespaces = sorted(by_namespace.values(), key=lambda of_one: of_one[-1].last_read)
+    in_turn = itertools.chain.from_iterable(itertools.zip_longest(*namespaces))
+    return list(itertools.islice(filter(None, in_turn), MAX_QUEUES))
+
+
+@attrs.define(eq=False)
 class QueuePositions:
-    """Reads the positions regularly, and enqueues the jobs whose positions have changed."""
+    """Reads the positions regularly, and enqueues the jobs that show another one."""
 
     client: Client
     workloads: Store[Workload]
     # Returns the jobs that a Workload belongs to, each with its queue.
     jobs_of: Callable[[Workload], Iterable[tuple[WorkQueue[ObjectKey], ObjectKey]]]
-    # Counted from 1; without those that could not be read the last time.
-    by_workload: dict[ObjectKey, int] = attrs.field(init=False, factory=dict)
+    # As jobs show them; without those that are not known.
+    by_workload: dict[ObjectKey, str] = attrs.field(init=False, factory=dict)
+    _queues: dict[ObjectKey, LocalQueue] = attrs.field(init=False, factory=dict)
+    _read_count: int = attrs.field(init=False, default=0)
     _is_failing: bool = attrs.field(init=False, default=False)
 
     def __attrs_post_init__(self) -> None:
@@ -58,7 +105,12 @@ class QueuePositions:
     async def run(self) -> None:
         """Read the positions while jobs wait for quota, until cancelled."""
         while True:
-            self._replace(await self._read_all(list(self._local_queues())))
+            keys = list(self._local_queues())
+            self._queues = {key: self._queues.get(key) or LocalQueue(key) for key in keys}
+            # Without a queue to read, nothing is known about the server.
+            if self._queues:
+                self._log(await self._read_round())
+            self._replace()
             await asyncio.sleep(INTERVAL_S)
 
     def _local_queues(self) -> Iterator[ObjectKey]:
@@ -69,28 +121,70 @@ class QueuePositions:
                 namespace, _, name = value.partition("/")
                 yield ObjectKey(namespace, name)
 
-    async def _read_all(self, queues: Iterable[ObjectKey]) -> dict[ObjectKey, int]:
-        """Return the positions in these queues, without those that cannot be read."""
-        found: dict[ObjectKey, int] = {}
-        resource, failure = None, ""
+    async def _read_round(self) -> str:
+        """Read the queues whose turn it is; return a failure, empty without one.
+
+        The others keep their positions, unless the server fails.
+        """
+        failures: dict[LocalQueue, str] = {}
         try:
-            for queue in queues:
-                resource = resource or await self._served()
-                try:
-                    found |= await self._read(resource, queue)
-                except NotFoundError:
-                    # Users may name a queue that does not exist.
-                    continue
-                except ApiError as error:
-                    failure = str(error)
+            async for queue, error in self._read_queues():
+                failures[queue] = _described(error) if error else ""
         except (DlctlError, OSError) as error:
             # Of the server: the other queues would fail likewise.
-            failure = str(error) or type(error).__name__
+            of_server = _described(error)
+            failures = {one: failures.get(one, of_server) for one in self._queues.values()}
+            if isinstance(error, NotServedError):
+                for queue in failures:
+                    queue.set_positions({})
+        for queue, failure in failures.items():
+            if failure:
+                queue.add_failure()
+        return next(filter(None, failures.values()), "")
+
+    async def _read_queues(
+        self,
+    ) -> AsyncIterator[tuple[LocalQueue, ApiError | TimeoutError | None]]:
+        """Yield each queue that was read, with the error of that queue if it could not be.
+
+        :raises DlctlError: if the server fails; likewise OSError.
+        """
+        resource = await self._served()
+        slow_namespaces, is_answering = set[str](), False
+        for queue in next_queues(self._queues.values()):
+            if queue.key.namespace in slow_namespaces:
+                continue
+            error = await self._read_queue(resource, queue)
+            yield queue, error
+            if isinstance(error, TimeoutError):
+                slow_namespaces.add(queue.key.namespace)
+            else:
+                is_answering = True
+            if len(slow_namespaces) == MAX_TIMEOUTS:
+                break
+        if not is_answering:
+            raise TimeoutError
+
+    async def _read_queue(
+        self, resource: Resource, queue: LocalQueue
+    ) -> ApiError | TimeoutError | None:
+        """Read a queue; return an error from which nothing follows for the others."""
+        self._read_count += 1
+        queue.last_read = self._read_count
+        try:
+            queue.set_positions(await self._read(resource, queue.key))
+        except NotFoundError:
+            # Users may name a queue that does not exist.
+            queue.set_positions({})
+        except (ApiError, TimeoutError) as error:
+            return error
+        return None
+
+    def _log(self, failure: str) -> None:
+        """Log a failure, once until all queues can be read again."""
         if failure and not self._is_failing:
             logger.warning("cannot read positions in Kueue's queues", extra={"error": failure})
-        # Without a queue to read, nothing is known about the server.
-        self._is_failing = bool(failure) or (self._is_failing and resource is None)
-        return found
+        self._is_failing = any(queue.failure_count for queue in self._queues.values())
 
     async def _served(self) -> Resource:
         """Return the resource in the version that the cluster serves."""
@@ -100,25 +194,34 @@ class QueuePositions:
             raise NotServedError(f"the cluster does not serve {LOCAL_QUEUES.group}")
         return attrs.evolve(LOCAL_QUEUES, version=version)
 
-    async def _read(self, resource: Resource, queue: ObjectKey) -> dict[ObjectKey, int]:
+    async def _read(self, resource: Resource, queue: ObjectKey) -> dict[ObjectKey, str]:
         # The name is what a user wrote.
         path = resource.path(queue.namespace, quote(queue.name, safe=""), "pendingworkloads")
         async with asyncio.timeout(REQUEST_TIMEOUT_S):
             response = await self.client.get_raw(path, {"limit": str(MAX_WORKLOADS)})
         summary = decode(response, PendingWorkloadsSummary)
         return {
-            ObjectKey(queue.namespace, one.metadata.name): one.position_in_cluster_queue + 1
+            ObjectKey(queue.namespace, one.metadata.name): shown_position(
+                one.position_in_cluster_queue + 1
+            )
             for one in (summary.items or ())[:MAX_WORKLOADS]
             if one.position_in_cluster_queue is not None
         }
 
-    def _replace(self, found: Mapping[ObjectKey, int]) -> None:
+    def _replace(self) -> None:
+        found: dict[ObjectKey, str] = {}
+        for local_queue in self._queues.values():
+            found |= local_queue.positions
         changed = {key for key, _ in self.by_workload.items() ^ found.items()}
         self.by_workload.clear()
         self.by_workload.update(found)
         for workload in filter(None, map(self.workloads.get, changed)):
             for queue, job in self.jobs_of(workload):
                 queue.add(job)
+
+
+def _described(error: Exception) -> str:
+    return str(error) or type(error).__name__
 
 
 def _local_queue(workload: Workload) -> Iterator[str]:

@@ -89,7 +89,7 @@ async def queued_job(cluster: ClusterHarness) -> ObjectKey:
     return key
 
 
-def at(position: int) -> str:
+def at(position: int | str) -> str:
     return f"from queue team-a (position {position} of the cluster queue): no quota"
 
 
@@ -114,6 +114,18 @@ async def test_positions_are_not_read_without_the_setting() -> None:
         await cluster.advance(2 * INTERVAL_S)
         assert "position" not in cluster.condition("Waiting")
         assert RIGHT not in used(cluster.server)
+
+
+async def test_positions_of_one_band_are_one_write() -> None:
+    async with start_cluster(kinds=[KIND], options=WITH_POSITIONS) as cluster:
+        key = await queued_job(cluster)
+        answer(cluster, Positions({key.name: 19}))
+        await cluster.until(lambda: at("11 to 20") in cluster.condition("Waiting"))
+        before = cluster.history.writes()[STATUS]
+        for position in (18, 14, 10):
+            answer(cluster, Positions({key.name: position}))
+            await cluster.advance(INTERVAL_S + MAX_INTERVAL_S)
+        assert cluster.history.writes()[STATUS] == before
 
 
 async def test_each_position_is_one_write_and_the_same_one_none() -> None:
@@ -141,7 +153,7 @@ async def test_each_position_is_one_write_and_the_same_one_none() -> None:
         pytest.param({"reset": "before"}, id="reset"),
     ],
 )
-async def test_sentence_has_no_position_while_none_can_be_read(fault: JSON) -> None:
+async def test_sentence_has_no_position_after_failures_in_a_row(fault: JSON) -> None:
     async with start_cluster(kinds=[KIND], options=WITH_POSITIONS) as cluster:
         key = await queued_job(cluster)
         answer(cluster, Positions({key.name: 2}))

@@ -38,8 +38,9 @@ class VisibilityApi:
 
     versions: tuple[str, ...] = ("v1beta2", "v1beta1")
     positions: dict[ObjectKey, dict[str, int]] = attrs.field(factory=dict)
-    # Codes of errors by LocalQueue, and whether nothing is ever answered.
+    # Codes of errors by LocalQueue, those that never answer, and whether none answers.
     errors: dict[ObjectKey, int] = attrs.field(factory=dict)
+    hanging: set[ObjectKey] = attrs.field(factory=set)
     is_hanging: bool = False
     # Whether it sends more Workloads than it was asked for.
     ignores_limit: bool = False
@@ -54,12 +55,12 @@ class VisibilityApi:
 
     async def queue(self, request: web.Request) -> web.Response:
         self.requests.append(request.path)
-        if self.is_hanging:
+        key = ObjectKey(request.match_info["namespace"], request.match_info["name"])
+        if self.is_hanging or key in self.hanging:
             try:
                 await asyncio.Event().wait()
             finally:
                 self.cancelled_count += 1
-        key = ObjectKey(request.match_info["namespace"], request.match_info["name"])
         code = self.errors.get(key, 200 if key in self.positions else 404)
         if code != 200 or request.match_info["version"] not in self.versions:
             return web.json_response({"kind": "Status", "code": code}, status=code)

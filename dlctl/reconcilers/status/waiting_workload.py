@@ -1,5 +1,6 @@
 """Why Kueue does not admit a job, from its Workload. Pure."""
 
+import itertools
 from collections.abc import Iterator
 from typing import Final
 
@@ -11,12 +12,28 @@ from dlctl.reconcilers.status.waiting_replicas import detail_of, utc
 # Reasons of Kueue that do not name a cause.
 _VAGUE: Final = frozenset({"", "Pending", "Waiting"})
 _MAX_PART_CHARS: Final = 400
+# Positions up to here are shown as they are, and those behind in bands with these ends.
+_EXACT_POSITIONS: Final = 10
+_BAND_ENDS: Final = (_EXACT_POSITIONS, 20, 50, 100)
 
 
-def workload_waiting(workload: Workload, position: int | None = None) -> Waiting | None:
+def shown_position(position: int) -> str:
+    """Return a position in a queue, counted from 1, as a job's condition shows it.
+
+    When a queue moves on, few jobs show another one: each of them writes its status.
+    """
+    if position <= _EXACT_POSITIONS:
+        return str(position)
+    for before, last in itertools.pairwise(_BAND_ENDS):
+        if position <= last:
+            return f"{before + 1} to {last}"
+    return f"above {_BAND_ENDS[-1]}"
+
+
+def workload_waiting(workload: Workload, position: str | None = None) -> Waiting | None:
     """Return what a Workload waits for; None once it is admitted or has finished.
 
-    ``position`` is its place in the cluster queue, counted from 1, if that is known.
+    ``position`` is its place in the cluster queue as :func:`shown_position` returns it, if known.
     """
     name = workload.metadata.name
     if workload.spec is not None and workload.spec.active is False:

@@ -98,14 +98,14 @@ def test_replicas_that_fall_with_the_first_are_written_together() -> None:
 
 
 def test_new_position_in_a_queue_is_written_after_the_interval() -> None:
-    def waits(position: int | None) -> JobStatus:
+    def waits(position: str | None) -> JobStatus:
         found = workload_waiting(Workload(), position)
         assert found is not None
         condition = Condition.at(NOW, conditions.WAITING, found.reason, found.message)
         return attrs.evolve(status(0), conditions=(condition,))
 
-    job = attrs.evolve(make_job(mxjob(workers=2)), status=waits(3))
-    for other in (2, None):
+    job = attrs.evolve(make_job(mxjob(workers=2)), status=waits("3"))
+    for other in ("2", None):
         held = debounce_counts(job, Plan(waits(other)), 1.0)
         assert (held.status, held.requeue_after_s) == (job.status, MAX_INTERVAL_S - 1.0)
         assert debounce_counts(job, Plan(waits(other)), MAX_INTERVAL_S).status == waits(other)

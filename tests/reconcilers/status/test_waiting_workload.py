@@ -7,7 +7,7 @@ import pytest
 
 from dlctl.api.waiting import MAX_MESSAGE_CHARS, Waiting
 from dlctl.api.workloads import Workload
-from dlctl.reconcilers.status.waiting_workload import workload_waiting
+from dlctl.reconcilers.status.waiting_workload import shown_position, workload_waiting
 
 JSON = dict[str, Any]
 NO_ROOM = (
@@ -61,12 +61,27 @@ def test_new_workload_waits_for_quota() -> None:
 
 
 def test_position_follows_the_queue() -> None:
-    found = workload_waiting(workload(UNRESERVED), position=3)
+    found = workload_waiting(workload(UNRESERVED), position="3")
     assert found == Waiting(
         "WaitingForQuota",
         "Kueue has not admitted the job from queue team-a (position 3 of the cluster queue): "
         f"{NO_ROOM}",
     )
+
+
+@pytest.mark.parametrize(
+    ("positions", "shown"),
+    [
+        ((1,), "1"),
+        ((10,), "10"),
+        ((11, 20), "11 to 20"),
+        ((21, 50), "21 to 50"),
+        ((51, 100), "51 to 100"),
+        ((101, 1000), "above 100"),
+    ],
+)
+def test_positions_far_behind_are_shown_in_bands(positions: tuple[int, ...], shown: str) -> None:
+    assert {shown_position(position) for position in positions} == {shown}
 
 
 @pytest.mark.parametrize(
@@ -80,7 +95,7 @@ def test_position_follows_the_queue() -> None:
     ],
 )
 def test_only_a_workload_that_waits_for_quota_has_a_position(one: Workload, waits: bool) -> None:
-    found = workload_waiting(one, position=3)
+    found = workload_waiting(one, position="3")
     assert ("position 3" in found.message if found else False) is waits
     assert one.waits_for_quota is waits
 
