@@ -26,6 +26,7 @@ from dlctl.errors import InvalidJobError, quoted
 JSON = dict[str, Any]
 FIELD: Final = "failurePolicy"
 ANNOTATION: Final = "dlctl.dev/failure-policy"
+ANNOTATION_FIELD: Final = f"metadata.annotations[{ANNOTATION}]"
 # They bound the server's cost estimate of the rules.
 MAX_RULES: Final = 20
 _MAX_CONDITIONS: Final = 20
@@ -133,14 +134,13 @@ def read_annotation(
     annotations: Mapping[str, str], types: Mapping[str, str]
 ) -> FailurePolicy | None:
     """Read the policy in a job's annotations, like :func:`read`."""
-    field = f"metadata.annotations[{ANNOTATION}]"
     if (text := annotations.get(ANNOTATION)) is None:
         return None
     try:
         decoded = msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError) as error:
-        raise InvalidJobError(f"is not JSON: {error}", field=field) from error
-    return _read_policy(FieldReader(decoded, field), types)
+        raise InvalidJobError(f"is not JSON: {error}", field=ANNOTATION_FIELD) from error
+    return _read_policy(FieldReader(decoded, ANNOTATION_FIELD), types)
 
 
 def _read_policy(fields: FieldReader, types: Mapping[str, str]) -> FailurePolicy:

@@ -16,6 +16,7 @@ import msgspec
 
 from dlctl.api.job import Job, RunPolicy, SuccessPolicy
 from dlctl.api.status import JobPhase, JobStatus
+from dlctl.dialects import failure_policy
 from dlctl.dialects.dialect import DecodedObject, Dialect
 from dlctl.dialects.kind import Kind
 from dlctl.errors import InvalidJobError
@@ -162,12 +163,23 @@ def _read_without_invalid_fields(
         except InvalidJobError as error:
             if error.field in dropped or len(dropped) >= _MAX_DROPPED_FIELDS:
                 raise
-            (_, root), *segments = _PATH_SEGMENT.findall(error.field)
-            spec = _without_field(obj.spec, segments, obj.dialect) if root == "spec" else None
-            if spec is None:
+            readable = _without_invalid_field(obj, error.field)
+            if readable is None:
                 raise
-            obj = msgspec.structs.replace(obj, spec=spec)
+            obj = readable
             dropped.append(error.field)
+
+
+def _without_invalid_field(obj: DecodedObject, field: str) -> DecodedObject | None:
+    """Return an object without an invalid field; None if it cannot be left out."""
+    if field.startswith(failure_policy.ANNOTATION_FIELD):
+        # That there is a policy is known: without one, failures would be decided at once.
+        annotations = {**(obj.metadata.annotations or {}), failure_policy.ANNOTATION: "{}"}
+        metadata = msgspec.structs.replace(obj.metadata, annotations=annotations)
+        return msgspec.structs.replace(obj, metadata=metadata)
+    (_, root), *segments = _PATH_SEGMENT.findall(field)
+    spec = _without_field(obj.spec, segments, obj.dialect) if root == "spec" else None
+    return None if spec is None else msgspec.structs.replace(obj, spec=spec)
 
 
 def _without_field(node: Any, segments: list[tuple[str, str]], dialect: Dialect) -> Any:

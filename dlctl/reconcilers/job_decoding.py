@@ -4,7 +4,6 @@ An invalid job that has not started yields no job. One that has started continue
 valid spec if it is known, else with the valid parts of the current one.
 """
 
-from collections.abc import Callable
 from typing import Final
 
 import attrs
@@ -149,13 +148,11 @@ def _decode_leniently(
     if status.phase is JobPhase.NEW:
         return DecodedJob(None, source, status, error)
     reason = str(error)
-    decoders: list[Callable[[], Job]] = [lambda: lenient_reader.read_partially(kind, obj, reason)]
-    if last_good_spec is not None:
-        decoders.insert(0, lambda: attrs.evolve(kind.read(source), invalid_reason=reason))
-    for decoder in decoders:
+    for readable in (obj,) if source is obj else (source, obj):
         try:
             with wrap_content_errors("reading"):
-                job = lenient_reader.with_run_policy(decoder(), obj)
+                job = lenient_reader.read_partially(kind, readable, reason)
+                job = lenient_reader.with_run_policy(job, obj)
         except (InvalidJobError, ContentError):
             continue
         return DecodedJob(job, source, status, error)

@@ -209,6 +209,26 @@ async def test_failure_waits_while_the_annotation_is_invalid(start_cluster: Star
         await cluster.until(lambda: cluster.status().get("jobRestarts") == 1)
 
 
+@pytest.mark.parametrize("is_restarted", [False, True], ids=["running", "restarted"])
+async def test_job_succeeds_while_the_annotation_is_invalid(
+    is_restarted: bool, start_cluster: StartCluster
+) -> None:
+    async with start_cluster(options=FAST) as cluster:
+        controller = cluster.start()
+        outcomes: Outcomes = {"worker-0": [KEEPS_RUNNING], "scheduler-0": [KEEPS_RUNNING]}
+        await cluster.submit(bare_list('{"maxRestarts": 1}', workers=1), outcomes)
+        await cluster.until(lambda: cluster.phase() == "Running")
+        await annotate(cluster, "oops")
+        await cluster.until(lambda: "is not JSON" in cluster.condition("Waiting"))
+        if is_restarted:
+            await controller.kill()
+            cluster.start()
+        for pod in cluster.objects(PODS):
+            await cluster.node.finish(pod["metadata"]["uid"])
+        await cluster.ended()
+        assert (cluster.phase(), cluster.status()["state"]) == ("Done", "Succeeded")
+
+
 async def annotate(cluster: ClusterHarness, policy: str) -> None:
     body = {"metadata": {"annotations": {ANNOTATION: policy}}}
     await cluster.user.patch(BARE_LISTS, cluster.key("linear"), body)

@@ -5,9 +5,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from dlctl.api.failure_policy import FailurePolicy
 from dlctl.api.job import CleanPodPolicy, Job, Replica
 from dlctl.api.status import JobPhase
 from dlctl.dialects.dialect import DecodedObject
+from dlctl.dialects.failure_policy import ANNOTATION
 from dlctl.dialects.kind import Kind
 from dlctl.reconcilers.content_errors import ContentError
 from dlctl.reconcilers.job_decoding import DecodedJob, decode_job
@@ -223,3 +225,47 @@ def test_failure_policy_that_was_removed_is_not_waited_for() -> None:
     job = job_of(decode(tf_job(runPolicy={"ttlSecondsAfterFinished": "long"}), good=good))
     assert not job.is_partial
     assert job.run_policy.failure_policy is None
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        pytest.param("maxRestarts: 3", id="no JSON"),
+        pytest.param("[]", id="a list"),
+        pytest.param('{"maxRestarts": "many"}', id="maximum"),
+        pytest.param('{"maxRestarts": 3, "rules": [{"action": "Retry"}]}', id="action"),
+    ],
+)
+@pytest.mark.parametrize("is_good_known", [True, False], ids=["after another spec", "at start"])
+def test_job_whose_annotation_cannot_be_read_keeps_its_spec(
+    broken: str, is_good_known: bool
+) -> None:
+    found = decode_annotated(bare_job(scheduler=1, worker=2), broken, is_good_known=is_good_known)
+    job = job_of(found)
+    assert set(job.replicas) == {
+        Replica("scheduler", 0),
+        Replica("worker", 0),
+        Replica("worker", 1),
+    }
+    assert job.success_policy.success_replicas == (Replica("scheduler", 0),)
+    assert job.is_partial
+    assert ANNOTATION in job.invalid_reason
+    # That there is one is known, so no failure is decided without it.
+    assert job.run_policy.failure_policy == FailurePolicy()
+    assert found.obj.metadata.annotations == {ANNOTATION: broken}
+
+
+@pytest.mark.parametrize("is_good_known", [True, False], ids=["after another spec", "at start"])
+def test_template_and_annotation_can_both_be_invalid(is_good_known: bool) -> None:
+    wire = bare_job(scheduler=1, worker=2)
+    wire["spec"][1]["template"]["metadata"] = {"labels": {"a": 1}}
+    job = job_of(decode_annotated(wire, "oops", is_good_known=is_good_known))
+    assert job.total_replicas == 3
+    assert job.is_partial
+    assert job.run_policy.failure_policy == FailurePolicy()
+
+
+def decode_annotated(wire: JSON, policy: str, *, is_good_known: bool) -> DecodedJob:
+    wire["metadata"]["annotations"] = {ANNOTATION: policy}
+    good = bare_job(scheduler=1, worker=2) if is_good_known else None
+    return decode(wire, {**RUNNING, "phase": "Running", "state": "Running"}, good)
