@@ -16,7 +16,7 @@ from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.lifecycle import replica_restarts
 from dlctl.reconcilers.lifecycle.restart_times import RestartLimits, restart_at
 from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState, is_discarded
-from dlctl.reconcilers.restart_marks import pods_of_earlier_attempts
+from dlctl.reconcilers.restart_marks import is_of_earlier_attempt, pods_of_earlier_attempts
 
 
 def should_restart(job: Job, observed: Observed) -> bool:
@@ -123,10 +123,12 @@ def is_cleared(job: Job, observed: Observed) -> bool:
     if job.run_policy.failure_policy is None or is_blocking(job):
         # The Job of a launcher is gone after its pods.
         return not observed.pods and launcher is None
-    if launcher is not None and not launcher.metadata.is_terminating:
+    # Without its mark, what stays would count as part of the next attempt.
+    if launcher is not None and not (
+        launcher.metadata.is_terminating and is_of_earlier_attempt(job, launcher)
+    ):
         return False
     earlier = {pod.metadata.uid for pod in pods_of_earlier_attempts(job, observed.pods)}
-    # Without its mark, a pod that stays would count as one of the next attempt.
     return all(pod.metadata.is_terminating or pod.metadata.uid in earlier for pod in observed.pods)
 
 

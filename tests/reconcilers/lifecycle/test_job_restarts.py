@@ -16,9 +16,12 @@ from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.lifecycle import job_restarts
 from dlctl.reconcilers.lifecycle.replica_restarts import RESTART_BACKOFF
 from dlctl.reconcilers.observe import Children, Observed, ObservedReplica, ReplicaState, observe
+from dlctl.reconcilers.restart_marks import RESTART_ATTEMPT
 from dlctl.reconcilers.termination import Termination
+from tests import mpi_v2beta1 as v2beta1
 from tests.builders import NOW, RUNNING, make_job, make_pod, training_job
 from tests.dialects.et_operator.manifests import read_job
+from tests.reconcilers.launcher_job.builders import OURS, batch_job
 from tests.reconcilers.membership.builders import adding
 
 LAUNCHER_0, FIRST = Replica(LAUNCHER, 0), Replica(WORKER, 0)
@@ -137,3 +140,25 @@ def test_no_pod_stays_that_would_count_as_one_of_the_next_attempt(
         metadata |= {"deletionTimestamp": NOW.isoformat(), "deletionGracePeriodSeconds": 30}
     pod = make_pod(job, Replica("master", 0), state=RUNNING, metadata=metadata)
     assert job_restarts.is_cleared(job, observe(job, Children([pod]), NOW)) is is_cleared
+
+
+@pytest.mark.parametrize(
+    ("mark", "is_deleted", "is_cleared"),
+    [
+        pytest.param("0", True, True, id="of the last attempt"),
+        pytest.param("0", False, False, id="not deleted"),
+        pytest.param("", True, False, id="without a mark"),
+        pytest.param("9", True, False, id="mark of a later attempt"),
+    ],
+)
+def test_no_job_of_a_launcher_stays_that_would_count_as_one_of_the_next_attempt(
+    mark: str, is_deleted: bool, is_cleared: bool
+) -> None:
+    policy = {"failurePolicy": {"restartStrategy": "Recreate"}}
+    job = make_job(v2beta1.mpi_job(policy=policy))
+    job = attrs.evolve(job, status=JobStatus(phase=JobPhase.RESTARTING, job_restarts=1))
+    metadata: dict[str, Any] = {"labels": {**OURS, **({RESTART_ATTEMPT: mark} if mark else {})}}
+    if is_deleted:
+        metadata |= {"deletionTimestamp": NOW, "deletionGracePeriodSeconds": 30}
+    children = Children(launcher_jobs=[batch_job(metadata=metadata)])
+    assert job_restarts.is_cleared(job, observe(job, children, NOW)) is is_cleared
