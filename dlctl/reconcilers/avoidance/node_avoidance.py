@@ -36,7 +36,8 @@ class NodeAvoidance:
         lemons = self.ledger.lemons(job.key.namespace)
         sick = sorted(name for name, one in self.nodes.current.by_name.items() if one.is_sick)
         # Each once, in this order; deleted ones would take the places of others.
-        found = dict.fromkeys((*own, *(one.node for one in lemons), *sick))
+        drained = _drained_nodes(job, self.nodes)
+        found = dict.fromkeys((*own, *(one.node for one in lemons), *sick, *drained))
         names = [name for name in found if not self.nodes.is_gone(name)][: self.max_count]
         if self.nodes.count and len(names) >= self.nodes.count:
             # There is no other node.
@@ -70,5 +71,14 @@ def _own_nodes(job: Job, charged: Mapping[str, NodeCharges], nodes: NodeWatch) -
         infrastructure = attempt.verdict is not None and attempt.verdict.cause.is_infrastructure
         if node and (is_charged or (infrastructure and node in special)):
             names.append(node)
-        names += [drained for drained in attempt.drained_nodes if drained in special]
-    return list(dict.fromkeys(names))
+    return names
+
+
+def _drained_nodes(job: Job, nodes: NodeWatch) -> Sequence[str]:
+    """Return further nodes that the job left and that are still about to go, the newest first.
+
+    There may be hundreds, more than a job may avoid.
+    """
+    attempts = reversed(job.status.attempts)
+    found = (name for attempt in attempts for name in attempt.drained_nodes)
+    return [name for name in found if name in nodes.current.by_name]

@@ -90,6 +90,16 @@ def test_further_nodes_that_the_job_left_are_avoided_while_they_are_about_to_go(
     assert avoided(job_with(failed, fled), a="Going", b="Going") == ["node-a", "node-b"]
 
 
+def test_nodes_at_fault_come_before_further_nodes_that_the_job_left() -> None:
+    left = {"node-b": NOW, "node-c": NOW}
+    own = attrs.evolve(ended("node-a", ago_s=100), drained_nodes=left)
+    charges = [("mine", own), *((uid, ended("node-d")) for uid in "12")]
+    conditions = {"b": "Going", "c": "Going", "e": "Sick"}
+    wanted = ["node-a", "node-d", "node-e", "node-b", "node-c"]
+    assert avoided(job_with(own), *charges, count=5, **conditions) == wanted
+    assert avoided(job_with(own), *charges, count=3, **conditions) == wanted[:3]
+
+
 def test_program_that_failed_on_a_sick_node_does_not_make_it_an_own_node() -> None:
     failed = ended("node-b", Cause.USER_CODE)
     assert avoided(job_with(failed), a="Sick", b="Going") == ["node-a"]
