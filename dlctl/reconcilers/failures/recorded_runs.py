@@ -76,8 +76,8 @@ def _is_undecided(
     last_end, name = _last_end(attempts), str(run.member.replica)
     if last_end is None or not _is_late(job, run, last_end):
         return False
-    verdicts = [one.verdict for one in attempts if one.verdict]
-    is_named = any(name in (each.replica, *each.collateral) for each in verdicts[-1:])
+    verdicts = [one.verdict for one in attempts if one.end_time and one.end_time >= run.started_at]
+    is_named = any(each and name in (each.replica, *each.collateral) for each in verdicts)
     return not is_named and shows_cause(job, [run.member], now)
 
 

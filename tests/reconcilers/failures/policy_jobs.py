@@ -19,9 +19,11 @@ PENDING: JSON = {"state": None, "phase": "Pending"}
 ENDED: JSON = {"phase": "Succeeded", "state": exited(0)}
 
 
-def job_of(kind: str = "PyTorchJob", *rules: JSON, limit: int = 1, **fields: Any) -> Job:
-    counts = {"PyTorchJob": {"Master": 1, "Worker": 2}, "TFJob": {"Chief": 1, "Worker": 2}}[kind]
-    manifest = training_job(kind, **counts)
+def job_of(
+    kind: str = "PyTorchJob", *rules: JSON, limit: int = 1, workers: int = 2, **fields: Any
+) -> Job:
+    first = {"PyTorchJob": "Master", "TFJob": "Chief"}[kind]
+    manifest = training_job(kind, **{first: 1, "Worker": workers})
     policy = {"maxRestarts": limit, "rules": list(rules)}
     manifest["spec"] |= {"runPolicy": {"failurePolicy": policy}, **fields}
     for name, specs in manifest["spec"].items():
@@ -31,8 +33,8 @@ def job_of(kind: str = "PyTorchJob", *rules: JSON, limit: int = 1, **fields: Any
     return make_job(manifest)
 
 
-def torch(*rules: JSON, limit: int = 1) -> Job:
-    return running(job_of("PyTorchJob", *rules, limit=limit))
+def torch(*rules: JSON, limit: int = 1, workers: int = 2) -> Job:
+    return running(job_of("PyTorchJob", *rules, limit=limit, workers=workers))
 
 
 def elastic_tf(*rules: JSON, limit: int = 0) -> Job:

@@ -133,6 +133,16 @@ def test_failures_are_decided_when_the_proofs_of_the_last_one_are_there() -> Non
     assert job.status.counted_restarts == 2
 
 
+def test_failure_that_was_decided_with_an_earlier_end_is_not_decided_again() -> None:
+    job = torch(ANY_REPLICA, limit=9, workers=8)
+    ends: JSON = {f"worker{n}": said(GLOO_CLOSED, failed(1, 30, f"u{n}")) for n in range(6)}
+    ends["worker6"] = failed(3, 100, "u6")
+    ends["worker7"] = failed(137, 300, "u7", reason="OOMKilled")
+    job = after(job, pods(job, **ends), 320)
+    assert causes(job) == [(Cause.OUT_OF_MEMORY, "worker-7"), (Cause.USER_CODE, "worker-6")]
+    assert job.status.counted_restarts == 2
+
+
 def plan_on(job: Job, found: list[Pod], seconds: float, condition: NodeCondition) -> Plan:
     now = at(seconds)
     children = Children(found, nodes=NodeConditions.of({"node-b": condition}))
