@@ -5,6 +5,7 @@ stores.
 """
 
 import datetime
+from collections.abc import Sequence
 
 import attrs
 
@@ -33,6 +34,7 @@ from dlctl.reconcilers.failures.attempts import (
     stopped_attempts,
 )
 from dlctl.reconcilers.failures.policy_decisions import DecidedStatus
+from dlctl.reconcilers.failures.run_judge import RunJudge
 from dlctl.reconcilers.launcher_job.next_write import deletion, suspended_write
 from dlctl.reconcilers.lifecycle import job_limits, job_restarts, replica_restarts
 from dlctl.reconcilers.lifecycle.force_deletion import force_deletions
@@ -115,13 +117,14 @@ def _plan(
     recorded = replica_restarts.record_restarts(job.status, observed, limits.backoff)
     next_status, notes = job_status.running_status(job, observed, recorded, now)
     next_status = with_first_run(job, next_status, now)
-    attempts = _attempts(job, observed, now)
+    judge = RunJudge(job, now)
+    attempts = _attempts(job, observed, now, judge)
     next_status = attrs.evolve(next_status, attempts=attempts)
     outcome = completion(job, observed, now, attempts[-1].verdict if attempts else None)
     if outcome is None and not job.is_partial:
-        decided = policy_decisions.decided_status(job, next_status, observed, now)
-        if decided.settle_s:
-            return Plan(job.status, requeue_after_s=decided.settle_s)
+        decided = policy_decisions.decided_status(job, next_status, observed, now, judge)
+        if decided.is_unfinished:
+            return _unfinished_plan(job, decided, notes)
         next_status, outcome, restart_note = _judge_failure(job, decided, observed, limits, now)
         if restart_note is not None:
             return Plan(next_status, notes=(restart_note,), requeue_after_s=0)
@@ -176,9 +179,11 @@ def _plan_partial(
     return attrs.evolve(planned, dependents=changes, requeue_after_s=deadline_s)
 
 
-def _attempts(job: Job, observed: Observed, now: datetime.datetime) -> tuple[Attempt, ...]:
+def _attempts(
+    job: Job, observed: Observed, now: datetime.datetime, judge: RunJudge
+) -> tuple[Attempt, ...]:
     """Return the attempts of a job; with a failure policy, one ends before its nodes do."""
-    attempts = recorded_attempts(job, observed, now)
+    attempts = recorded_attempts(job, observed, now, judge)
     if attempts and attempts[-1].end_time is not None:
         return with_drained_nodes(job, attempts, observed, now)
     if pods_to_move(job, observed, now):
@@ -205,6 +210,13 @@ def _deadline_left_s(job: Job, now: datetime.datetime) -> float | None:
         job_limits.deadline_left_s(job, job.status, now),
         starting_deadline_left_s(job, job.status, now),
     )
+
+
+def _unfinished_plan(job: Job, decided: DecidedStatus, notes: Sequence[EventNote]) -> Plan:
+    """Return the plan before all failures are decided: until then, the pods that failed stay."""
+    if decided.settle_s:
+        return Plan(job.status, requeue_after_s=decided.settle_s)
+    return Plan(decided.status, notes=tuple(notes), requeue_after_s=0)
 
 
 def _judge_failure(

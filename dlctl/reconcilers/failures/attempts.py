@@ -21,10 +21,11 @@ from dlctl.reconcilers.failures.failed_member import FailedMember
 from dlctl.reconcilers.failures.first_cause import first_cause
 from dlctl.reconcilers.failures.recorded_runs import (
     is_decided,
-    is_new,
     is_recorded,
     members_of_attempt,
+    new_runs,
 )
+from dlctl.reconcilers.failures.run_judge import RunJudge
 from dlctl.reconcilers.lifecycle.job_limits import BACKOFF_LIMIT_EXCEEDED, DEADLINE_EXCEEDED
 from dlctl.reconcilers.lifecycle.starting_deadline import (
     STARTING_DEADLINE_EXCEEDED,
@@ -44,24 +45,25 @@ _RUNS_OR_HAS_ENDED: Final = frozenset(
 _ABSENT: Final = frozenset({ReplicaState.MISSING, ReplicaState.PENDING})
 
 
-def recorded_attempts(job: Job, observed: Observed, now: datetime.datetime) -> tuple[Attempt, ...]:
+def recorded_attempts(
+    job: Job, observed: Observed, now: datetime.datetime, judge: RunJudge
+) -> tuple[Attempt, ...]:
     """Return the attempts of a job that has not ended, from those in its last status."""
     attempts, runs = job.status.attempts, ended_runs(job, observed, now)
-    # To judge a run may take the reading of its output.
-    judged = [(is_new(job, run, attempts, now), run) for run in runs]
-    new = [run for is_later, run in judged if is_later]
+    new = new_runs(job, runs, attempts, judge)
     if runs and _is_over(attempts):
-        late = [run for is_later, run in judged if not is_later]
+        later = set(map(id, new))
+        late = [run for run in runs if id(run) not in later]
         attempts = _with_late_ends(job, attempts, late, observed, now)
     # Replicas may have failed more than once since the last reconcile.
     for _ in range(MAX_ATTEMPTS):
         if not any(run.interrupts for run in new):
             break
-        attempts = _with_end(job, attempts, new, observed, now)
+        attempts = _with_end(job, attempts, new, observed, judge)
         if is_decided(job, attempts[-1].verdict):
             # A second end would hide the first, which is the cause.
             break
-        new = [run for run in new if is_new(job, run, attempts, now)]
+        new = new_runs(job, new, attempts, judge)
     if attempts != job.status.attempts:
         # The end of an attempt is persisted before the next one begins.
         return attempts
@@ -118,16 +120,16 @@ def _with_end(
     attempts: tuple[Attempt, ...],
     runs: Sequence[EndedRun],
     observed: Observed,
-    now: datetime.datetime,
+    judge: RunJudge,
 ) -> tuple[Attempt, ...]:
     """Return the attempts with the end that the first of some unrecorded runs has caused."""
     first = min((run for run in runs if run.interrupts), key=lambda run: run.time)
-    end, members = first.time, members_of_attempt(job, runs, first, now)
+    end, members = first.time, members_of_attempt(job, runs, first, judge)
     if _is_over(attempts):
         # It has failed again before it ran again as a whole.
         started_at = min(run.started_at for run in members)
         attempts = _opened(job, attempts, max(started_at, attempts[-1].end_time or started_at))
-    verdict = _verdict(job, members, observed, now)
+    verdict = _verdict(job, members, observed, judge.now)
     return closed(job, attempts, end, verdict)
 
 

@@ -44,6 +44,8 @@ class _Suspect:
     evidence: Evidence
     # The one that failed; empty if the program has started.
     init_container: str = ""
+    # Too many come before it.
+    is_unread: bool = False
 
     @property
     def message(self) -> str:
@@ -62,11 +64,28 @@ class _Suspect:
 
     def as_at_least(self, weight: Weight) -> Self:
         evidence = attrs.evolve(self.evidence, weight=max(weight, self.evidence.weight))
-        return attrs.evolve(self, evidence=evidence)
+        return attrs.evolve(self, evidence=evidence, is_unread=True)
+
+    @property
+    def is_consequence(self) -> bool:
+        """Return whether its output only says that others are gone."""
+        is_proved = self.evidence.proof in (Proof.SUMMARY, Proof.LOG)
+        return self.evidence.weight is Weight.COLLATERAL and is_proved
 
     @property
     def order(self) -> tuple[Weight, Proof, datetime.datetime, int]:
         return *self.evidence.order, self.time, self.index
+
+
+@attrs.frozen
+class Judgement:
+    """What the end of one member shows by itself."""
+
+    # And not what may be a consequence.
+    shows_cause: bool
+    is_consequence: bool
+    # Whether its output was not read, which might show a cause.
+    is_unread: bool
 
 
 def first_cause(job: Job, members: Sequence[FailedMember], now: datetime.datetime) -> Verdict:
@@ -80,15 +99,35 @@ def first_cause(job: Job, members: Sequence[FailedMember], now: datetime.datetim
     return _verdict(job, _blamed(job, members, now), members)
 
 
-def shows_cause(job: Job, members: Sequence[FailedMember], now: datetime.datetime) -> bool:
-    """Return whether one of these members shows a cause, and not what may be a consequence."""
-    return bool(members) and _blamed(job, members, now).evidence.weight is Weight.CAUSE
+def judgements(
+    job: Job, members: Sequence[FailedMember], now: datetime.datetime
+) -> list[Judgement]:
+    """Return what each of these members shows by itself; as many outputs are read as of a gang."""
+    judged = sorted(_suspects(job, members, now), key=lambda suspect: suspect.index)
+    return [_judgement(suspect) for suspect in judged]
+
+
+def _judgement(suspect: _Suspect) -> Judgement:
+    weight = suspect.evidence.weight
+    # One that lost a peer and is not read is taken for a consequence.
+    is_unread_loser = suspect.is_unread and weight is Weight.COLLATERAL
+    return Judgement(
+        shows_cause=weight is Weight.CAUSE,
+        is_consequence=suspect.is_consequence or is_unread_loser,
+        is_unread=suspect.is_unread,
+    )
 
 
 def _blamed(job: Job, members: Sequence[FailedMember], now: datetime.datetime) -> _Suspect:
+    return min(_suspects(job, members, now), key=lambda suspect: suspect.order)
+
+
+def _suspects(
+    job: Job, members: Sequence[FailedMember], now: datetime.datetime
+) -> Iterator[_Suspect]:
+    """Yield the members with what is known about each."""
     suspects = [_suspect(job, member, n, now) for n, member in enumerate(members)]
-    judged = (suspect.with_tie_break() for suspect in _judged(suspects))
-    return min(judged, key=lambda suspect: suspect.order)
+    return (suspect.with_tie_break() for suspect in _judged(suspects))
 
 
 def _suspect(job: Job, member: FailedMember, index: int, now: datetime.datetime) -> _Suspect:
@@ -167,8 +206,7 @@ def _verdict(job: Job, blamed: _Suspect, members: Sequence[FailedMember]) -> Ver
         node=member.node if member else "",
         rank=_rank(job, replica, blamed) if evidence.rank is None else evidence.rank,
         exit_code=exit_code if evidence.exit_code is None else evidence.exit_code,
-        is_consequence=evidence.weight is Weight.COLLATERAL
-        and evidence.proof in (Proof.SUMMARY, Proof.LOG),
+        is_consequence=blamed.is_consequence,
         is_planned=evidence.is_planned,
         collateral=tuple(collateral[:MAX_COLLATERAL]),
         collateral_count=len(collateral),

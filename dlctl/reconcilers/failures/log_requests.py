@@ -13,7 +13,8 @@ from dlctl.api.pods import ContainerStateTerminated
 from dlctl.api.status import JobPhase
 from dlctl.reconcilers.failures.ended_runs import EndedRun, ended_runs
 from dlctl.reconcilers.failures.node_evidence import api_evidence
-from dlctl.reconcilers.failures.recorded_runs import is_new, is_recorded
+from dlctl.reconcilers.failures.recorded_runs import is_recorded, new_runs
+from dlctl.reconcilers.failures.run_judge import RunJudge
 from dlctl.reconcilers.observe import Observed
 
 # No verdict is given in these.
@@ -68,7 +69,7 @@ def log_requests(
         key=lambda run: (run.time, run.member.pod.metadata.uid not in known),
     )
     current = [run for run in runs if not is_recorded(run, attempts[:-1])]
-    new = [run for run in current if is_new(job, run, attempts, now)]
+    new = new_runs(job, current, attempts, RunJudge(job, now))
     late = [run for run in current if is_recorded(run, attempts)]
     return LogRequests(
         new=tuple(islice(_requests(job, observed, new), max_count)),

@@ -14,9 +14,10 @@ from dlctl.api.failure_policy import REACHED_MAX_RESTARTS
 from dlctl.api.job import Job, replica_type
 from dlctl.api.pods import Pod
 from dlctl.api.status import Failure, JobStatus
-from dlctl.api.verdict import MAX_ATTEMPTS, Attempt, Confidence, Verdict
+from dlctl.api.verdict import Attempt, Confidence, Verdict
 from dlctl.reconcilers.failures.attempts import recorded_attempts
 from dlctl.reconcilers.failures.decision import Decision, decide
+from dlctl.reconcilers.failures.run_judge import RunJudge
 from dlctl.reconcilers.lifecycle.restart_times import RestartLimits, restart_at
 from dlctl.reconcilers.observe import Observed, ReplicaState
 
@@ -26,6 +27,8 @@ SETTLE_S: Final = 3.0
 # Where all that has ended only lost its peers, while a replica seems to run: the control plane
 # takes up to 50 s to notice that a node is gone.
 LOST_PEER_SETTLE_S: Final = 60.0
+# In one plan: each verdict takes the reading of outputs.
+_MAX_DECISIONS: Final = 8
 
 
 def settle_left_s(
@@ -77,18 +80,25 @@ class DecidedStatus:
     decision: Decision | None = None
     # Seconds to wait for a better proof of one of them, before anything is done.
     settle_s: float = 0.0
+    # Whether there may be further failures, to be decided before anything is done.
+    has_more: bool = False
+
+    @property
+    def is_unfinished(self) -> bool:
+        return self.has_more or self.settle_s > 0
 
 
 def decided_status(
-    job: Job, status: JobStatus, observed: Observed, now: datetime.datetime
+    job: Job, status: JobStatus, observed: Observed, now: datetime.datetime, judge: RunJudge
 ) -> DecidedStatus:
     """Return the status after the failures that ``status`` records first, and those after them.
 
     Failures between which minutes lie may be seen together, as after a time without a controller.
-    They are decided one after the other, as if each had been seen when it happened.
+    They are decided one after the other, as if each had been seen when it happened. Those that are
+    left are decided when the status with the others is written.
     """
     current = job
-    for _ in range(MAX_ATTEMPTS):
+    for _ in range(_MAX_DECISIONS):
         if settle_s := settle_left_s(current, status.attempts, observed, now):
             return DecidedStatus(status, settle_s=settle_s)
         decision = new_decision(current, status, observed)
@@ -96,11 +106,12 @@ def decided_status(
             return DecidedStatus(status, decision)
         status = attrs.evolve(status, counted_restarts=status.counted_restarts + decision.counts)
         current = attrs.evolve(job, status=status)
-        attempts = recorded_attempts(current, observed, now)
+        attempts = recorded_attempts(current, observed, now, judge)
         if not _has_just_ended(current, attempts):
-            break
+            return DecidedStatus(status, has_more=judge.has_unread)
         status = attrs.evolve(status, attempts=attempts)
-    return DecidedStatus(status)
+    # What is recorded is never decided any more, so the last one is not.
+    return DecidedStatus(current.status, has_more=True)
 
 
 def policy_failure(job: Job, decision: Decision, status: JobStatus) -> Failure:

@@ -1,19 +1,18 @@
 """Which ended runs the attempts of a job have recorded, and which of them end an attempt. Pure."""
 
 import datetime
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from dlctl.api.job import Job, replica_type
 from dlctl.api.verdict import Attempt, Verdict, last_verdict
 from dlctl.reconcilers.failures.ended_runs import EndedRun
-from dlctl.reconcilers.failures.first_cause import first_cause, shows_cause
+from dlctl.reconcilers.failures.first_cause import Judgement
+from dlctl.reconcilers.failures.run_judge import RunJudge
 from dlctl.reconcilers.nodes.node_conditions import NodeFault
 
 # Replicas that end this soon after the first one are counted as its consequences.
 _CASCADE_S: Final = 60.0
-# To judge one run by itself may take the reading of its output.
-_MAX_JUDGED: Final = 32
 
 
 def is_recorded(run: EndedRun, attempts: Sequence[Attempt]) -> bool:
@@ -22,21 +21,21 @@ def is_recorded(run: EndedRun, attempts: Sequence[Attempt]) -> bool:
     return last_end is not None and _ended_by(run, last_end)
 
 
-def is_new(job: Job, run: EndedRun, attempts: Sequence[Attempt], now: datetime.datetime) -> bool:
-    """Return whether the end of a run is not recorded yet, nor belongs to the last attempt."""
-    last_end = _last_end(attempts)
-    if not _decides(job, run) or last_end is None or run.started_at > last_end:
-        return not is_recorded(run, attempts)
-    if _is_known(job, run, attempts, now):
-        return False
-    if not is_recorded(run, attempts) or not is_decided(job, last_verdict(attempts)):
-        return not is_recorded(run, attempts)
-    # The job has gone on since the decision: what failed for a reason of its own needs another.
-    return not first_cause(job, [run.member], now).is_consequence
+def new_runs(
+    job: Job, runs: Sequence[EndedRun], attempts: Sequence[Attempt], judge: RunJudge
+) -> list[EndedRun]:
+    """Return the runs whose ends are not recorded yet, nor belong to the last attempt."""
+    found = [(run, _is_new_by_time(job, run, attempts)) for run in runs]
+    judge.judge([run for run, is_new in found if is_new is None])
+    return [
+        run
+        for run, is_new in found
+        if (_is_new_by_judgement(job, run, judge.of(run)) if is_new is None else is_new)
+    ]
 
 
 def members_of_attempt(
-    job: Job, runs: Sequence[EndedRun], first: EndedRun, now: datetime.datetime
+    job: Job, runs: Sequence[EndedRun], first: EndedRun, judge: RunJudge
 ) -> list[EndedRun]:
     """Return the runs that belong to the attempt that the first of them has ended.
 
@@ -44,12 +43,14 @@ def members_of_attempt(
     first is its consequence, however late it ended, as while no controller ran. Unless both show a
     cause of their own: replicas that restart alone go on without each other.
     """
-    found = [run for run in runs if _follows(job, run, first)]
-    late = [run for run in found if _is_late(job, run, first.time)][:_MAX_JUDGED]
-    if not late or not shows_cause(job, [r.member for r in found if r not in late], now):
-        return found
-    apart = [run for run in late if shows_cause(job, [run.member], now)]
-    return [run for run in found if run not in apart]
+    found = [(run, _is_late(job, run, first.time)) for run in runs if _follows(job, run, first)]
+    late = [run for run, is_late in found if is_late]
+    early = [run for run, is_late in found if not is_late]
+    if not late or not judge.shows_cause(early) or not judge.shows_cause(late):
+        return [run for run, _ in found]
+    # Those that are not read are judged when the failures before them are decided.
+    apart = {id(run) for run in late if judge.of(run).shows_cause or judge.of(run).is_unread}
+    return [run for run, _ in found if id(run) not in apart]
 
 
 def is_decided(job: Job, verdict: Verdict | None) -> bool:
@@ -57,28 +58,52 @@ def is_decided(job: Job, verdict: Verdict | None) -> bool:
     return verdict is not None and job.failure_policy_decides(replica_type(verdict.replica))
 
 
-def _is_known(job: Job, run: EndedRun, attempts: Sequence[Attempt], now: datetime.datetime) -> bool:
-    """Return whether the end of a run was seen when one of the attempts was recorded."""
-    name, pod = str(run.member.replica), run.member.pod
-    restart = job.status.restarts.get(name)
-    if restart is not None and restart.pod_uid == pod.metadata.uid:
-        return not _is_undecided(job, run, attempts, now)
-    # Of a pod that is being deleted, only the verdict remembers.
-    is_counted = pod.phase.finished and not pod.metadata.is_terminating
-    verdicts = [one.verdict for one in attempts if one.end_time and one.end_time >= run.started_at]
-    return not is_counted and any(each and each.may_name(name) for each in verdicts)
-
-
-def _is_undecided(
-    job: Job, run: EndedRun, attempts: Sequence[Attempt], now: datetime.datetime
-) -> bool:
-    """Return whether a run was seen with earlier ones, but is still to be decided by itself."""
-    last_end, name = _last_end(attempts), str(run.member.replica)
-    if last_end is None or not _is_late(job, run, last_end):
+def _is_new_by_time(job: Job, run: EndedRun, attempts: Sequence[Attempt]) -> bool | None:
+    """Return whether the end of a run is new, as the times tell; None if its judgement does."""
+    last_end, is_old = _last_end(attempts), is_recorded(run, attempts)
+    if not _decides(job, run) or last_end is None or run.started_at > last_end:
+        return not is_old
+    if _is_counted(job, run):
+        # It was seen with earlier ones, but may still have to be decided by itself.
+        return None if _is_late(job, run, last_end) and not _is_named(run, attempts) else False
+    if _is_known(run, attempts):
         return False
-    verdicts = [one.verdict for one in attempts if one.end_time and one.end_time >= run.started_at]
-    is_named = any(each and name in (each.replica, *each.collateral) for each in verdicts)
-    return not is_named and shows_cause(job, [run.member], now)
+    return None if is_old and is_decided(job, last_verdict(attempts)) else not is_old
+
+
+def _is_new_by_judgement(job: Job, run: EndedRun, judgement: Judgement) -> bool:
+    if _is_counted(job, run):
+        return judgement.shows_cause
+    # The job has gone on since the decision: what failed for a reason of its own needs another.
+    return not judgement.is_consequence
+
+
+def _is_counted(job: Job, run: EndedRun) -> bool:
+    """Return whether the restart of the replica after this run is counted."""
+    restart = job.status.restarts.get(str(run.member.replica))
+    return restart is not None and restart.pod_uid == run.member.pod.metadata.uid
+
+
+def _is_known(run: EndedRun, attempts: Sequence[Attempt]) -> bool:
+    """Return whether the end of an uncounted run was seen when one of the attempts was recorded."""
+    name, pod = str(run.member.replica), run.member.pod
+    if pod.phase.finished and not pod.metadata.is_terminating:
+        return False
+    # Of a pod that is being deleted, only the verdict remembers.
+    return any(verdict.may_name(name) for verdict in _verdicts_since_start(run, attempts))
+
+
+def _is_named(run: EndedRun, attempts: Sequence[Attempt]) -> bool:
+    name = str(run.member.replica)
+    verdicts = _verdicts_since_start(run, attempts)
+    return any(name in (each.replica, *each.collateral) for each in verdicts)
+
+
+def _verdicts_since_start(run: EndedRun, attempts: Sequence[Attempt]) -> Iterator[Verdict]:
+    """Yield the verdicts on the attempts that ended since a run started."""
+    for one in attempts:
+        if one.verdict and one.end_time and one.end_time >= run.started_at:
+            yield one.verdict
 
 
 def _follows(job: Job, run: EndedRun, first: EndedRun) -> bool:

@@ -10,6 +10,7 @@ from dlctl.api.node_signals import Signal
 from dlctl.api.verdict import Cause, Confidence
 from dlctl.reconcilers.failures.attempts import recorded_attempts
 from dlctl.reconcilers.failures.failed_member import FailedMember
+from dlctl.reconcilers.failures.run_judge import RunJudge
 from dlctl.reconcilers.nodes.node_conditions import (
     LostNode,
     NodeCondition,
@@ -135,6 +136,7 @@ def test_bug_beside_a_node_that_leaves(
     ends["worker1"]["state"]["terminated"]["message"] = RESET
     nodes = NodeConditions.of({"node-b": condition})
     observed = observe(job, Children(pods(job, **ends), nodes=nodes), late)
-    verdict = recorded_attempts(job, observed, late + datetime.timedelta(seconds=1))[-1].verdict
+    now = late + datetime.timedelta(seconds=1)
+    verdict = recorded_attempts(job, observed, now, RunJudge(job, now))[-1].verdict
     assert verdict is not None
     assert (verdict.cause, verdict.replica) == (cause, replica)
