@@ -1,6 +1,6 @@
 """What it takes to have the controller use all it may do for the sake of Kubeflow's kinds.
 
-No pod of these jobs ever runs.
+No pod of these jobs ever runs, except a launcher that fails.
 """
 
 import json
@@ -10,7 +10,7 @@ from typing import Any, Final
 import attrs
 
 from e2e.kubectl import JSON, Kubectl
-from e2e.suite import kubeflow, mpi
+from e2e.suite import jobs, kubeflow, mpi
 
 # No node has this label, so the pods stay pending.
 UNSCHEDULABLE: Final = {"nodeSelector": {"e2e": "nowhere"}}
@@ -36,14 +36,24 @@ def submit(kubectl: Kubectl) -> None:
 
 
 def submit_launcher_jobs(kubectl: Kubectl) -> None:
-    """Create MPIJobs of v2beta1: a suspended one, and one whose launcher's name is taken."""
+    """Create MPIJobs of v2beta1: suspended, with a taken launcher's name, and one that restarts."""
     template = mpi.job("", "true")["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]
     template["spec"]["restartPolicy"] = "Never"
     taken = {"metadata": {"name": "named-launcher"}, "apiVersion": "batch/v1", "kind": "Job"}
     kubectl.apply({**taken, "spec": {"suspend": True, "template": template}})
     kubectl.apply(
-        *(mpi.job(name, "true", runPolicy={"suspend": True}) for name in ("held", "named"))
+        *(mpi.job(name, "true", runPolicy={"suspend": True}) for name in ("held", "named")),
+        restarting_mpi_job(),
     )
+
+
+def restarting_mpi_job() -> JSON:
+    """Return an MPIJob of v2beta1 whose policy restarts it once, with its launcher's Job."""
+    job = mpi.job("restarts", "exit 3", runPolicy={"failurePolicy": {"maxRestarts": 1}})
+    specs = job["spec"]["mpiReplicaSpecs"]
+    specs["Launcher"]["template"]["spec"]["containers"][0]["image"] = jobs.IMAGE
+    specs["Worker"]["template"]["spec"] |= UNSCHEDULABLE
+    return job
 
 
 def list_form(kind: str, map_field: str, type_field: str) -> JSON:
@@ -138,6 +148,8 @@ def await_launcher_jobs(kubectl: Kubectl) -> None:
         return not found["spec"]["suspend"]
 
     kubectl.until(resumed, within_s=60, what="the Job of a launcher to be resumed")
+    mpi.reached(kubectl, "restarts", "Failed")
+    assert len(mpi.status(kubectl, "restarts")["dlctl"]["attempts"]) == 2
     kubectl.until(
         lambda: any(e["reason"] == "ErrResourceExists" for e in kubectl.items("events")),
         within_s=60,
