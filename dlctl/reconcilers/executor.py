@@ -24,8 +24,6 @@ from dlctl.reconcilers.plan import Plan, earliest
 from dlctl.reconcilers.reconcile_context import ReconcileContext
 from dlctl.reconcilers.status.invalid_status import invalid_plan
 
-# In these phases, a pod that does not run is worth an event.
-
 
 @attrs.frozen
 class Executor:

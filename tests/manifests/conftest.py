@@ -1,5 +1,6 @@
 """The manifests as rendered by kustomize and Helm; skipped without these programs."""
 
+import os
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -16,6 +17,20 @@ from dlctl.api.meta import ObjectKey
 JSON = dict[str, Any]
 FOLDER: Final = Path(__file__).parents[2] / "manifests"
 Render = Callable[..., "Objects"]
+
+
+def with_component(folder: Path, overlay: str, *component: str) -> Path:
+    """Return the folder with a kustomization of an overlay and a component."""
+
+    def relative(*parts: str) -> str:
+        return os.path.relpath(FOLDER.joinpath(*parts), folder)
+
+    kustomization = {
+        "resources": [relative("overlays", overlay)],
+        "components": [relative("components", *component)],
+    }
+    (folder / "kustomization.yaml").write_text(yaml.safe_dump(kustomization))
+    return folder
 
 
 @attrs.frozen

@@ -1,14 +1,12 @@
 """The rights on PodGroups: only with a gang scheduler."""
 
-import os
 from pathlib import Path
 
 import pytest
-import yaml
 
 from dlctl.dialects.rbac import cluster_role
 from tests.builders import KINDS
-from tests.manifests.conftest import FOLDER, JSON, Objects, Render
+from tests.manifests.conftest import JSON, Objects, Render, with_component
 from tests.manifests.test_kustomize import effective, rules
 from tests.support.pod_groups import kinds_with_gangs
 
@@ -37,15 +35,7 @@ def test_without_a_gang_scheduler_nothing_is_granted(helm: Render, kustomize: Re
 def test_component_sets_the_scheduler_and_grants_its_rights(
     kustomize: Render, tmp_path: Path, name: str, overlay: str
 ) -> None:
-    def relative(*parts: str) -> str:
-        return os.path.relpath(FOLDER.joinpath(*parts), tmp_path)
-
-    kustomization = {
-        "resources": [relative("overlays", overlay)],
-        "components": [relative("components", "gang-scheduling", name)],
-    }
-    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(kustomization))
-    rendered = kustomize(tmp_path)
+    rendered = kustomize(with_component(tmp_path, overlay, "gang-scheduling", name))
     assert about_pod_groups(rendered) == needed(SCHEDULERS[name])
     assert effective(rendered.container()).gang_scheduler_name == SCHEDULERS[name]
 

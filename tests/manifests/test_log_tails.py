@@ -1,12 +1,10 @@
 """The right to read logs: only with the setting that needs it."""
 
-import os
 from pathlib import Path
 
 import pytest
-import yaml
 
-from tests.manifests.conftest import FOLDER, JSON, Objects, Render
+from tests.manifests.conftest import JSON, Objects, Render, with_component
 from tests.manifests.test_kustomize import effective, rules
 
 READ: JSON = {"apiGroups": [""], "resources": ["pods/log"], "verbs": ["get"]}
@@ -25,15 +23,7 @@ def test_logs_are_not_read_by_default(helm: Render, kustomize: Render) -> None:
 def test_component_sets_the_setting_and_grants_its_rights(
     kustomize: Render, tmp_path: Path, overlay: str
 ) -> None:
-    def relative(*parts: str) -> str:
-        return os.path.relpath(FOLDER.joinpath(*parts), tmp_path)
-
-    kustomization = {
-        "resources": [relative("overlays", overlay)],
-        "components": [relative("components", "failure-log-tails")],
-    }
-    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(kustomization))
-    rendered = kustomize(tmp_path)
+    rendered = kustomize(with_component(tmp_path, overlay, "failure-log-tails"))
     assert about_logs(rendered) == [READ]
     assert effective(rendered.container()).failure_log_tails == 4
 

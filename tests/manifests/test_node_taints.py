@@ -1,11 +1,8 @@
 """The right to patch nodes: only with the setting that needs it."""
 
-import os
 from pathlib import Path
 
-import yaml
-
-from tests.manifests.conftest import FOLDER, JSON, Objects, Render
+from tests.manifests.conftest import JSON, Objects, Render, with_component
 from tests.manifests.test_kustomize import effective, rules
 
 READ: JSON = {"apiGroups": [""], "resources": ["nodes"], "verbs": ["list", "watch"]}
@@ -23,15 +20,7 @@ def test_nodes_are_only_read_by_default(helm: Render, kustomize: Render) -> None
 def test_component_sets_the_setting_and_grants_its_rights(
     kustomize: Render, tmp_path: Path
 ) -> None:
-    def relative(*parts: str) -> str:
-        return os.path.relpath(FOLDER.joinpath(*parts), tmp_path)
-
-    kustomization = {
-        "resources": [relative("overlays", "cluster-wide")],
-        "components": [relative("components", "taint-charged-nodes")],
-    }
-    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(kustomization))
-    rendered = kustomize(tmp_path)
+    rendered = kustomize(with_component(tmp_path, "cluster-wide", "taint-charged-nodes"))
     assert about_nodes(rendered) == [READ, WRITE]
     assert effective(rendered.container()).taint_charged_nodes
 
