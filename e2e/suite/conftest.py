@@ -102,6 +102,16 @@ def kubectl(
             dump(inside, controller)
 
 
+@pytest.fixture
+def namespace(
+    request: pytest.FixtureRequest, submitted: Kubectl, controller: Kubectl
+) -> Iterator[Kubectl]:
+    """kubectl in the namespace of all jobs that the test's module has submitted."""
+    yield submitted
+    if failed(request):
+        dump(submitted, controller)
+
+
 @pytest.fixture(scope="session")
 def testbed() -> ClusterTestbed:
     """The cluster with its owner's access; without it, tests that need it are skipped."""

@@ -11,7 +11,7 @@ import pytest
 
 from e2e.kubectl import JSON, Kubectl
 from e2e.suite import jobs
-from e2e.suite.conftest import dump, failed, own_namespace
+from e2e.suite.conftest import own_namespace
 from e2e.suite.kubeflow import KINDS, KubeflowKind
 
 POLICIES: Final = ("None", "Running", "All")
@@ -24,9 +24,7 @@ _UPLOAD: Final = ("sh", "-c", "sleep 15; echo uploaded")
 
 
 @pytest.fixture(scope="module")
-def namespace(
-    request: pytest.FixtureRequest, cluster: Kubectl, controller: Kubectl
-) -> Iterator[Kubectl]:
+def submitted(cluster: Kubectl, controller: Kubectl) -> Iterator[Kubectl]:
     """A job of each family and kind for each policy, and one whose sidecar outlives its program."""
     with own_namespace(cluster) as kubectl:
         kubectl.apply(
@@ -35,8 +33,6 @@ def namespace(
             with_sidecar(),
         )
         yield kubectl
-        if failed(request):
-            dump(kubectl, controller)
 
 
 def listed(policy: str) -> JSON:

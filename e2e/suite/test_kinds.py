@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from e2e.kubectl import JSON, Kubectl
-from e2e.suite.conftest import dump, failed, own_namespace
+from e2e.suite.conftest import own_namespace
 from e2e.suite.kubeflow import BY_NAME, KINDS, KWOK_NODE, KubeflowKind, true_conditions
 
 LABELS = "training.kubeflow.org"
@@ -15,9 +15,7 @@ REAL = [kind for kind in KINDS if kind is not MPI]
 
 
 @pytest.fixture(scope="module")
-def namespace(
-    request: pytest.FixtureRequest, cluster: Kubectl, controller: Kubectl
-) -> Iterator[Kubectl]:
+def submitted(cluster: Kubectl, controller: Kubectl) -> Iterator[Kubectl]:
     """One lasting job of each kind, and one with a TTL of zero."""
     brief: JSON = {"ttlSecondsAfterFinished": 0}
     with own_namespace(cluster) as kubectl:
@@ -27,8 +25,6 @@ def namespace(
             MPI.job("stays", ["sleep", "1000"], pod=KWOK_NODE),
         )
         yield kubectl
-        if failed(request):
-            dump(kubectl, controller)
 
 
 @pytest.mark.parametrize("kind", REAL, ids=lambda kind: kind.name)

@@ -12,7 +12,7 @@ import pytest
 
 from e2e.kubectl import JSON, Kubectl, KubectlError
 from e2e.suite import mpi
-from e2e.suite.conftest import dump, failed, own_namespace
+from e2e.suite.conftest import own_namespace
 from e2e.suite.kubeflow import true_conditions
 
 EXAMPLES = ("pi", "pi-nonroot", "pi-mpich")
@@ -31,9 +31,7 @@ pytestmark = pytest.mark.skipif(not mpi.IMAGE, reason="E2E_MPI_IMAGE is empty")
 
 
 @pytest.fixture(scope="module")
-def namespace(
-    request: pytest.FixtureRequest, cluster: Kubectl, controller: Kubectl
-) -> Iterator[Kubectl]:
+def submitted(cluster: Kubectl, controller: Kubectl) -> Iterator[Kubectl]:
     """A namespace with all jobs."""
     suspended: JSON = {"runPolicy": {"suspend": True}}
     ready: JSON = {"launcherCreationPolicy": "WaitForWorkersReady"}
@@ -48,8 +46,6 @@ def namespace(
             mpi.job_of_mpiuser("paused", f"{mpi.AWAIT_GO}; {MPIRUN} 2 id -un", **suspended),
         )
         yield kubectl
-        if failed(request):
-            dump(kubectl, controller)
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

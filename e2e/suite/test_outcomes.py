@@ -11,7 +11,7 @@ import pytest
 
 from e2e.kubectl import JSON, Kubectl
 from e2e.suite import jobs
-from e2e.suite.conftest import dump, failed, own_namespace
+from e2e.suite.conftest import own_namespace
 
 MXJOBS: Final = "mxjobs.kubeflow.org"
 # Once it exists, replicas that failed before succeed.
@@ -80,16 +80,6 @@ def submitted(cluster: Kubectl, controller: Kubectl) -> Iterator[Kubectl]:
         yield inside
 
 
-@pytest.fixture
-def kubectl(
-    request: pytest.FixtureRequest, submitted: Kubectl, controller: Kubectl
-) -> Iterator[Kubectl]:
-    """kubectl in the namespace of all these jobs."""
-    yield submitted
-    if failed(request):
-        dump(submitted, controller)
-
-
 @pytest.fixture(scope="module")
 def switched(submitted: Kubectl) -> None:
     """Once all jobs that must fail first have failed, let them succeed."""
@@ -141,28 +131,28 @@ def tries(volume: JSON) -> JSON:
 
 @pytest.mark.parametrize("exit_", RETRYABLE, ids=lambda exit_: exit_.name)
 @pytest.mark.usefixtures("switched")
-def test_retryable_exit_causes_a_new_pod_that_can_succeed(kubectl: Kubectl, exit_: Exit) -> None:
+def test_retryable_exit_causes_a_new_pod_that_can_succeed(namespace: Kubectl, exit_: Exit) -> None:
     name = exit_.job("Never")
-    found = jobs.ended(kubectl, name)
+    found = jobs.ended(namespace, name)
 
     assert (found["phase"], found["state"], found["reason"]) == ("Done", "Succeeded", "")
     restart = found["restarts"]["worker-0"]
     assert (restart["exitCode"], restart["reason"]) == (exit_.code, "Error")
-    [pod] = pods(kubectl, name)
+    [pod] = pods(namespace, name)
     assert pod["metadata"]["uid"] != restart["podUID"]
     # On a busy machine the switch may exist only after a second failure.
-    assert restart["failures"] == restart["attempts"] == created(kubectl, name) - 1 >= 1
-    messages = await_events(kubectl, name, "MXJobRestarting")
+    assert restart["failures"] == restart["attempts"] == created(namespace, name) - 1 >= 1
+    messages = await_events(namespace, name, "MXJobRestarting")
     assert all(f"worker-0: Error, exit code {exit_.code} (" in message for message in messages)
-    assert await_events(kubectl, name, "MXJobSucceeded")
+    assert await_events(namespace, name, "MXJobSucceeded")
     assert "failure" not in found
 
 
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("exit_", [*PERMANENT, OUT_OF_MEMORY], ids=lambda exit_: exit_.name)
-def test_permanent_exit_fails_the_job_at_once(kubectl: Kubectl, exit_: Exit, policy: str) -> None:
+def test_permanent_exit_fails_the_job_at_once(namespace: Kubectl, exit_: Exit, policy: str) -> None:
     name = exit_.job(policy)
-    found = jobs.ended(kubectl, name)
+    found = jobs.ended(namespace, name)
 
     assert (found["phase"], found["state"]) == ("Done", "Failed")
     failure = found["failure"]
@@ -172,22 +162,22 @@ def test_permanent_exit_fails_the_job_at_once(kubectl: Kubectl, exit_: Exit, pol
     assert "restarts" not in found
     assert found["dlctl"]["replicaStatuses"][0]["ReplicasStates"] == {"Failed": 1}
     assert conditions(found)["Failed"]["message"] == found["reason"]
-    assert await_events(kubectl, name, "MXJobFailed") == [found["reason"]]
-    assert created(kubectl, name) == 1
-    assert len(pods(kubectl, name)) == (policy == "Never")
+    assert await_events(namespace, name, "MXJobFailed") == [found["reason"]]
+    assert created(namespace, name) == 1
+    assert len(pods(namespace, name)) == (policy == "Never")
 
 
 @pytest.mark.parametrize("exit_", RETRYABLE, ids=lambda exit_: exit_.name)
-def test_restart_in_place_keeps_the_pod(kubectl: Kubectl, exit_: Exit) -> None:
+def test_restart_in_place_keeps_the_pod(namespace: Kubectl, exit_: Exit) -> None:
     name = exit_.job("OnFailure")
-    found = jobs.ended(kubectl, name)
+    found = jobs.ended(namespace, name)
 
     assert (found["phase"], found["state"]) == ("Done", "Succeeded")
-    [pod] = pods(kubectl, name)
+    [pod] = pods(namespace, name)
     [container] = pod["status"]["containerStatuses"]
     assert container["restartCount"] == 1
     assert "restarts" not in found
-    assert created(kubectl, name) == 1
+    assert created(namespace, name) == 1
 
 
 @pytest.mark.parametrize(
@@ -197,19 +187,19 @@ def test_restart_in_place_keeps_the_pod(kubectl: Kubectl, exit_: Exit) -> None:
         pytest.param("unschedulable", "worker-0 waits: no node fits: ", id="node"),
     ],
 )
-def test_replica_that_cannot_start_is_awaited(kubectl: Kubectl, name: str, message: str) -> None:
+def test_replica_that_cannot_start_is_awaited(namespace: Kubectl, name: str, message: str) -> None:
     def waits() -> JSON | None:
-        found = jobs.status(kubectl, name)
+        found = jobs.status(namespace, name)
         return found if "Waiting" in conditions(found) else None
 
-    found = kubectl.until(waits, within_s=60, what=f"a word on what keeps {name}")
+    found = namespace.until(waits, within_s=60, what=f"a word on what keeps {name}")
     assert (found["phase"], found["state"]) == ("Creating", "Running")
     assert conditions(found)["Waiting"]["message"].startswith(message)
     # The last one is the state.
     assert found["conditions"][0]["type"] == "Waiting"
     assert "restarts" not in found
     assert "failure" not in found
-    [pod] = pods(kubectl, name)
+    [pod] = pods(namespace, name)
     assert pod["status"]["phase"] == "Pending"
 
 
