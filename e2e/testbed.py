@@ -89,6 +89,11 @@ class ClusterTestbed:
             self.processes.kill("kube-apiserver")
             self.processes.restart("kube-apiserver")
 
+    def revive_api_server(self) -> None:
+        """Start the API server again if a failed test has left it dead."""
+        if "kube-apiserver" not in self.processes.running():
+            self.processes.restart("kube-apiserver")
+
     def audit(self, about: str = "") -> Iterator[JSON]:
         """Yield the audit log of the API server, or its entries that contain a text."""
         with (self.directory / "audit.log").open() as log:

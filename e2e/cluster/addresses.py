@@ -1,7 +1,11 @@
 """The addresses of a cluster. They are always the same, so a network has room for one cluster."""
 
+import random
 import socket
+from contextlib import suppress
 from typing import Final
+
+from e2e.cluster.errors import ClusterError
 
 # On the bridge: the cluster's name server, the gateway of all pods, and the first real node.
 GATEWAY: Final = "10.244.0.1"
@@ -9,6 +13,9 @@ PODS: Final = "10.244.0.0/16"
 SERVICES: Final = "10.96.0.0/16"
 # The API server as pods see it.
 SERVICE: Final = "10.96.0.1"
+# Below those of NodePorts and of outgoing connections, which would take a program's port while it
+# is restarted.
+_PORTS: Final = range(10_000, 30_000)
 
 
 def node_address(number: int) -> str:
@@ -22,8 +29,9 @@ def pod_addresses(number: int) -> tuple[str, str]:
 
 
 def free_port() -> int:
-    """Return a port that is currently free."""
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        port: int = sock.getsockname()[1]
-        return port
+    """Return a port that is currently free, and that no outgoing connection gets by chance."""
+    for port in random.sample(_PORTS, len(_PORTS)):
+        with socket.socket() as sock, suppress(OSError):
+            sock.bind(("127.0.0.1", port))
+            return port
+    raise ClusterError(f"no port is free from {_PORTS[0]} to {_PORTS[-1]}")

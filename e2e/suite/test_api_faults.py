@@ -11,7 +11,7 @@ import pytest
 from e2e import controller_metrics, install
 from e2e.kubectl import JSON, Kubectl, KubectlError
 from e2e.suite import jobs
-from e2e.suite.conftest import answers
+from e2e.suite.conftest import answers, failed
 from e2e.suite.handovers import LEASE_S
 from e2e.testbed import ClusterTestbed
 
@@ -23,11 +23,15 @@ Measured = Callable[[str, object], None]
 
 
 @pytest.fixture(autouse=True)
-def healthy(cluster: Kubectl, controller: Kubectl) -> Iterator[None]:
+def healthy(
+    cluster: Kubectl, controller: Kubectl, testbed: ClusterTestbed, request: pytest.FixtureRequest
+) -> Iterator[None]:
     """Both controllers are ready before and after."""
     install.rolled_out(cluster)
     controller.until(lambda: install.leader(cluster), within_s=_BACK_S, what="a leader")
     yield
+    if failed(request):
+        testbed.revive_api_server()
     cluster.until(lambda: answers(cluster), within_s=_BACK_S, what="an API server")
     install.rolled_out(cluster)
 
