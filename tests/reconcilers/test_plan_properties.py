@@ -5,7 +5,7 @@ from typing import Any
 
 import attrs
 import msgspec
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dlctl.api.job import Job, JobObject, Replica
@@ -85,8 +85,19 @@ def history(job: Job, snapshots: list[list[dict[str, Any] | None]]) -> tuple[Job
     return job, pods_of(job, snapshots[-1])
 
 
+def restarted_beside_a_success() -> list[list[dict[str, Any] | None]]:
+    """Return pods of a job whose server fails, and again when its scheduler succeeds."""
+    server: dict[str, Any] = {"metadata": {"uid": "a"}, "restart_policy": "OnFailure"}
+    first, second = (NOW + datetime.timedelta(seconds=s, microseconds=7) for s in (-5, 0))
+    failed = {**server, "phase": "Pending", "state": exited(130, at=first)}
+    again = {**server, "phase": "Pending", "state": None, "last_state": exited(1, at=second)}
+    scheduler = {**server, "phase": "Succeeded", "state": None}
+    return [[None, failed, None, None], [scheduler, again, None, None]]
+
+
 @settings(max_examples=60)
 @given(job=JOBS, snapshots=SNAPSHOTS)
+@example(make_job(workers=0, cleanupPodPolicy="All"), restarted_beside_a_success())
 def test_planning_again_from_the_resulting_status_plans_nothing_new(
     job: Job, snapshots: list[list[dict[str, Any] | None]]
 ) -> None:

@@ -168,7 +168,8 @@ def _starts(observed: Observed) -> Iterator[datetime.datetime]:
         start = end.started_at if end else None
         start = start or (pod.metadata.creation_timestamp if pod else None)
         if start is not None:
-            yield start
+            # Statuses have whole seconds.
+            yield start.replace(microsecond=0)
 
 
 def _with_late_ends(
