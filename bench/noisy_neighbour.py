@@ -8,7 +8,6 @@ is missed; arguments select loads by the beginning of their names.
 
 import asyncio
 import json
-import socket
 import statistics
 import sys
 import tempfile
@@ -28,6 +27,7 @@ from bench.tables import Figure, show
 from dlctl.api.meta import PODS, ObjectKey
 from dlctl.dialects.et_operator.resources import SCALE_OUTS
 from dlctl.local.apiserver.server import ApiServer
+from e2e.cluster.addresses import free_port
 from tests.builders import kind_of
 from tests.dialects.et_operator.manifests import elastic_job, scale_out
 from tests.support.harness import start_cluster
@@ -75,7 +75,7 @@ async def measure(loads: Sequence[Load]) -> Measurement:
             await load.preload(stage)
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         (folder / "kubeconfig").write_text(json.dumps(server.kubeconfig()))
-        address = f"127.0.0.1:{_free_port()}"
+        address = f"127.0.0.1:{free_port()}"
         arguments = [f"--kubeconfig={folder / 'kubeconfig'}", f"--bind-address={address}"]
         arguments += ["--leader-election-namespace=default"]
         process = stack.enter_context(controller(folder, arguments))
@@ -164,12 +164,6 @@ async def _ready(url: str, process: Controller) -> None:
                     if response.ok:
                         return
             await asyncio.sleep(_LOOK_S)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def compare_to_goals(found: Measurement, alone: Measurement | None) -> list[Figure]:

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from dlctl.frameworks.kubeflow.mpi_ssh_pods import DEFAULT_SSH_PATH
 from e2e.mpi_operator.case import Case, Step, mpijob, replicas
 from e2e.mpi_operator.steps import launcher_runs, launcher_succeeds, resumes, workers_run
 
@@ -32,7 +33,7 @@ CASES: Final = (
     Case(mpijob("one-worker", 1), RUN),
     Case(mpijob("twelve-workers", 12), RUN),
     Case(mpijob("mount-path", sshAuthMountPath="/home/mpiuser/.ssh"), _STARTS),
-    Case(mpijob("mount-path-slash", sshAuthMountPath="/root/.ssh/"), ()),
+    Case(mpijob("mount-path-slash", sshAuthMountPath=f"{DEFAULT_SSH_PATH}/"), ()),
     Case(mpijob("mount-path-empty", sshAuthMountPath=""), ()),
     Case(mpijob("at-startup", launcherCreationPolicy="AtStartup"), _STARTS),
     Case(mpijob("wait-for-workers", launcherCreationPolicy="WaitForWorkersReady"), RUN),

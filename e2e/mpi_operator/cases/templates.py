@@ -2,6 +2,7 @@
 
 from typing import Any, Final
 
+from dlctl.frameworks.kubeflow.mpi_ssh_pods import DEFAULT_SSH_PATH
 from e2e.mpi_operator.case import IMAGE, Case, launcher, mpijob, replicas
 from e2e.mpi_operator.steps import launcher_runs, workers_run
 
@@ -87,7 +88,7 @@ CASES: Final = (
     both("gated", schedulingGates=[{"name": "example.com/quota"}]),
     both(
         "mount-clash",
-        container={"volumeMounts": [{"name": "ssh", "mountPath": "/root/.ssh"}]},
+        container={"volumeMounts": [{"name": "ssh", "mountPath": DEFAULT_SSH_PATH}]},
         volumes=[{"name": "ssh", "emptyDir": {}}],
     ),
     both("volume-clash", volumes=[{"name": "ssh-auth", "emptyDir": {}}]),
