@@ -10,6 +10,12 @@ int main(int argc, char **argv) {
     int exits = !strcmp(argv[1], "exit");
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    /* An exit ends no other rank; Hydra's SIGTERM would be reported as an exit code, too. */
+    if (exits)
+        signal(SIGTERM, SIG_IGN);
+    /* Else MPICH aborts the first one, which is still connecting, and nothing tells of the second. */
+    MPI_Barrier(MPI_COMM_WORLD);
+    sleep(1);
     if (rank == 1) {
         if (exits)
             exit(number);
@@ -17,9 +23,6 @@ int main(int argc, char **argv) {
             raise(number);
         MPI_Abort(MPI_COMM_WORLD, number);
     }
-    /* An exit ends no other rank; Hydra's SIGTERM would be reported as an exit code, too. */
-    if (exits)
-        signal(SIGTERM, SIG_IGN);
     sleep(exits ? 1 : 60);
     return 0;
 }

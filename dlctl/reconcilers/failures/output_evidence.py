@@ -104,6 +104,10 @@ def _of_launcher(failure: LaunchedFailure, lines: Sequence[LogLine]) -> Evidence
     code = failure.exit_code
     logged = _logged(lines, None)
     found = exit_code_evidence(code) if code else _LOST
+    if failure.mpi_error:
+        # Without a code, it could not reach another rank, which may have failed before.
+        weight = found.weight if code else Weight.AMBIGUOUS
+        found = attrs.evolve(found, message=failure.mpi_error, weight=weight)
     if logged is not None and logged.weight is Weight.CAUSE:
         if code in STOPPED or code == KILLED:
             # Hydra reports a process that it has killed because of another one's end.

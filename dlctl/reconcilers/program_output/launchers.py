@@ -35,12 +35,15 @@ _EXIT_CODE: Final = re.compile(r"EXIT CODE: (?P<code>\d{1,3})")
 _BY_SIGNAL: Final = re.compile(r"(?:KILLED BY SIGNAL: |\(signal )(?P<signal>\d{1,2})")
 _ABORTED: Final = re.compile(
     r"Abort\((?P<code>\d{1,10})\) on node \d{1,7} \(rank (?P<rank>\d{1,7}) in comm \d{1,10}\):"
-    r" (?P<by_library>Fatal error in )?"
+    r"(?: (?P<error>Fatal error in [^,]{1,200}))?"
 )
 _MPI_ABORT: Final = re.compile(
     r"MPI_ABORT was invoked on rank (?P<rank>\d{1,7}) in communicator .{1,200}"
     r"(?:with errorcode|Errorcode:) (?P<code>-?\d{1,10})"
 )
+# MPICH's codes have their class in these bits; connections fail with the class of other errors.
+_MPI_ERROR_CLASSES: Final = 0x7F
+_MPI_ERR_OTHER: Final = 15
 _CRASH_SIGNALS: Final = frozenset({4, 6, 7, 8, 9, 11, 15})
 _HYDRA_TITLE: Final = "BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES"
 # A report is this many lines long at most.
@@ -58,6 +61,8 @@ class LaunchedFailure:
     host: str = ""
     # Of a signal, 128 + n; None if the launcher does not know it.
     exit_code: int | None = None
+    # What MPI itself ended the process for; empty if it was not MPI.
+    mpi_error: str = ""
 
 
 def launched_failure(lines: Sequence[LogLine]) -> LaunchedFailure | None:
@@ -117,14 +122,18 @@ def _lost_daemon(report: str) -> LaunchedFailure | None:
 
 def _aborted(report: str) -> LaunchedFailure | None:
     found = _ABORTED.search(report) or _MPI_ABORT.search(report)
-    if found is None or found.groupdict().get("by_library"):
+    if found is None or found.groupdict().get("error"):
         return None
     return _failure(found, int(found["code"]) & 0xFF or None)
 
 
-def _aborted_by_library(report: str) -> LaunchedFailure | None:
+def _aborted_by_mpi(report: str) -> LaunchedFailure | None:
     found = _ABORTED.search(report)
-    return _failure(found, int(found["code"]) & 0xFF or None) if found else None
+    if found is None or not found["error"]:
+        return None
+    code = int(found["code"]) & _MPI_ERROR_CLASSES
+    exit_code = code if code != _MPI_ERR_OTHER else None
+    return LaunchedFailure(int(found["rank"]), exit_code=exit_code, mpi_error=found["error"])
 
 
 def _failure(found: re.Match[str], exit_code: int | None) -> LaunchedFailure:
@@ -139,8 +148,8 @@ _REPORTS: Final = (
     ("noticed that process rank", _noticed),
     ("detected that one or more processes exited", _detected),
     (_HYDRA_TITLE, _bad_termination),
-    # MPICH itself aborts a rank that cannot reach another one, which may have failed before.
-    ("Abort(", _aborted_by_library),
+    # It may be a rank that cannot reach another one, which has failed before.
+    ("Abort(", _aborted_by_mpi),
     ("lost communication with a remote daemon", _lost_daemon),
     ("closed by remote host.", _lost_daemon),
 )

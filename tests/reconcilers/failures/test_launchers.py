@@ -115,7 +115,18 @@ _LAUNCHED = {
     "MPICH, abort by the library": _Row(
         [launcher("Abort(134870278) on node 2 (rank 2 in comm 0): Fatal error in internal_Send:"
                   " Invalid rank, error stack:\n", 6)],
-        Cause.USER_CODE, "launcher-0", 2, 6,
+        Cause.USER_CODE, "launcher-0", 2, 6, "rank 2 failed: Fatal error in internal_Send: Invalid",
+    ),
+    "MPICH, rank that cannot reach another one": _Row(
+        [launcher("Abort(70897167) on node 0 (rank 0 in comm 0): Fatal error in internal_Init:"
+                  " Other MPI error, error stack:\ninternal_Init(59): MPI_Init failed\n", 17)],
+        Cause.UNKNOWN, "launcher-0", 0, 17, "Fatal error in internal_Init: Other MPI error",
+    ),
+    "MPICH, rank that cannot reach a worker out of memory": _Row(
+        [launcher("Abort(70897167) on node 0 (rank 0 in comm 0): Fatal error in internal_Init:"
+                  " Other MPI error, error stack:\ninternal_Init(59): MPI_Init failed\n", 15),
+         worker(1, 137, reason="OOMKilled")],
+        Cause.OUT_OF_MEMORY, "worker-1", None, 137,
     ),
     "Intel MPI, killed": _Row(
         [launcher(outputs.intel_mpi(3, _HOST), 255)], Cause.UNKNOWN, "worker-1", 3, 137,
