@@ -68,8 +68,9 @@ class RequestHandler:
             return await self._response(request)
         except StatusError as error:
             return error_response(error)
-        except (ConnectionError, asyncio.CancelledError):
-            raise
+        except ConnectionError:
+            # Nobody is left to answer: what is written to the closed connection goes nowhere.
+            return web.Response()
         except web.HTTPRequestEntityTooLarge:
             return error_response(status.too_large(LIMIT_BYTES))
         except Exception as error:

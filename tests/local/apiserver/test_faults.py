@@ -42,6 +42,16 @@ async def test_reset_comes_before_or_after_the_write(api: RawClient, when: str, 
     assert ((await api.get(f"{CONFIG_MAPS}/a")).code == 200) is done
 
 
+async def test_client_that_has_left_is_no_error(
+    api: RawClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    api.server.faults.add(Fault(reset="after"))
+    with pytest.raises(aiohttp.ClientConnectionError):
+        await api.post(CONFIG_MAPS, config_map("a"))
+    await api.get(PODS)
+    assert not caplog.records
+
+
 async def test_delay_is_before_the_response(api: RawClient) -> None:
     api.server.faults.add(Fault(delay_s=0.05))
     loop = asyncio.get_running_loop()
