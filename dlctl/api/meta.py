@@ -7,7 +7,7 @@ they must never be written back.
 import datetime
 import enum
 from collections.abc import Mapping
-from typing import NamedTuple, NewType, Self
+from typing import Final, NamedTuple, NewType, Self
 
 import attrs
 import msgspec
@@ -21,6 +21,8 @@ MANAGED_BY_LABEL = "dlctl.dev/managed-by"
 MANAGED_BY = "dlctl"
 # Watches use it as their scope, so that other pods cost nothing.
 MANAGED_BY_SELECTOR = f"{MANAGED_BY_LABEL}={MANAGED_BY}"
+# The server adds it to the time as int64 nanoseconds, which wrap round.
+_MAX_GRACE_S: Final = 2**63 // 10**9
 
 
 class ObjectKey(NamedTuple):
@@ -154,11 +156,17 @@ class ObjectMeta(Projection, frozen=True, gc=False):
 
     @property
     def deletion_requested_at(self) -> datetime.datetime | None:
-        """Return when the deletion was requested; the deletion timestamp is this plus the grace."""
+        """Return when the deletion was requested; the deletion timestamp is this plus the grace.
+
+        The server takes any period, but of one that is too long it makes a wrong timestamp: then
+        it is the object's creation, which is all that is known.
+        """
         if self.deletion_timestamp is None:
             return None
-        grace = datetime.timedelta(seconds=self.deletion_grace_period_seconds or 0)
-        return self.deletion_timestamp - grace
+        seconds = self.deletion_grace_period_seconds or 0
+        if seconds > _MAX_GRACE_S:
+            return self.creation_timestamp or self.deletion_timestamp
+        return self.deletion_timestamp - datetime.timedelta(seconds=seconds)
 
     def label(self, name: str) -> str | None:
         return (self.labels or {}).get(name)

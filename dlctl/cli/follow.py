@@ -128,9 +128,10 @@ class Follower:
         obj = informer.store.get(job.key)
         if obj is None:
             return attrs.evolve(before, deleted=informer.has_synced)
-        now, uid = self._clock.now(), obj.metadata.uid
-        owners = [uid, *(one.metadata.uid for one in self._batch_jobs.store.owned_by(uid))]
-        pods = [pod for owner in owners for pod in self._pods.store.owned_by(owner)]
+        now, uid, namespace = self._clock.now(), obj.metadata.uid, job.key.namespace
+        launchers = self._batch_jobs.store.owned_by(namespace, uid)
+        owners = [uid, *(one.metadata.uid for one in launchers)]
+        pods = [pod for owner in owners for pod in self._pods.store.owned_by(namespace, owner)]
         gone = [pod for pod in self._gone if pod.metadata.controller_uid in owners]
         if gone:
             # Deleted pods first: each may already have a successor of the same name.

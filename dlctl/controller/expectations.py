@@ -28,7 +28,7 @@ class ChildStore(Protocol):
         """Return the resource version of the store; empty before its first list."""
         ...
 
-    def owned_by(self, uid: UID, /) -> Sequence[Object]:
+    def owned_by(self, namespace: str, uid: UID, /) -> Sequence[Object]:
         """Return the objects that the owner controls."""
         ...
 
@@ -66,7 +66,7 @@ class Expectations:
         """Expect the deletion of one of the owner's objects, which the server accepted."""
         self._touch(owner).deleted.setdefault(resource, set()).add(uid)
 
-    def satisfied(self, owner: UID, stores: Mapping[Resource, ChildStore]) -> bool:
+    def satisfied(self, namespace: str, owner: UID, stores: Mapping[Resource, ChildStore]) -> bool:
         """Return whether the stores reflect all writes for the owner; if so, forget them.
 
         Every resource that was written needs a store: otherwise its writes are never satisfied.
@@ -76,7 +76,7 @@ class Expectations:
             return True
         if self._expired(writes):
             logger.warning("own writes were not seen in time", extra={"owner_uid": owner})
-        elif not _is_satisfied(writes, owner, stores):
+        elif not _is_satisfied(writes, namespace, owner, stores):
             return False
         del self._writes_by_owner[owner]
         return True
@@ -100,13 +100,15 @@ class Expectations:
         return self._clock.monotonic() - writes.last_write_s > EXPIRY_S
 
 
-def _is_satisfied(writes: _OwnerWrites, owner: UID, stores: Mapping[Resource, ChildStore]) -> bool:
+def _is_satisfied(
+    writes: _OwnerWrites, namespace: str, owner: UID, stores: Mapping[Resource, ChildStore]
+) -> bool:
     for resource, version in writes.versions.items():
         if int(stores[resource].resource_version or 0) < version:
             return False
     for resource, uids in writes.deleted.items():
         # A pod in its grace period still exists, but its deletionTimestamp is enough.
-        for child in stores[resource].owned_by(owner):
+        for child in stores[resource].owned_by(namespace, owner):
             if child.metadata.uid in uids and not child.metadata.is_terminating:
                 return False
     return True

@@ -91,9 +91,9 @@ class Store(Generic[T]):
     def keys(self) -> set[ObjectKey]:
         return set(self._objects)
 
-    def owned_by(self, uid: UID) -> list[T]:
-        """Return the objects whose controller is the one with this UID."""
-        return self._indexes[_OWNER][uid]
+    def owned_by(self, namespace: str, uid: UID) -> list[T]:
+        """Return the objects whose controller is the one of this namespace with this UID."""
+        return self._indexes[_OWNER][owner_value(namespace, uid)]
 
     def indexed(self, name: str, value: str) -> list[T]:
         """Return the objects with this value in an index; raise KeyError without that index."""
@@ -156,6 +156,14 @@ class Store(Generic[T]):
 
 
 def owners(obj: Object) -> Iterable[str]:
-    """Return the UID of an object's controller, as the values of an index."""
+    """Return an object's controller, as the values of an index."""
     uid = obj.metadata.controller_uid
-    return () if uid is None else (uid,)
+    return () if uid is None else (owner_value(obj.metadata.namespace or "", uid),)
+
+
+def owner_value(namespace: str, uid: UID) -> str:
+    """Return what stands for an owner in an index.
+
+    An owner is in the namespace of what it owns: whoever names one of another has no part in it.
+    """
+    return f"{namespace}/{uid}"

@@ -9,11 +9,11 @@ from typing import Any, Final
 
 from dlctl.api.batch_jobs import BatchJob
 from dlctl.api.elastic import Scaler, ScalerObject
-from dlctl.api.meta import BATCH_JOBS, UID, Object, ObjectKey, OwnerReference
+from dlctl.api.meta import BATCH_JOBS, Object, ObjectKey, OwnerReference
 from dlctl.api.nodes import Node
 from dlctl.api.pods import ContainerStatus, Pod, PodPhase, Service
 from dlctl.informers.handlers import Change
-from dlctl.informers.store import Store, owners
+from dlctl.informers.store import Store, owner_value, owners
 from dlctl.reconcilers.membership.reconciler import scale_target
 from dlctl.reconcilers.nodes.node_watch import NodeWatch
 from dlctl.workqueue.queue import WorkQueue
@@ -33,7 +33,7 @@ MAX_SETTLE_S: Final = 2.0
 BOUND_SETTLE_S: Final = 10.0
 # Of many pods that are being deleted, the job waits for more to be gone.
 _LEAVING_PODS_PER_S: Final = 500
-# The indexes of the pods that are still to start, or about to be gone, by the UID of their job.
+# The indexes of the pods that are still to start, or about to be gone, by their job.
 STARTING: Final = "starting"
 LEAVING: Final = "leaving"
 # The index of the pods by the name of their node.
@@ -72,7 +72,7 @@ def enqueue_owner(
                 continue
             key = ObjectKey(obj.metadata.namespace or "", ref.name)
             if key != last:
-                delay_s = _settle_s(change, pods, ref.uid)
+                delay_s = _settle_s(change, pods, owner_value(key.namespace, ref.uid))
                 queue.add_after(key, delay_s, priority=_priority(change))
             last = key
 
@@ -165,7 +165,7 @@ def _is_expected(change: Change[Object]) -> bool:
     return not isinstance(new, Pod) or not _has_ended(new)
 
 
-def _settle_s(change: Change[Object], pods: Store[Pod], job: UID) -> float:
+def _settle_s(change: Change[Object], pods: Store[Pod], job: str) -> float:
     """Return how long a job waits after a change of one of its children."""
     if _is_leaving(change):
         others = pods.count(LEAVING, job) - (change.new is not None)

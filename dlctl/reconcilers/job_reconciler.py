@@ -85,7 +85,7 @@ class JobReconciler:
         cache = self._cache_for(key, stored)
         if stored is None or cache is None or stored.metadata.is_terminating:
             return Result()
-        if not self.stores.show_own_writes(stored.metadata.uid):
+        if not self.stores.show_own_writes(key.namespace, stored.metadata.uid):
             cache.stale_count += 1
             return Result(requeue_after_s=_STALE_BACKOFF.delay_s(cache.stale_count))
         cache.stale_count = 0
@@ -164,11 +164,13 @@ class JobReconciler:
             cache.adopted = True
             if adopted:
                 return True
-        return await self.membership.readopt(job, self.stores.pods.owned_by(job.uid))
+        return await self.membership.readopt(
+            job, self.stores.pods.owned_by(job.key.namespace, job.uid)
+        )
 
     async def _observe(self, job: Job, cache: JobCache) -> Observed:
         """Observe the replicas of a job; if it is elastic, those of its last membership."""
-        children = self.stores.children(job.uid, cache.rejected)
+        children = self.stores.children(job.key.namespace, job.uid, cache.rejected)
         size = max(job.total_replicas, len(children.pods))
         with wrap_content_errors("planning"):
             current = with_current_members(job)

@@ -15,7 +15,7 @@ from dlctl.api.pods import Pod, Service
 from dlctl.api.waiting import Waiting
 from dlctl.api.workloads import Workload
 from dlctl.controller.expectations import Expectations
-from dlctl.informers.store import Store
+from dlctl.informers.store import Store, owner_value
 from dlctl.reconcilers.children.rejected_children import RejectedChildren
 from dlctl.reconcilers.nodes.node_watch import NodeWatch
 from dlctl.reconcilers.observe import Children
@@ -29,9 +29,9 @@ BY_OWNER: Final = "owners"
 
 
 def index_by_owner(workload: Workload) -> Iterator[str]:
-    """Yield the UIDs of a Workload's owners."""
+    """Yield a Workload's owners."""
     for reference in workload.metadata.owner_references or ():
-        yield reference.uid
+        yield owner_value(workload.metadata.namespace or "", reference.uid)
 
 
 @attrs.frozen
@@ -53,7 +53,7 @@ class JobStores:
     # The positions of Workloads in the cluster queue as shown; empty if they are not read.
     queue_positions: Mapping[ObjectKey, str]
 
-    def show_own_writes(self, job: UID) -> bool:
+    def show_own_writes(self, namespace: str, job: UID) -> bool:
         """Return whether the stores show all writes for a job: its plan depends on them."""
         stores: dict[Resource, ChildStore] = {
             self.resource: self.jobs,
@@ -63,30 +63,31 @@ class JobStores:
             **self.dependents,
             **self.scalers,
         }
-        return self.expectations.satisfied(job, stores)
+        return self.expectations.satisfied(namespace, job, stores)
 
-    def children(self, job: UID, rejected: RejectedChildren) -> Children:
+    def children(self, namespace: str, job: UID, rejected: RejectedChildren) -> Children:
         """Return the children of a job, and why one could not be created recently."""
-        launcher_jobs = self.launcher_jobs.owned_by(job)
-        pods = self.pods.owned_by(job)
+        launcher_jobs = self.launcher_jobs.owned_by(namespace, job)
+        launchers = (one.metadata.uid for one in launcher_jobs)
+        pods = self.pods.owned_by(namespace, job)
         return Children(
             pods,
-            self.services.owned_by(job),
-            {resource: store.owned_by(job) for resource, store in self.dependents.items()},
+            self.services.owned_by(namespace, job),
+            {kind: store.owned_by(namespace, job) for kind, store in self.dependents.items()},
             rejected.waiting,
             launcher_jobs,
-            [pod for one in launcher_jobs for pod in self.pods.owned_by(one.metadata.uid)],
+            [pod for uid in launchers for pod in self.pods.owned_by(namespace, uid)],
             self.nodes.current,
-            self._queued(job, pods),
+            self._queued(namespace, job, pods),
         )
 
-    def _queued(self, job: UID, pods: Sequence[Pod]) -> Waiting | None:
+    def _queued(self, namespace: str, job: UID, pods: Sequence[Pod]) -> Waiting | None:
         """Return what Kueue's Workload of a job waits for; it belongs to the job or to its pods."""
         if not len(self.workloads):
             return None
         gated = (pod.metadata.uid for pod in pods if pod.spec and pod.spec.scheduling_gates)
         for owner in (job, *itertools.islice(gated, 1)):
-            for workload in self.workloads.indexed(BY_OWNER, owner):
+            for workload in self.workloads.indexed(BY_OWNER, owner_value(namespace, owner)):
                 position = self.queue_positions.get(workload.key)
                 if (waits := workload_waiting(workload, position)) is not None:
                     return waits

@@ -8,7 +8,7 @@ from typing import Final, ParamSpec, TypeVar
 
 from dlctl.api.exit_codes import ExitClass
 from dlctl.api.job import Job
-from dlctl.reconcilers.observe import Observed
+from dlctl.reconcilers.observe import Observed, ObservedReplica
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -17,15 +17,21 @@ R = TypeVar("R")
 LARGE_JOB: Final = 500
 # Reading the output of one that failed takes as long as planning this many others.
 _REPLICAS_PER_OUTPUT: Final = 100
+# A log is longer than a termination message.
+_OUTPUTS_PER_LOG: Final = 5
 # A single thread: more of them would slow down the event loop.
 _EXECUTOR: Final = ThreadPoolExecutor(max_workers=1, thread_name_prefix="plan")
 
 
 def planning_size(job: Job, observed: Observed) -> int:
     """Return how large planning is, in replicas."""
-    ends = (one.termination for one in observed.replicas)
-    failed = sum(1 for end in ends if end and end.exit_class is not ExitClass.SUCCESS)
-    return max(job.total_replicas, len(observed.pods), failed * _REPLICAS_PER_OUTPUT)
+    failed = sum(1 for one in observed.replicas if one.restarts_in_place or _has_failed(one))
+    outputs = failed + len(observed.logs) * _OUTPUTS_PER_LOG
+    return max(job.total_replicas, len(observed.pods), outputs * _REPLICAS_PER_OUTPUT)
+
+
+def _has_failed(one: ObservedReplica) -> bool:
+    return one.termination is not None and one.termination.exit_class is not ExitClass.SUCCESS
 
 
 async def to_thread_if_large(

@@ -5,12 +5,14 @@ not be retried forever.
 """
 
 import datetime
+import re
 from typing import Final
 
 import attrs
 
 from dlctl.api.exit_codes import GENERAL_ERROR, ExitClass, RetryPolicy, describe_exit_code
 from dlctl.api.pods import ContainerStateTerminated, ContainerStatus, Pod, PodPhase
+from dlctl.reconcilers.program_output.log_text import printable
 from dlctl.reconcilers.program_output.torchrun import recovered_exit_code
 
 # Reasons set by the kubelet and the control plane for pods that they ended.
@@ -38,7 +40,9 @@ OOM_KILLED: Final = "OOMKilled"
 PHASE_WAIT_S: Final = 5.0
 # Kubelets report at most 4,096 bytes.
 _MAX_READ_CHARS: Final = 4096
+_MAX_READ_LINES: Final = 20
 _MAX_LINE_CHARS: Final = 512
+_LETTER_OR_DIGIT: Final = re.compile(r"[^\W_]")
 
 
 @attrs.frozen
@@ -173,10 +177,11 @@ def _message(code: int, meaning_text: str, last_line: str) -> str:
 
 def _last_line(message: str) -> str:
     """Return the last line of a termination message, which may be the end of a log."""
-    lines = message[-_MAX_READ_CHARS:].splitlines()
+    text = message[-_MAX_READ_CHARS:].replace("\r", "\n").rstrip()
+    lines = text.rsplit("\n", _MAX_READ_LINES)[-_MAX_READ_LINES:]
     # Rules of dashes and equals signs frame launchers' reports.
-    last = next((line for line in reversed(lines) if any(map(str.isalnum, line))), "")
-    return last.strip()[:_MAX_LINE_CHARS]
+    last = next((line for line in reversed(lines) if _LETTER_OR_DIGIT.search(line)), "")
+    return printable(last, _MAX_LINE_CHARS)
 
 
 def _from_pod(

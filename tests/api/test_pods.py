@@ -95,6 +95,19 @@ def test_deletion_was_requested_a_grace_period_before_its_deadline() -> None:
     )
 
 
+@pytest.mark.parametrize("grace_s", [10**10, 9 * 10**18])
+def test_deletion_with_a_period_that_the_server_cannot_add_was_requested_after_creation(
+    grace_s: int,
+) -> None:
+    metadata = {
+        "creationTimestamp": "2026-01-01T12:00:00Z",
+        "deletionTimestamp": "2148-10-27T12:40:19Z",
+        "deletionGracePeriodSeconds": grace_s,
+    }
+    created = datetime.datetime(2026, 1, 1, 12, tzinfo=datetime.UTC)
+    assert pod({"metadata": metadata}).metadata.deletion_requested_at == created
+
+
 def test_pod_that_is_not_being_deleted_has_no_time_of_deletion() -> None:
     assert pod({"metadata": {"name": "a"}}).metadata.deletion_requested_at is None
 

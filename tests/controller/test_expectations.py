@@ -7,6 +7,7 @@ import pytest
 from dlctl.api.meta import PODS, SERVICES, UID, Object, ObjectMeta
 from dlctl.controller.expectations import Expectations
 
+NAMESPACE = "ml"
 OWNER = UID("job")
 NOW = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
 
@@ -30,8 +31,8 @@ class FakeStore:
     resource_version: str = ""
     objects: Sequence[Object] = ()
 
-    def owned_by(self, uid: UID) -> Sequence[Object]:
-        return self.objects if uid == OWNER else ()
+    def owned_by(self, namespace: str, uid: UID) -> Sequence[Object]:
+        return self.objects if (namespace, uid) == (NAMESPACE, OWNER) else ()
 
 
 @pytest.fixture
@@ -50,7 +51,7 @@ def pod(uid: str, *, terminating: bool = False) -> Object:
 
 
 def test_owner_that_has_written_nothing_is_ready(expectations: Expectations) -> None:
-    assert expectations.satisfied(OWNER, {PODS: FakeStore()})
+    assert expectations.satisfied(NAMESPACE, OWNER, {PODS: FakeStore()})
 
 
 @pytest.mark.parametrize(
@@ -67,7 +68,7 @@ def test_owner_is_ready_once_the_store_has_the_written_version(
 ) -> None:
     expectations.expect_write(OWNER, PODS, "100")
 
-    assert expectations.satisfied(OWNER, {PODS: FakeStore(version)}) is ready
+    assert expectations.satisfied(NAMESPACE, OWNER, {PODS: FakeStore(version)}) is ready
 
 
 def test_highest_written_version_counts_whatever_the_order_of_responses(
@@ -76,24 +77,28 @@ def test_highest_written_version_counts_whatever_the_order_of_responses(
     for version in ("9", "11", "10"):
         expectations.expect_write(OWNER, PODS, version)
 
-    assert not expectations.satisfied(OWNER, {PODS: FakeStore("10")})
-    assert expectations.satisfied(OWNER, {PODS: FakeStore("11")})
+    assert not expectations.satisfied(NAMESPACE, OWNER, {PODS: FakeStore("10")})
+    assert expectations.satisfied(NAMESPACE, OWNER, {PODS: FakeStore("11")})
 
 
 def test_all_written_resources_must_catch_up(expectations: Expectations) -> None:
     expectations.expect_write(OWNER, PODS, "5")
     expectations.expect_write(OWNER, SERVICES, "6")
 
-    assert not expectations.satisfied(OWNER, {PODS: FakeStore("9"), SERVICES: FakeStore("5")})
-    assert expectations.satisfied(OWNER, {PODS: FakeStore("9"), SERVICES: FakeStore("6")})
+    assert not expectations.satisfied(
+        NAMESPACE, OWNER, {PODS: FakeStore("9"), SERVICES: FakeStore("5")}
+    )
+    assert expectations.satisfied(
+        NAMESPACE, OWNER, {PODS: FakeStore("9"), SERVICES: FakeStore("6")}
+    )
 
 
 def test_fulfilled_expectation_is_dropped(expectations: Expectations) -> None:
     expectations.expect_write(OWNER, PODS, "5")
-    assert expectations.satisfied(OWNER, {PODS: FakeStore("5")})
+    assert expectations.satisfied(NAMESPACE, OWNER, {PODS: FakeStore("5")})
 
     # A store that starts over shows less, but the expectation is already fulfilled.
-    assert expectations.satisfied(OWNER, {PODS: FakeStore("")})
+    assert expectations.satisfied(NAMESPACE, OWNER, {PODS: FakeStore("")})
     assert len(expectations) == 0
 
 
@@ -101,13 +106,13 @@ def test_unfulfilled_expectation_stays(expectations: Expectations) -> None:
     expectations.expect_write(OWNER, PODS, "5")
 
     for _ in range(2):
-        assert not expectations.satisfied(OWNER, {PODS: FakeStore("4")})
+        assert not expectations.satisfied(NAMESPACE, OWNER, {PODS: FakeStore("4")})
 
 
 def test_writes_for_one_owner_do_not_delay_another(expectations: Expectations) -> None:
     expectations.expect_write(OWNER, PODS, "5")
 
-    assert expectations.satisfied(UID("another"), {PODS: FakeStore("4")})
+    assert expectations.satisfied(NAMESPACE, UID("another"), {PODS: FakeStore("4")})
 
 
 def test_job_recreated_under_the_same_name_has_no_expectations(
@@ -115,7 +120,7 @@ def test_job_recreated_under_the_same_name_has_no_expectations(
 ) -> None:
     expectations.expect_write(OWNER, PODS, "5")
 
-    assert expectations.satisfied(UID("job, born again"), {PODS: FakeStore("4")})
+    assert expectations.satisfied(NAMESPACE, UID("job, born again"), {PODS: FakeStore("4")})
 
 
 def test_deletion_is_observed_when_the_object_is_terminating_or_gone(
@@ -125,9 +130,9 @@ def test_deletion_is_observed_when_the_object_is_terminating_or_gone(
     expectations.expect_deletion(OWNER, PODS, UID("b"))
 
     alive = FakeStore("7", [pod("a", terminating=True), pod("b"), pod("c")])
-    assert not expectations.satisfied(OWNER, {PODS: alive})
+    assert not expectations.satisfied(NAMESPACE, OWNER, {PODS: alive})
     gone = FakeStore("8", [pod("a", terminating=True), pod("c")])
-    assert expectations.satisfied(OWNER, {PODS: gone})
+    assert expectations.satisfied(NAMESPACE, OWNER, {PODS: gone})
 
 
 def test_deletion_is_not_confused_with_a_new_object_of_the_same_name(
@@ -135,7 +140,7 @@ def test_deletion_is_not_confused_with_a_new_object_of_the_same_name(
 ) -> None:
     expectations.expect_deletion(OWNER, PODS, UID("old"))
 
-    assert expectations.satisfied(OWNER, {PODS: FakeStore("7", [pod("new")])})
+    assert expectations.satisfied(NAMESPACE, OWNER, {PODS: FakeStore("7", [pod("new")])})
 
 
 def test_deletion_is_not_observed_by_a_store_that_lacks_the_creation(
@@ -144,9 +149,9 @@ def test_deletion_is_not_observed_by_a_store_that_lacks_the_creation(
     expectations.expect_write(OWNER, PODS, "5")
     expectations.expect_deletion(OWNER, PODS, UID("a"))
 
-    assert not expectations.satisfied(OWNER, {PODS: FakeStore("4")})
-    assert not expectations.satisfied(OWNER, {PODS: FakeStore("5", [pod("a")])})
-    assert expectations.satisfied(OWNER, {PODS: FakeStore("6")})
+    assert not expectations.satisfied(NAMESPACE, OWNER, {PODS: FakeStore("4")})
+    assert not expectations.satisfied(NAMESPACE, OWNER, {PODS: FakeStore("5", [pod("a")])})
+    assert expectations.satisfied(NAMESPACE, OWNER, {PODS: FakeStore("6")})
 
 
 def test_expectation_expires_five_minutes_after_the_last_write(
@@ -157,15 +162,15 @@ def test_expectation_expires_five_minutes_after_the_last_write(
     clock.time_s = 200
     expectations.expect_write(OWNER, PODS, "6")
     clock.time_s = 500
-    assert not expectations.satisfied(OWNER, behind)
+    assert not expectations.satisfied(NAMESPACE, OWNER, behind)
 
     clock.time_s = 501
 
-    assert expectations.satisfied(OWNER, behind)
+    assert expectations.satisfied(NAMESPACE, OWNER, behind)
     assert [record.getMessage() for record in caplog.records] == [
         "own writes were not seen in time"
     ]
-    assert expectations.satisfied(OWNER, behind)
+    assert expectations.satisfied(NAMESPACE, OWNER, behind)
 
 
 def test_deleted_owner_can_be_forgotten(expectations: Expectations) -> None:
@@ -190,4 +195,4 @@ def test_write_to_a_resource_without_a_store_raises(expectations: Expectations) 
     expectations.expect_write(OWNER, SERVICES, "5")
 
     with pytest.raises(KeyError):
-        expectations.satisfied(OWNER, {PODS: FakeStore("9")})
+        expectations.satisfied(NAMESPACE, OWNER, {PODS: FakeStore("9")})

@@ -44,15 +44,21 @@ def test_objects_are_found_by_their_controller() -> None:
     first, second = make_object("a", owner="u1"), make_object("b", owner="u1")
     for obj in (first, second, make_object("c", owner="u2"), make_object("d")):
         store.put(obj)
-    assert store.owned_by(UID("u1")) == [first, second]
-    assert store.owned_by(UID("u3")) == []
+    assert store.owned_by("ns", UID("u1")) == [first, second]
+    assert store.owned_by("ns", UID("u3")) == []
+
+
+def test_owner_in_another_namespace_owns_nothing() -> None:
+    store = Store[Object]()
+    store.put(make_object("a", owner="u1"))
+    assert store.owned_by("other", UID("u1")) == []
 
 
 def test_owner_that_is_not_the_controller_is_not_indexed() -> None:
     meta = ObjectMeta(name="a", owner_references=(OwnerReference(uid=UID("u1")),))
     store = Store[Object]()
     store.put(Object(metadata=meta))
-    assert store.owned_by(UID("u1")) == []
+    assert store.owned_by("ns", UID("u1")) == []
 
 
 def test_change_moves_an_object_between_buckets() -> None:
@@ -162,7 +168,7 @@ def test_buckets_match_the_objects_exactly(steps: list[tuple[bool, Object]]) -> 
     assert {obj.key: obj for obj in store} == model
     for uid in ("u1", "u2"):
         owned = {k for k, o in model.items() if (c := o.metadata.controller) and c.uid == uid}
-        assert {obj.key for obj in store.owned_by(UID(uid))} == owned
+        assert {obj.key for obj in store.owned_by("ns", UID(uid))} == owned
     for value in ("x", "y"):
         labelled = {k for k, o in model.items() if o.metadata.label("job") == value}
         assert {obj.key for obj in store.indexed("job", value)} == labelled

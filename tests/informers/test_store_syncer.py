@@ -113,7 +113,7 @@ def agree(server: Server, view: ChangeFollower) -> None:
     assert view.store.resource_version == str(server.version)
     for owner in ("u1", "u2", "gone"):
         expected = {k for k, obj in truth.items() if obj.metadata.label("job") == owner}
-        assert {obj.key for obj in view.store.owned_by(UID(owner))} == expected
+        assert {obj.key for obj in view.store.owned_by("", UID(owner))} == expected
         assert {obj.key for obj in view.store.indexed("job", owner)} == expected
 
 

@@ -2,8 +2,10 @@
 
 import threading
 
+import attrs
+
 from dlctl.reconcilers.large_jobs import LARGE_JOB, planning_size, to_thread_if_large
-from tests.builders import exited, make_job, make_pod, observed_of, training_job
+from tests.builders import RUNNING, exited, make_job, make_pod, observed_of, training_job
 
 
 async def test_large_jobs_are_decided_beside_the_loop() -> None:
@@ -18,3 +20,18 @@ def test_jobs_with_many_failed_replicas_are_large() -> None:
     done = [make_pod(job, replica, phase="Succeeded", state=exited(0)) for replica in job.replicas]
     assert planning_size(job, observed_of(job, *failed)) >= LARGE_JOB
     assert planning_size(job, observed_of(job, *done)) == 10
+
+
+def test_jobs_with_many_replicas_that_ran_again_in_place_are_large() -> None:
+    job = make_job(training_job("PyTorchJob", Master=1, Worker=9))
+    running = [
+        make_pod(job, replica, state=RUNNING, last_state=exited(1)) for replica in job.replicas
+    ]
+    assert planning_size(job, observed_of(job, *running)) >= LARGE_JOB
+
+
+def test_jobs_whose_logs_were_read_are_large() -> None:
+    job = make_job(training_job("PyTorchJob", Master=1, Worker=9))
+    pod = make_pod(job, next(job.replicas), phase="Failed", state=exited(1))
+    observed = attrs.evolve(observed_of(job, pod), logs={pod.metadata.uid: "no data\n"})
+    assert planning_size(job, observed) >= LARGE_JOB

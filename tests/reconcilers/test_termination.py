@@ -118,6 +118,12 @@ def test_of_a_log_in_the_termination_message_the_last_line_is_included() -> None
     assert found(state=state).message == "exit code 1: ValueError: no data"
 
 
+def test_control_characters_of_a_termination_message_are_left_out() -> None:
+    state = exited(1)
+    state["terminated"]["message"] = "50 %\rValueError: \x1b[31mno data\x1b[0m\x07\n\n-----\n"
+    assert found(state=state).message == "exit code 1: ValueError: no data"
+
+
 def test_exit_code_is_that_of_the_process_which_torchrun_reports() -> None:
     state = exited(1)
     state["terminated"]["message"] = torchrun(3, -9)

@@ -16,6 +16,7 @@ from dlctl.cli.jobs.job_events import JobEvent, events_of
 from dlctl.cli.jobs.job_snapshot import JobSnapshot
 from dlctl.cli.jobs.log_streams import LogOptions
 from dlctl.cli.jobs.tables import aligned, duration
+from dlctl.cli.log_lines import displayable
 from dlctl.cli.progress import JobProgress, job_progress
 from dlctl.kube.errors import ApiError, UnreachableError
 
@@ -113,4 +114,4 @@ async def _last_lines(
         log = await cluster.client.get_raw(path, options.query(failure.container))
     except (ApiError, UnreachableError):
         return ()
-    return log.decode(errors="replace").splitlines()[-_MAX_LINES:]
+    return [displayable(line) for line in log.splitlines()[-_MAX_LINES:]]

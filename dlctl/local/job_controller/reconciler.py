@@ -70,19 +70,19 @@ class JobReconciler:
             return Result()
         if job.status.is_finished:
             return await self._clean_up(job)
-        if not self._shows_own_writes(job.metadata.uid):
+        if not self._shows_own_writes(key.namespace, job.metadata.uid):
             # The event that brings the store up to date is to come.
             return Result()
         uid, now = job.metadata.uid, self.clock.now()
         failures = self._failures.get(uid, NO_FAILURES)
-        plan = plan_job(job, self.pods.owned_by(uid), failures, now)
+        plan = plan_job(job, self.pods.owned_by(key.namespace, uid), failures, now)
         await self.writer.apply(job, plan)
         self._failures[uid] = plan.failures
         return Result(requeue_after_s=plan.requeue_after_s)
 
-    def _shows_own_writes(self, uid: UID) -> bool:
+    def _shows_own_writes(self, namespace: str, uid: UID) -> bool:
         stores: Mapping[Resource, ChildStore] = {PODS: self.pods, BATCH_JOBS: self.jobs}
-        return self.writer.objects.expectations.satisfied(uid, stores)
+        return self.writer.objects.expectations.satisfied(namespace, uid, stores)
 
     def _forget_predecessor(self, key: ObjectKey, job: Job | None) -> None:
         uid = None if job is None else job.metadata.uid

@@ -194,7 +194,9 @@ def _verdict(job: Job, blamed: _Suspect, members: Sequence[FailedMember]) -> Ver
     evidence = blamed.evidence
     replica = _replica_on(job, members, evidence.host) or blamed.member.replica
     member = next((each for each in members if each.replica == replica), None)
-    collateral = [str(each.replica) for each in members if each.replica != replica]
+    others = [each.replica for each in members if each.replica != replica]
+    # Those that the job does not tolerate come first: the failure policy must not miss them.
+    others.sort(key=lambda one: not job.failure_policy_decides(one.type))
     exit_code = evidence.exit_code if evidence.host else _exit_code(blamed.member)
     return Verdict(
         cause=evidence.cause,
@@ -208,8 +210,8 @@ def _verdict(job: Job, blamed: _Suspect, members: Sequence[FailedMember]) -> Ver
         exit_code=exit_code if evidence.exit_code is None else evidence.exit_code,
         is_consequence=blamed.is_consequence,
         is_planned=evidence.is_planned,
-        collateral=tuple(collateral[:MAX_COLLATERAL]),
-        collateral_count=len(collateral),
+        collateral=tuple(map(str, others[:MAX_COLLATERAL])),
+        collateral_count=len(others),
     )
 
 

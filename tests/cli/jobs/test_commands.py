@@ -25,7 +25,7 @@ def in_cluster(dlctl: Dlctl, kubeconfig: Path) -> In:
 
 @pytest.fixture(scope="module")
 def jobs(kubeconfig: Path) -> Sequence[str]:
-    fails = "import sys; print('no such data set'); sys.exit(1)"
+    fails = "import sys; print('\\x1b[2Jno such data set'); sys.exit(1)"
     script = "import os; print('rank', os.environ['RANK'])\nimport time; time.sleep(60)"
     bare = bare_job("TFJob", "bare", ps=1, worker=1)
     bare["metadata"] = {"name": "bare"}

@@ -12,6 +12,7 @@ from tests.reconcilers.failures.policy_jobs import (
     elastic_tf,
     end_of,
     failure_reason,
+    job_of,
     replacement,
     torch,
 )
@@ -24,6 +25,7 @@ from tests.reconcilers.failures.test_attempts import (
     failed,
     planned,
     pods,
+    running,
 )
 from tests.reconcilers.program_output.outputs import GLOO_CLOSED
 
@@ -77,6 +79,16 @@ def test_end_that_the_job_tolerates_does_not_hide_a_later_one() -> None:
     job = after(job, found, 220)
     assert failure_reason(job) == "FailJobAction"
     assert causes(job)[-1] == (Cause.OUT_OF_MEMORY, "chief-0")
+
+
+@pytest.mark.parametrize("workers", [5, 6, 40])
+def test_replica_deleted_with_many_that_the_job_tolerates_is_decided(workers: int) -> None:
+    job = running(job_of("TFJob", limit=0, workers=workers, enableDynamicWorker=True))
+    names = [f"worker{index}" for index in range(workers)]
+    found: JSON = {name: failed(137, 20, name, reason="OOMKilled") for name in names}
+    leaving = {"deletionTimestamp": at(55).isoformat(), "deletionGracePeriodSeconds": 30}
+    job = after(job, pods(job, **found, chief0={"metadata": {"uid": "a", **leaving}}), 26)
+    assert failure_reason(job) == "ReachedMaxRestarts"
 
 
 @pytest.mark.parametrize("code", [1, 137], ids=["exit code", "out of memory"])
