@@ -9,6 +9,9 @@ AGAIN := --reruns 1
 # skip those that the budget leaves no time for. With SHARE=0.6 they run that part of them, chosen by the commit.
 BUDGETED = $(if $(BUDGET)$(SHARE),-p tests.support.budget $(BUDGET:%=--budget-s %) $(SHARE:%=--share %))
 
+# Each commit draws other examples, and the same ones wherever it is tested.
+SEEDED := --hypothesis-seed=$(or $(shell git rev-parse HEAD 2>/dev/null),none)
+
 .PHONY: help
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "%-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -72,7 +75,7 @@ unit: $(READY) ## The tests that a change needs first, in half a minute
 
 .PHONY: test
 test: lint ## Lint, then all fast tests
-	$(BIN)/pytest -n 2 -m "not soak and not fuzz and not examples and not sdk"
+	$(BIN)/pytest -n 2 $(SEEDED) -m "not soak and not fuzz and not examples and not sdk"
 
 $(VENV)/.docs: $(READY)
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[docs]'

@@ -12,7 +12,7 @@ _NEEDS_SSH: Final = ("mpirun", "/usr/sbin/sshd")
 _MPICH: Final = ("mpicc.mpich", "mpiexec.hydra", "/usr/sbin/sshd")
 # Of the second rank; the first waits. It acts once the launcher is done with starting the job: Open
 # MPI 4.1 leaves out its report, which names rank and host, of one in four that die before that.
-_RANK: Final = '[ "$OMPI_COMM_WORLD_RANK$PMI_RANK" = 1 ] && {{ sleep 1; {act}; }}; exec sleep 60'
+_RANK: Final = '[ "$OMPI_COMM_WORLD_RANK$PMI_RANK" = 1 ] && {{ sleep 3; {act}; }}; exec sleep 60'
 _RAISE: Final = "exec /usr/bin/python3 -c 'raise ValueError(3)'"
 _HOROVODRUN: Final = """
 echo '[1]<stderr>:Traceback (most recent call last):' >&2

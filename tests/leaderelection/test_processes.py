@@ -155,11 +155,11 @@ async def test_hanging_process_that_cannot_renew_ends_and_writes_no_more() -> No
         first = await arena.start("first")
         await arena.wrote(first)
         arena.keep_from_renewing()
-        await first.send("60")
         told = time.monotonic()
+        await first.send("60")
         assert await first.ends(within_s=5) == 1
-        assert time.monotonic() - told < TIMING["renew_s"] + 0.5
-        assert arena.writes.last["first"] - told < 0.3
+        assert time.monotonic() - told < TIMING["lease_s"]
+        assert arena.writes.last["first"] - told < TIMING["renew_s"]
         assert arena.holder == "first"
 
 
@@ -169,19 +169,19 @@ async def test_event_loop_resuming_past_the_deadline_writes_nothing() -> None:
         first = await arena.start("first", watchdog=False)
         await arena.wrote(first)
         arena.keep_from_renewing()
-        await first.send("1.3")
         told = time.monotonic()
+        await first.send("1.3")
         assert await first.ends(within_s=5) == 1
         assert time.monotonic() - told > 1.3
-        assert arena.writes.last["first"] - told < 0.3
+        assert arena.writes.last["first"] - told < 1.2
 
 
 async def test_leader_with_a_hanging_event_loop_exits_even_if_it_could_renew() -> None:
     async with contender_group() as arena:
         first = await arena.start("first")
         await arena.wrote(first)
-        await first.send("60")
         told = time.monotonic()
+        await first.send("60")
         assert await first.ends(within_s=5) == 1
         assert time.monotonic() - told > TIMING["stall_s"]
 

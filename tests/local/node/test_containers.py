@@ -214,7 +214,7 @@ async def test_container_waits_for_the_config_map_it_refers_to(harness: NodeHarn
 
 
 async def test_pod_over_its_deadline_fails(harness: NodeHarness) -> None:
-    status = await harness.run("deadline", command=["sleep", "60"], activeDeadlineSeconds=1)
+    status = await harness.run("deadline", command=["sleep", "60"], activeDeadlineSeconds=4)
     assert (status["phase"], status["reason"]) == ("Failed", "DeadlineExceeded")
     assert exit_code(status) == 143
 

@@ -175,7 +175,7 @@ async def test_hook_before_the_stop_runs_before_the_signal(harness: NodeHarness)
     script = "trap 'cat /room/state; exit 0' TERM; echo up; while :; do sleep 0.02; done"
     volumes = [{"name": "room", "emptyDir": {}}]
     main = make_container(command=["sh", "-c", script], **spec)
-    await harness.start("drains", containers=[main], volumes=volumes, activeDeadlineSeconds=1)
+    await harness.start("drains", containers=[main], volumes=volumes, activeDeadlineSeconds=4)
     status = await harness.finished("drains")
     assert exit_code(status) == 0
     assert await harness.log("drains") == "up\ndrained\n"
