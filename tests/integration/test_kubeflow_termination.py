@@ -195,8 +195,11 @@ async def test_tuning_job_ends_with_its_tuner(start_cluster: StartCluster) -> No
         cluster.start()
         job = job_of("MXJob", {"TunerTracker": 1, "TunerServer": 2, "Tuner": 1})
         job["spec"]["jobMode"] = "MXTune"
-        outcomes = forever("tunertracker-0", "tunerserver-0", "tunerserver-1")
-        await cluster.submit(job, outcomes)
+        members = ("tunertracker-0", "tunerserver-0", "tunerserver-1", "tuner-0")
+        await cluster.submit(job, forever(*members))
+        await cluster.until(lambda: cluster.condition("Running"))
+        [tuner] = (p for p in cluster.objects(PODS) if p["metadata"]["name"] == "linear-tuner-0")
+        await cluster.node.finish(tuner["metadata"]["uid"])
         await cluster.ended()
         assert [c[0] for c in conditions(cluster)] == ["Created", "Running", "Succeeded"]
 
