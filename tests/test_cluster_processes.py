@@ -2,9 +2,18 @@
 
 import subprocess
 import sys
+import time
 from pathlib import Path
+from typing import Final
 
 from e2e.cluster.processes import Processes
+
+# As of a program that is killed and frees much memory, whose ports are still taken.
+FIRST_THREAD_ENDS: Final = """
+import ctypes, threading, time
+threading.Thread(target=time.sleep, args=(60,)).start()
+ctypes.CDLL(None).pthread_exit(None)
+"""
 
 
 def test_a_program_counts_as_running_from_the_moment_of_its_start(tmp_path: Path) -> None:
@@ -14,6 +23,21 @@ def test_a_program_counts_as_running_from_the_moment_of_its_start(tmp_path: Path
         for number in range(20):
             processes.start(program.name, "-c", "import time; time.sleep(60)", name=f"{number}")
             assert f"{number}" in processes.running()
+    finally:
+        processes.stop()
+    assert processes.running() == {}
+
+
+def test_process_whose_first_thread_has_ended_counts_as_running(tmp_path: Path) -> None:
+    program = Path(sys.executable)
+    processes = Processes(tmp_path, program.parent)
+    processes.start(program.name, "-c", FIRST_THREAD_ENDS, name="serves")
+    pid = processes.running()["serves"]
+    stat = Path(f"/proc/{pid}/stat")
+    try:
+        while stat.read_text().rpartition(")")[2].split()[0] != "Z":
+            time.sleep(0.01)
+        assert processes.running() == {"serves": pid}
     finally:
         processes.stop()
     assert processes.running() == {}

@@ -35,8 +35,7 @@ class Entry:
     def is_alive(self) -> bool:
         # The PID may have been reused. The command line does not identify a process: it is empty
         # for some milliseconds after exec.
-        state, started = _stat(self.pid)
-        return state not in ("", "Z") and started == self.started
+        return _stat(self.pid)[1] == self.started and not _has_terminated(self.pid)
 
 
 @attrs.frozen
@@ -119,8 +118,20 @@ def _is_over(pid: int) -> bool:
     """Return whether a process has terminated; reap it if it is a child."""
     with suppress(ChildProcessError):
         return os.waitpid(pid, os.WNOHANG)[0] == pid
-    # A zombie has terminated; its parent has not noticed yet.
-    return _stat(pid)[0] in ("", "Z")
+    return _has_terminated(pid)
+
+
+def _has_terminated(pid: int) -> bool:
+    # A zombie has, and its parent has not noticed yet.
+    return _stat(pid)[0] in ("", "Z") and not _has_further_threads(pid)
+
+
+def _has_further_threads(pid: int) -> bool:
+    """Return whether a process has more than its first thread, any of which keeps its ports."""
+    try:
+        return len(os.listdir(f"/proc/{pid}/task")) > 1
+    except OSError:
+        return False
 
 
 def _stat(pid: int) -> tuple[str, int | None]:
