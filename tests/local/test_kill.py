@@ -195,12 +195,12 @@ async def test_job_survives_kills_of_its_controller_at_critical_moments(
             await stage.until(lambda status: status.get("phase") == "Running")
             stage.open("lose")
             await stage.until(lost)
-        async with stage.controller() as ending:
+        async with stage.controller() as process:
             await stage.until(lambda _: stage.pod_counts["worker-1"] == 2)
             # Its handlers of signals are installed before it says anything.
-            assert ending.stderr is not None
-            await ending.stderr.readline()
-            await assert_ends_in_order(ending)
+            assert process.stderr is not None
+            await process.stderr.readline()
+            await assert_ends_in_order(process)
         # The scheduler, which is the chief, and all workers end without a controller.
         stage.open("end")
         async with stage.controller():
