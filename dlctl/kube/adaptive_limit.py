@@ -1,13 +1,15 @@
 """How many requests a server can take at the same time, learned from its responses. Pure.
 
 Additive increase, multiplicative decrease, as in TCP: one request more after each full round of
-good responses, a third fewer after a sign of congestion.
+fast responses, a third fewer after a sign of congestion. In between, where requests wait for each
+other in the server, one fewer after each round, down to the number at the start.
 """
 
 from typing import Final
 
 import attrs
 
+# Fewer would be too few for a server that sends pods, but no events, through a slow webhook.
 _INITIAL: Final = 32
 MIN: Final = 4
 # Above, a single Python process only waits for itself.
@@ -17,8 +19,11 @@ _DECREASE: Final = 0.7
 _CONGESTED_S: Final = 1.0
 # Admission webhooks may make every write slow, which sending fewer does not change.
 _CONGESTED_RATIO: Final = 4.0
-# With more requests in flight, these would only wait longer.
-_GROW_BELOW_S: Final = 0.25
+# Up to this latency, more requests in flight are served sooner; above, they only wait longer, and
+# those of other jobs behind them. Of a server that is never this fast, twice what it needs.
+_QUICK_S: Final = 0.1
+_QUICK_RATIO: Final = 2.0
+_MAX_QUICK_S: Final = 0.25
 # How long the fastest response is remembered: up to twice as long.
 _WINDOW_S: Final = 60.0
 
@@ -42,10 +47,13 @@ class AdaptiveLimit:
         latency_s = now - sent_at
         self._observe_latency(latency_s, now)
         fastest_s = min(self._fastest_s, self._last_fastest_s)
+        quick_s = min(max(_QUICK_S, _QUICK_RATIO * fastest_s), _MAX_QUICK_S)
         if latency_s > max(_CONGESTED_S, _CONGESTED_RATIO * fastest_s):
             self.observe_congestion(sent_at, now)
-        elif is_full and latency_s < _GROW_BELOW_S:
+        elif is_full and latency_s < quick_s:
             self._limit = min(self._limit + 1 / self._limit, MAX)
+        elif self._limit > _INITIAL and latency_s > 2 * max(quick_s, fastest_s):
+            self._limit = max(self._limit - 1 / self._limit, _INITIAL)
 
     def observe_congestion(self, sent_at: float, now: float) -> None:
         """Take into account that the server was overloaded or did not respond."""

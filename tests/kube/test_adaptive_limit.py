@@ -40,6 +40,22 @@ def test_limit_stays_where_responses_take_longer() -> None:
     assert served(limit, [0.3] * 1000).count == before
 
 
+def test_limit_returns_to_its_start_where_responses_take_longer() -> None:
+    """More requests in flight would only make those of other jobs wait."""
+    limit = AdaptiveLimit()
+    before = limit.count
+    assert served(limit, [0.01] * 2000).count > before + 8
+    for n in range(5000):
+        limit.observe_response(30 + 0.005 * n, 30.5 + 0.005 * n, is_full=True)
+    assert limit.count == before
+
+
+def test_slow_but_steady_server_gets_more() -> None:
+    limit = AdaptiveLimit()
+    before = limit.count
+    assert served(limit, [0.12] * 1000).count > before
+
+
 def test_one_round_of_rejections_counts_once() -> None:
     limit = AdaptiveLimit()
     before = limit.count
