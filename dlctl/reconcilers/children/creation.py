@@ -40,6 +40,8 @@ from dlctl.tasks import map_all
 JSON = Mapping[str, Any]
 # Concurrent requests for one job; if the server rejects all of them, no more than these are wasted.
 MAX_PARALLEL: Final = 32
+# Not worth a request of their own before them.
+_FEW_PODS: Final = 8
 # Messages of admission, which the administrator controls and which may accept the same child later;
 # the code and reason are up to each webhook.
 _ADMISSION_ERRORS: Final = ('admission webhook "', "failed calling webhook", "AdmissionPolicy")
@@ -248,8 +250,11 @@ def creation_stages(
     Bindings come after the roles that they refer to.
 
     Before the services and before the pods comes one that was rejected before, alone. Single ones
-    expose a broken template or an exceeded quota at the first request, not at the thousandth.
+    expose a broken template or an exceeded quota at the first request, not at the thousandth; a few
+    pods are created together.
     """
+    children = list(children)
+    few = sum(child.resource == PODS for child in children) <= _FEW_PODS
     retried: dict[Resource, Child] = {}
     first: dict[str, Child] = {}
     by_stage: dict[int, list[Child]] = {}
@@ -259,7 +264,7 @@ def creation_stages(
         if child.resource == SERVICES:
             stage = 1 if child is retried.get(SERVICES) else 2
         elif child.resource == PODS:
-            is_first = child is first.setdefault(child.template, child)
+            is_first = child is first.setdefault(child.template, child) and not few
             stage = 3 if child is retried.get(PODS) else 4 if is_first else 5
         else:
             # The pods of Jobs connect to the others.

@@ -58,9 +58,14 @@ def stages(rejected: Mapping[str, Rejection]) -> list[list[Child]]:
     return [stage for stage in creation_stages(CHILDREN, rejected) if stage]
 
 
-def test_services_come_before_pods_and_a_pod_of_each_template_before_the_others() -> None:
-    first, others = [pod("master-0"), pod("worker-0")], [pod("worker-1")]
-    assert stages({}) == [[CONFIG_MAP], [*map(service, NAMES)], first, others, [JOB]]
+def test_services_come_before_pods_and_those_before_jobs() -> None:
+    assert stages({}) == [[CONFIG_MAP], [*map(service, NAMES)], [*map(pod, NAMES)], [JOB]]
+
+
+def test_a_pod_of_each_template_comes_before_many_others() -> None:
+    workers = [pod(f"worker-{n}") for n in range(8)]
+    first = [pod("master-0"), workers[0]]
+    assert list(creation_stages([pod("master-0"), *workers], {})) == [first, workers[1:]]
 
 
 def test_bindings_come_after_the_roles_that_they_refer_to() -> None:
