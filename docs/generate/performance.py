@@ -41,7 +41,9 @@ _OTHERS: Final = (
         "jobs of {1}, one after the other, while one of {0:,} is created",
         (
             ("idle_s", "all pods of one, before", "{:.2f} s"),
-            ("beside_s", "all pods of one, meanwhile: median", "{:.2f} s"),
+            ("beside_created_s", "all pods of one created, meanwhile: median", "{:.2f} s"),
+            ("beside_created_worst_s", "... and the slowest", "{:.2f} s"),
+            ("beside_s", "all pods of one shown by a watch, meanwhile: median", "{:.2f} s"),
             ("beside_worst_s", "... and the slowest", "{:.2f} s"),
             ("lag_p999_ms", "event loop late, p99.9", "{:.0f} ms"),
             ("own_lag_p999_ms", "... of that by its own work", "{:.0f} ms"),

@@ -1,10 +1,13 @@
 """Small jobs beside a large one that is being created: they should take as long as without it."""
 
 import asyncio
+import datetime
 import itertools
+import re
 import statistics
 import time
-from typing import ClassVar, Final
+from collections.abc import Iterable
+from typing import Any, ClassVar, Final
 
 import attrs
 
@@ -15,10 +18,23 @@ from bench.cluster.operators import Program
 from bench.cluster.scenario import TRAINING_OPERATOR, Bench, Figures, loop_lag
 from bench.cluster.seen import Seen
 
+# The end of a pod's name.
+_REPLICA: Final = re.compile(r"-(master|worker)-\d+$")
 _IDLE_RUNS: Final = 5
 _PAUSE_S: Final = 0.5
 # The small jobs start when this part of the large one is there.
 _STARTED: Final = 0.02
+
+
+@attrs.frozen
+class _SmallJobs:
+    """When each was submitted, on the audit log's clock, and how long until its pods were seen.
+
+    A busy server shows pods to a watch long after it has created them.
+    """
+
+    submitted_at: dict[str, float] = attrs.field(factory=dict)
+    seen_s: list[float] = attrs.field(factory=list)
 
 
 @attrs.frozen
@@ -33,47 +49,70 @@ class Fairness:
         with program.run() as operator:
             async with namespace(bench.server) as name:
                 idle = [
-                    await self._small_job_s(bench.server, name, f"idle-{n}")
+                    (await self._small_job(bench.server, name, f"idle-{n}"))[1]
                     for n in range(_IDLE_RUNS)
                 ]
-                since = time.monotonic()
+                mark, since = bench.audit.end(), time.monotonic()
                 beside, large_s = await self._beside_large_job(bench.server, name)
                 lag = loop_lag(operator, since, time.monotonic())
+                created_at = _pods_created_at(bench.audit.requests(mark))
+        created = [
+            created_at[job] - at for job, at in beside.submitted_at.items() if job in created_at
+        ]
         idle_s = statistics.median(idle)
         return {
             "idle_s": idle_s,
-            "beside_s": statistics.median(beside) if beside else None,
-            "beside_worst_s": max(beside, default=None),
-            "delay_s": max(beside) - idle_s if beside else None,
-            "small_jobs": float(len(beside)),
+            "beside_s": statistics.median(beside.seen_s) if beside.seen_s else None,
+            "beside_worst_s": max(beside.seen_s, default=None),
+            "beside_created_s": statistics.median(created) if created else None,
+            "beside_created_worst_s": max(created, default=None),
+            "small_jobs": float(len(beside.seen_s)),
             "large_s": large_s,
             **lag,
         }
 
     async def _beside_large_job(
         self, server: ApiServer, name: str
-    ) -> tuple[list[float], float | None]:
+    ) -> tuple["_SmallJobs", float | None]:
         pods = Seen()
         async with server.watching(_pods_of(name, "large"), pods.add):
             start = time.perf_counter()
             await server.post(PYTORCH_JOBS.format(name), pytorch_job("large", self.replicas))
             await pods.complete_s(max(1, int(_STARTED * self.replicas)), start)
-            beside = []
+            beside = _SmallJobs()
             for number in itertools.count():
                 if len(pods) >= self.replicas or time.perf_counter() - start > LIMIT_S:
                     break
-                beside.append(await self._small_job_s(server, name, f"beside-{number}"))
+                job = f"beside-{number}"
+                submitted_at, seen_s = await self._small_job(server, name, job)
+                beside.submitted_at[job] = submitted_at
+                beside.seen_s.append(seen_s)
                 await asyncio.sleep(_PAUSE_S)
             return beside, await pods.complete_s(self.replicas, start)
 
-    async def _small_job_s(self, server: ApiServer, name: str, job: str) -> float:
-        """Return the seconds until a small job has all of its pods; the limit if it never has."""
+    async def _small_job(self, server: ApiServer, name: str, job: str) -> tuple[float, float]:
+        """Return when a small job was submitted, and the seconds until all of its pods were seen.
+
+        These are the limit if they never were.
+        """
         pods = Seen()
         async with server.watching(_pods_of(name, job), pods.add):
-            start = time.perf_counter()
+            submitted_at, start = time.time(), time.perf_counter()
             await server.post(PYTORCH_JOBS.format(name), pytorch_job(job, self.small))
             taken_s = await pods.complete_s(self.small, start)
-        return LIMIT_S if taken_s is None else taken_s
+        return submitted_at, LIMIT_S if taken_s is None else taken_s
+
+
+def _pods_created_at(requests: Iterable[dict[str, Any]]) -> dict[str, float]:
+    """Return when the last pod of each job was created, by an audit log, in seconds since 1970."""
+    found: dict[str, float] = {}
+    for entry in requests:
+        target = entry.get("objectRef", {})
+        if entry["verb"] == "create" and target.get("resource") == "pods":
+            job = _REPLICA.sub("", target.get("name", ""))
+            time_ = datetime.datetime.fromisoformat(entry["stageTimestamp"]).timestamp()
+            found[job] = max(found.get(job, 0.0), time_)
+    return found
 
 
 def _pods_of(name: str, job: str) -> str:

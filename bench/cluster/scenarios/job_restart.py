@@ -15,6 +15,7 @@ from bench.cluster.seen import Seen, has_condition
 from bench.process_usage import cpu_s
 
 _NAME: Final = "ranks"
+_RUNNING: Final = "fieldSelector=status.phase%3DRunning"
 # As of a process that was killed, which a restart may fix.
 _KILLED: Final = 137
 
@@ -59,11 +60,21 @@ class JobRestart:
         return training_job(_NAME, self.ranks)
 
     async def _start(self, bench: Bench, name: str) -> None:
-        path, running = self.path.format(name), Seen(has_condition("Running"))
-        async with bench.server.watching(path, running.add, "application/json"):
+        """Submit the job and wait until all its ranks run, as the plain writers do.
+
+        Otherwise kwok would still start pods while it should take away others.
+        """
+        path, pods = self.path.format(name), f"/api/v1/namespaces/{name}/pods?{_RUNNING}"
+        job, ranks = Seen(has_condition("Running")), Seen()
+        async with (
+            bench.server.watching(path, job.add, "application/json"),
+            bench.server.watching(pods, ranks.add),
+        ):
             await bench.server.post(path, self.manifest())
-            if await running.complete_s(1, time.perf_counter()) is None:
-                raise RuntimeError("the job does not run")
+            start = time.perf_counter()
+            for seen, count in ((job, 1), (ranks, self.ranks)):
+                if await seen.complete_s(count, start) is None:
+                    raise RuntimeError("the job does not run")
 
 
 def _killed() -> dict[str, object]:
