@@ -38,6 +38,8 @@ class CRDCheck:
     resource: Resource
     metrics: Metrics
     clock: Clock
+    # Whether the server has preserved the last written status.
+    is_confirmed: bool = attrs.field(init=False, default=False)
     _failures: int = attrs.field(init=False, default=0)
     _retry_at_s: float = attrs.field(init=False, default=float("-inf"))
 
@@ -70,6 +72,7 @@ class CRDCheck:
         stored_status = status_codec.decode(stored.status)
         if PRIVATE_STATUS_FIELD in stored_status:
             self.reset()
+            self.is_confirmed = True
             return
         message = (
             f"the CRD of {self.resource.group_resource} drops status.{PRIVATE_STATUS_FIELD}, so "
@@ -78,6 +81,7 @@ class CRDCheck:
         )
         if not self._failures:
             logger.error(message)
+        self.is_confirmed = False
         self._failures += 1
         self._set_gauge(1)
         self._postpone()

@@ -149,4 +149,5 @@ def _is_settled(job: Job, plan: Plan) -> bool:
     if plan.status == job.status:
         return True
     started = plan.status.phase.is_active and job.elasticity is None
-    return started and (job.status.phase.is_active or bool(plan.pods))
+    old = job.status.phase
+    return started and (old.is_active or old is JobPhase.NEW or bool(plan.pods))

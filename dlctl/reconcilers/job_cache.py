@@ -26,6 +26,8 @@ class JobCache:
     event_dedup: EventDedup = attrs.field(factory=EventDedup)
     secrets: SecretState = attrs.field(factory=SecretState)
     status_written_s: float = float("-inf")
+    # Whether children were created before the first status.
+    deferred_status: bool = False
     # When the reconcile arrived that left its status to the next one; None once that has written.
     superseded_at: float | None = None
     # How often in a row the stores did not show dlctl's own writes.

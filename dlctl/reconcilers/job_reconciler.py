@@ -49,7 +49,7 @@ from dlctl.reconcilers.reconcile_context import ReconcileContext
 from dlctl.reconcilers.status import job_status
 from dlctl.reconcilers.status.invalid_status import invalid_plan, malformed_plan
 from dlctl.reconcilers.status.status_conflicts import restore_own_status
-from dlctl.reconcilers.status.status_debounce import debounce_counts
+from dlctl.reconcilers.status.status_debounce import debounce_counts, defer_first_status
 from dlctl.reconcilers.status_guard import StatusGuard
 
 # While the stores do not show dlctl's own writes. A look at them costs little, and each event of
@@ -213,6 +213,9 @@ class JobReconciler:
         planned = await to_thread_if_large(
             size, plan_job, known, observed, desired, now, self.policy
         )
+        if self.guard.crd.is_confirmed and not cache.deferred_status:
+            planned = defer_first_status(job, planned)
+            cache.deferred_status = True
         if planned.pods:
             planned = with_avoidance_note(planned, job, observed, renderer.avoided_nodes)
         since_write_s = self.clock.monotonic() - cache.status_written_s

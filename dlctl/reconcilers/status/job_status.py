@@ -28,7 +28,8 @@ def running_status(
     status = job.status
     notes: tuple[EventNote, ...] = ()
     if status.phase is JobPhase.NEW:
-        status = _created_status(status, job, now)
+        started = status.start_time or _first_creation(observed, now)
+        status = attrs.evolve(_created_status(status, job, now), start_time=started)
     elif status.phase is JobPhase.SUSPENDED:
         status, note = _resumed_status(status, job, now)
         notes = (note,)
@@ -121,11 +122,8 @@ def suspended_status(job: Job, now: datetime.datetime) -> tuple[JobStatus, tuple
         return attrs.evolve(status, observed_generation=job.generation), ()
     if status.phase is JobPhase.NEW:
         counts = _replica_statuses(job, Observed(())) if job.messages.emits_idle else ()
-        status = attrs.evolve(
-            _created_status(status, job, now),
-            start_time=job.status.start_time,
-            replica_statuses=counts or status.replica_statuses,
-        )
+        status = _created_status(status, job, now)
+        status = attrs.evolve(status, replica_statuses=counts or status.replica_statuses)
     reason, message = job.messages.suspended_reason(), job.messages.suspended()
     new_conditions = status.conditions
     changes = [(conditions.SUSPENDED, message, True)]
@@ -154,7 +152,7 @@ def suspended_status(job: Job, now: datetime.datetime) -> tuple[JobStatus, tuple
 
 
 def _created_status(status: JobStatus, job: Job, now: datetime.datetime) -> JobStatus:
-    """Return the status of a new job."""
+    """Return the status of a new job, which may be yet to start."""
     created = Condition.at(
         now, conditions.CREATED, f"{job.resource.kind}Created", job.messages.created()
     )
@@ -163,8 +161,13 @@ def _created_status(status: JobStatus, job: Job, now: datetime.datetime) -> JobS
         phase=JobPhase.CREATING,
         state=JobState.RUNNING,
         conditions=conditions.with_condition(status.conditions, created),
-        start_time=status.start_time or now,
     )
+
+
+def _first_creation(observed: Observed, now: datetime.datetime) -> datetime.datetime:
+    """Return when a job started whose first pods may be older than its status."""
+    times = (pod.metadata.creation_timestamp for pod in observed.pods)
+    return min((*filter(None, times), now))
 
 
 def _resumed_status(

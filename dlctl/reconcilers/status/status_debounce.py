@@ -1,7 +1,7 @@
-"""Limits the rate of status writes that change nothing but counts and what a job waits for. Pure.
+"""Holds back status writes that soon would be followed by another one. Pure.
 
-Without it, a job of 1,000 replicas would write 1,000 statuses while it starts, and one that waits
-as many as a scheduler has messages.
+Without it, a job of 1,000 replicas would write 1,000 statuses while it starts, one that waits as
+many as a scheduler has messages, and a small one a status just before its pods run.
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ import attrs
 from dlctl.api import conditions
 from dlctl.api.conditions import Condition
 from dlctl.api.job import Job
-from dlctl.api.status import JobState, JobStatus
+from dlctl.api.status import JobPhase, JobState, JobStatus
 from dlctl.api.verdict import Attempt
 from dlctl.reconcilers.plan import Plan, earliest
 
@@ -20,6 +20,30 @@ from dlctl.reconcilers.plan import Plan, earliest
 MAX_INTERVAL_S: Final = 10.0
 MIN_INTERVAL_S: Final = 1.0
 _REPLICAS_PER_S: Final = 100
+# Up to so many children are created before the first status of their job.
+_CHILDREN_BEFORE_STATUS: Final = 64
+# How long the first status waits for what its children do.
+_FIRST_STATUS_S: Final = 0.1
+
+
+def defer_first_status(job: Job, plan: Plan) -> Plan:
+    """Return the plan of a new job without its status, if its children tell as much.
+
+    The children are created first, and the next plan writes the status. The caller sees to it that
+    this plan follows, and that it is not asked twice.
+    """
+    children = len(plan.pods) + len(plan.services)
+    if job.status.phase is not JobPhase.NEW or not 0 < children <= _CHILDREN_BEFORE_STATUS:
+        return plan
+    if plan.status.phase is not JobPhase.CREATING or _has_decisions(plan.status):
+        return plan
+    wake_s = earliest(plan.requeue_after_s, _FIRST_STATUS_S)
+    return attrs.evolve(plan, status=job.status, notes=(), requeue_after_s=wake_s)
+
+
+def _has_decisions(status: JobStatus) -> bool:
+    """Return whether children are created according to the status, not only to the spec."""
+    return bool(status.version or status.membership or status.attempts)
 
 
 def debounce_counts(job: Job, plan: Plan, since_write_s: float) -> Plan:

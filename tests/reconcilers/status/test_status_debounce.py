@@ -5,13 +5,18 @@ import pytest
 
 from dlctl.api import conditions
 from dlctl.api.conditions import Condition
-from dlctl.api.job import Job
+from dlctl.api.elastic import Membership
+from dlctl.api.job import Job, Replica
 from dlctl.api.status import JobPhase, JobState, JobStatus, ReplicaStatus
 from dlctl.api.verdict import Attempt, Cause, Confidence, Verdict
 from dlctl.api.workloads import Workload
 from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.plan import Plan
-from dlctl.reconcilers.status.status_debounce import MAX_INTERVAL_S, debounce_counts
+from dlctl.reconcilers.status.status_debounce import (
+    MAX_INTERVAL_S,
+    debounce_counts,
+    defer_first_status,
+)
 from dlctl.reconcilers.status.waiting_workload import workload_waiting
 from tests.builders import NOW, make_job, mxjob
 
@@ -114,3 +119,37 @@ def test_new_position_in_a_queue_is_written_after_the_interval() -> None:
 def test_earlier_requeue_is_kept() -> None:
     plan = debounce_counts(running_job(2, 1), Plan(status(2), requeue_after_s=0.1), 0.0)
     assert plan.requeue_after_s == 0.1
+
+
+FIRST = JobStatus(JobPhase.CREATING, JobState.RUNNING)
+PODS = (Replica("worker", 0), Replica("worker", 1))
+
+
+def test_first_status_of_a_small_job_waits_for_its_children() -> None:
+    plan = defer_first_status(make_job(mxjob()), Plan(FIRST, notes=(NOTE,), pods=PODS))
+    assert (plan.status, plan.notes, plan.pods) == (JobStatus(), (), PODS)
+    assert plan.requeue_after_s is not None
+    assert 0 < plan.requeue_after_s < 1
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        pytest.param(Plan(FIRST), id="without children"),
+        pytest.param(Plan(FIRST, pods=PODS * 50), id="with many"),
+        pytest.param(Plan(attrs.evolve(FIRST, phase=JobPhase.CLEAN_UP), pods=PODS), id="ended"),
+        pytest.param(Plan(attrs.evolve(FIRST, version="v1"), pods=PODS), id="version"),
+        pytest.param(Plan(attrs.evolve(FIRST, membership=Membership()), pods=PODS), id="members"),
+        pytest.param(
+            Plan(attrs.evolve(FIRST, attempts=(Attempt(0, NOW),)), pods=PODS), id="attempts"
+        ),
+    ],
+)
+def test_other_first_statuses_are_written_at_once(plan: Plan) -> None:
+    assert defer_first_status(make_job(mxjob()), plan) == plan
+
+
+def test_later_statuses_are_written_before_children() -> None:
+    job = running_job(workers=2, active=1)
+    plan = Plan(attrs.evolve(FIRST, start_time=NOW), pods=PODS)
+    assert defer_first_status(job, plan) == plan
