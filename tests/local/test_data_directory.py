@@ -5,10 +5,13 @@ import itertools
 import os
 import signal
 import sys
-from contextlib import suppress
+from asyncio.subprocess import Process
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from dlctl.api.meta import CONFIG_MAPS, PODS, Object, ObjectKey
@@ -64,23 +67,17 @@ async def test_cluster_is_the_same_one_after_a_restart(tmp_path: Path) -> None:
 
 async def test_write_that_was_acknowledged_survives_a_kill(tmp_path: Path) -> None:
     path, acknowledged = tmp_path / "data", dict[str, Object]()
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-c", KILLED, str(path)),
-        stdout=asyncio.subprocess.PIPE,
-        env={**os.environ, "TMPDIR": str(tmp_path)},
-    )
-    assert process.stdout is not None
-    kubeconfig = (await process.stdout.readline()).decode().strip()
-    async with Client(await config.load(kubeconfig)) as client:
+    async with _killed_cluster(path) as (process, client):
         pod = {"containers": [{"name": "m", "image": "any", "command": ["sleep", "99"]}]}
         await client.create(PODS, "default", {"metadata": {"name": "pod"}, "spec": pod})
-        asyncio.get_running_loop().call_later(0.5, process.send_signal, signal.SIGKILL)
+        await _until_running(client)
         with suppress(UnreachableError):
             for name in map(str, itertools.count()):
                 acknowledged[name] = await client.create(
                     CONFIG_MAPS, "default", {"metadata": {"name": name}}
                 )
-    assert await process.wait() == -signal.SIGKILL
+                if name == "0":
+                    asyncio.get_running_loop().call_later(0.5, process.kill)
     assert acknowledged
     with DataDirectory.open(path) as data:
         async with LocalCluster(HOST, data=data) as cluster, Client(cluster.config()) as client:
@@ -92,6 +89,36 @@ async def test_write_that_was_acknowledged_survives_a_kill(tmp_path: Path) -> No
     assert ended["status"]["phase"] == "Failed"
     newest = max(int(each.metadata.resource_version) for each in found.values())
     assert int(after.metadata.resource_version) > newest
+
+
+@asynccontextmanager
+async def _killed_cluster(path: Path) -> AsyncIterator[tuple[Process, Client]]:
+    """Run a cluster in a process that is killed at the end of the block, or before."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", KILLED, str(path)),
+        stdout=asyncio.subprocess.PIPE,
+        env={**os.environ, "TMPDIR": str(path.parent)},
+    )
+    try:
+        assert process.stdout is not None
+        kubeconfig = (await process.stdout.readline()).decode().strip()
+        async with Client(await config.load(kubeconfig)) as client:
+            yield process, client
+    finally:
+        if process.returncode is None:
+            process.kill()
+        assert await process.wait() == -signal.SIGKILL
+
+
+async def _until_running(client: Client) -> None:
+    async with (
+        asyncio.timeout(30),
+        client.watch(PODS, namespace="default", resource_version="0") as lines,
+    ):
+        async for line in lines:
+            if msgspec.json.decode(line)["object"]["status"].get("phase") == "Running":
+                return
+    raise AssertionError("the watch has ended")
 
 
 def test_directory_is_for_one_process_at_a_time(tmp_path: Path) -> None:
