@@ -1,11 +1,16 @@
 """What the real clusters of the tests consist of."""
 
+import socket
 import subprocess
 import sys
 import time
 from pathlib import Path
 from typing import Final
 
+import pytest
+
+from e2e.cluster import addresses
+from e2e.cluster.errors import ClusterError
 from e2e.cluster.processes import Processes
 
 # As of a program that is killed and frees much memory, whose ports are still taken.
@@ -58,3 +63,14 @@ def test_process_with_a_reused_pid_does_not_count(
             assert processes.running() == {}
         finally:
             other.kill()
+
+
+def test_ports_are_different_ones_that_nobody_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    ports = addresses.free_ports(3)
+    assert len(set(ports)) == 3
+    monkeypatch.setattr(addresses, "_PORTS", ports)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", ports[0]))
+        assert sorted(addresses.free_ports(2)) == sorted(ports[1:])
+        with pytest.raises(ClusterError, match="fewer than 3 ports are free"):
+            addresses.free_ports(3)

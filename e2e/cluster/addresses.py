@@ -3,6 +3,7 @@
 import random
 import socket
 from contextlib import suppress
+from itertools import islice
 from typing import Final
 
 from e2e.cluster.errors import ClusterError
@@ -30,8 +31,21 @@ def pod_addresses(number: int) -> tuple[str, str]:
 
 def free_port() -> int:
     """Return a port that is currently free, and that no outgoing connection gets by chance."""
-    for port in random.sample(_PORTS, len(_PORTS)):
-        with socket.socket() as sock, suppress(OSError):
-            sock.bind(("127.0.0.1", port))
-            return port
-    raise ClusterError(f"no port is free from {_PORTS[0]} to {_PORTS[-1]}")
+    return free_ports(1)[0]
+
+
+def free_ports(count: int) -> list[int]:
+    """Return as many different ports of that kind."""
+    # Tests seed the generator that all share, and two of them at once would draw the same.
+    drawn = random.Random().sample(_PORTS, len(_PORTS))
+    found = list(islice(filter(_is_free, drawn), count))
+    if len(found) < count:
+        raise ClusterError(f"fewer than {count} ports are free from {_PORTS[0]} to {_PORTS[-1]}")
+    return found
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as sock, suppress(OSError):
+        sock.bind(("127.0.0.1", port))
+        return True
+    return False

@@ -14,7 +14,7 @@ from typing import Final
 
 import attrs
 
-from e2e.cluster.addresses import GATEWAY, SERVICES, free_port
+from e2e.cluster.addresses import GATEWAY, SERVICES, free_port, free_ports
 from e2e.cluster.errors import ClusterError
 from e2e.cluster.identity import Identity
 from e2e.cluster.processes import Processes
@@ -71,7 +71,7 @@ class ControlPlane:
         self.processes.stop()
 
     def _start_etcd(self) -> None:
-        client, peer = (f"http://127.0.0.1:{free_port()}" for _ in range(2))
+        client, peer = (f"http://127.0.0.1:{port}" for port in free_ports(2))
         self.etcd_url.write_text(client)
         self.processes.start(
             "etcd",

@@ -8,7 +8,7 @@ import subprocess
 from typing import Final
 
 from e2e.cluster import node_config
-from e2e.cluster.addresses import GATEWAY, PODS, free_port, node_address
+from e2e.cluster.addresses import GATEWAY, PODS, free_ports, node_address
 from e2e.cluster.control_plane import ControlPlane
 from e2e.cluster.errors import ClusterError
 
@@ -41,6 +41,7 @@ def start_services(plane: ControlPlane) -> None:
     """Start the name server and the service proxy."""
     names = plane.directory / "Corefile"
     names.write_text(node_config.name_server(plane.kubeconfig))
+    health, metrics = free_ports(2)
     plane.processes.start("coredns", "-conf", str(names))
     plane.processes.start(
         "kube-proxy",
@@ -51,6 +52,6 @@ def start_services(plane: ControlPlane) -> None:
         "--conntrack-max-per-core=0",
         f"--cluster-cidr={PODS}",
         f"--bind-address={GATEWAY}",
-        f"--healthz-bind-address=127.0.0.1:{free_port()}",
-        f"--metrics-bind-address=127.0.0.1:{free_port()}",
+        f"--healthz-bind-address=127.0.0.1:{health}",
+        f"--metrics-bind-address=127.0.0.1:{metrics}",
     )

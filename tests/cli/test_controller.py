@@ -1,11 +1,10 @@
 import asyncio
 import os
 import signal
-import socket
 import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import aiohttp
@@ -13,6 +12,7 @@ import pytest
 import yaml
 
 from dlctl.local.apiserver.server import serve
+from e2e.cluster.addresses import free_ports
 
 
 @asynccontextmanager
@@ -65,7 +65,7 @@ async def test_second_signal_ends_it_at_once(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 async def test_arguments_of_training_operators_deployment_take_effect(tmp_path: Path) -> None:
-    metrics, health = unused_ports(2)
+    metrics, health = free_ports(2)
     arguments = (
         *("-metrics-bind-address", f"127.0.0.1:{metrics}", "--zap-devel"),
         *(f"--health-probe-bind-address=127.0.0.1:{health}", "--enable-scheme=MXJob"),
@@ -83,11 +83,3 @@ async def test_arguments_of_training_operators_deployment_take_effect(tmp_path: 
         process.send_signal(signal.SIGTERM)
         code, said = await finished(process)
     assert code == 0, said
-
-
-def unused_ports(count: int) -> list[int]:
-    with ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]

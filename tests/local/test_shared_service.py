@@ -1,7 +1,6 @@
 """Processes of a job whose replicas share one service find each other by their names."""
 
 import asyncio
-import socket
 import sys
 from typing import Any
 
@@ -10,6 +9,7 @@ import pytest
 from dlctl.api.meta import PODS, SERVICES, ObjectKey
 from dlctl.cli.local_cluster import local_control_plane
 from dlctl.cli.local_options import LocalOptions, NetworkChoice
+from e2e.cluster.addresses import free_port
 from tests.builders import kind_of, manifest
 from tests.support.history import History
 
@@ -50,11 +50,6 @@ def job(port: int) -> dict[str, Any]:
     wire = manifest("kubeflow.org/v1", "JAXJob", spec, name="names")
     metadata = {"name": "names", "annotations": {"dlctl.dev/service": "job"}}
     return {**wire, "metadata": metadata}
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])
 
 
 @pytest.mark.parametrize("network", ["auto", "host"])
