@@ -42,8 +42,8 @@ class Api(RawVerbs):
     # Its Kubernetes version, 1.minor; for the embedded server the one it models.
     minor: int
     namespace: str
-    # Compacts all history up to now; None if that is not possible.
-    compact: Callable[[], Awaitable[None]] | None
+    # Drops the history before a version; None if that is not possible.
+    compact: Callable[[int], Awaitable[None]] | None
 
     @property
     def is_real(self) -> bool:

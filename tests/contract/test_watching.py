@@ -138,7 +138,7 @@ async def test_compacted_version_is_an_expired_event(gadget_api: Api) -> None:
         pytest.skip("nobody knows the etcd of this cluster")
     path = gadget_api.path("gadgets", group=V1)
     await gadget_api.create(path, gadget("a"))
-    await gadget_api.compact()
+    await gadget_api.compact(2)
     async with gadget_api.watch(path, resourceVersion=1) as events:
         type_, status = await events.next()
         assert type_ == "ERROR"
@@ -154,7 +154,7 @@ async def test_compacted_continue_token_is_expired_with_a_new_one(api: Api) -> N
         await api.create(api.path("pods"), pod(name))
     first = await api.get(api.path("pods"), limit=1)
     await api.delete(api.path("pods", "b"), gracePeriodSeconds=0)
-    await api.compact()
+    await api.compact(int(first.version) + 1)
     token = first.body["metadata"]["continue"]
     # The real server serves pages from its cache for a while.
     answer = await api.get(api.path("pods"), **{"continue": token})
