@@ -47,7 +47,9 @@ class AdaptiveLimit:
         latency_s = now - sent_at
         self._observe_latency(latency_s, now)
         fastest_s = min(self._fastest_s, self._last_fastest_s)
-        quick_s = min(max(_QUICK_S, _QUICK_RATIO * fastest_s), _MAX_QUICK_S)
+        quick_s = _MAX_QUICK_S
+        if self._limit >= _INITIAL:
+            quick_s = min(max(_QUICK_S, _QUICK_RATIO * fastest_s), _MAX_QUICK_S)
         if latency_s > max(_CONGESTED_S, _CONGESTED_RATIO * fastest_s):
             self.observe_congestion(sent_at, now)
         elif is_full and latency_s < quick_s:

@@ -95,6 +95,8 @@ class CRDCheck:
                 extra={"resource": self.resource.group_resource},
             )
         self._failures = 0
+        # Without a job, the CRD may become another operator's.
+        self.is_confirmed = False
         self._set_gauge(0)
 
     def _postpone(self) -> None:

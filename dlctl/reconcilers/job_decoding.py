@@ -74,15 +74,17 @@ class JobDecoder:
             self._cached[stored.metadata.uid] = cached
         return cached.obj
 
-    def read(self, obj: DecodedObject, last_good_spec: msgspec.Raw | None) -> DecodedJob:
+    def read(
+        self, obj: DecodedObject, last_good_spec: msgspec.Raw | None, *, has_pods: bool = False
+    ) -> DecodedJob:
         """Read the job of an object: see :func:`decode_job`."""
         cached = self._cached.get(obj.metadata.uid)
         if cached is None or cached.obj is not obj:
-            return decode_job(self.kind, obj, last_good_spec)
+            return decode_job(self.kind, obj, last_good_spec, has_pods=has_pods)
         if cached.job is not None:
             return cached.job
         read = _with_status(obj, cached.earlier_job) if cached.earlier_job else None
-        read = read or decode_job(self.kind, obj, last_good_spec)
+        read = read or decode_job(self.kind, obj, last_good_spec, has_pods=has_pods)
         if read.error is None:
             cached.job = read
         return read
@@ -122,22 +124,35 @@ def _with_status(obj: DecodedObject, job: Job) -> DecodedJob | None:
 
 
 def decode_job(
-    kind: Kind, obj: DecodedObject, last_good_spec: msgspec.Raw | None = None
+    kind: Kind,
+    obj: DecodedObject,
+    last_good_spec: msgspec.Raw | None = None,
+    *,
+    has_pods: bool = False,
 ) -> DecodedJob:
-    """Decode an object; ``last_good_spec`` is its last valid spec, if known."""
+    """Decode an object; ``last_good_spec`` is its last valid spec, if known.
+
+    One that has pods has started, even if it has no status yet.
+    """
     try:
         with wrap_content_errors("reading"):
             job = kind.read(obj)
     except InvalidJobError as error:
         # A traceback keeps all alive that was decoded, until the garbage is collected.
-        return _decode_leniently(kind, obj, last_good_spec, error.with_traceback(None))
+        error = error.with_traceback(None)
+        return _decode_leniently(kind, obj, last_good_spec, error, has_pods=has_pods)
     except ContentError as error:
-        return _decode_leniently(kind, obj, last_good_spec, error)
+        return _decode_leniently(kind, obj, last_good_spec, error, has_pods=has_pods)
     return DecodedJob(job, obj, job.status)
 
 
 def _decode_leniently(
-    kind: Kind, obj: DecodedObject, last_good_spec: msgspec.Raw | None, error: DecodingFailure
+    kind: Kind,
+    obj: DecodedObject,
+    last_good_spec: msgspec.Raw | None,
+    error: DecodingFailure,
+    *,
+    has_pods: bool,
 ) -> DecodedJob:
     # The format of the spec determines the format of the status.
     source = obj
@@ -145,7 +160,7 @@ def _decode_leniently(
         source = kind.decode(JobObject(obj.metadata, spec=last_good_spec, status=obj.status))
     with wrap_content_errors("reading the status"):
         status = source.dialect.read_status(source)
-    if status.phase is JobPhase.NEW:
+    if status.phase is JobPhase.NEW and not has_pods:
         return DecodedJob(None, source, status, error)
     reason = str(error)
     for readable in (obj,) if source is obj else (source, obj):

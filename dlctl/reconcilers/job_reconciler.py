@@ -141,7 +141,8 @@ class JobReconciler:
 
     async def _read(self, stored: JobObject, obj: DecodedObject, cache: JobCache) -> DecodedJob:
         """Decode a job; its status is the stored one, with what another operator's cannot hold."""
-        read = self._decoder.read(obj, cache.last_good_spec)
+        has_pods = bool(self.stores.pods.owned_by(obj.key.namespace, obj.metadata.uid))
+        read = self._decoder.read(obj, cache.last_good_spec, has_pods=has_pods)
         if isinstance(read.error, ContentError):
             self.content_errors.report(cache, read.error)
         self.metrics.phase_changed(obj.key.namespace, cache.phase, read.status.phase)
@@ -213,7 +214,7 @@ class JobReconciler:
         planned = await to_thread_if_large(
             size, plan_job, known, observed, desired, now, self.policy
         )
-        if self.guard.crd.is_confirmed and not cache.deferred_status:
+        if self.guard.crd.is_confirmed and not cache.deferred_status and not observed.all_pods:
             planned = defer_first_status(job, planned)
             cache.deferred_status = True
         if planned.pods:

@@ -1,16 +1,16 @@
 """The first status of a small job follows its children, once the CRD is known to preserve it."""
 
 import datetime
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 
 import pytest
 
 from dlctl.api.meta import PODS
 from dlctl.local.apiserver import status
 from dlctl.local.apiserver.faults import Fault
-from tests.builders import mxjob
-from tests.support.harness import ClusterHarness, StartCluster
+from tests.builders import kind_of, mxjob
+from tests.integration.test_job_metrics import metric_value
+from tests.integration.test_waiting_jobs import patch_spec
+from tests.support.harness import ClusterHarness, RunningController, StartCluster
 from tests.support.outcomes import KEEPS_RUNNING
 
 RUNS_ON = {name: [KEEPS_RUNNING] for name in ("scheduler-0", "worker-0", "worker-1")}
@@ -18,15 +18,13 @@ RUNS_ON = {name: [KEEPS_RUNNING] for name in ("scheduler-0", "worker-0", "worker
 pytestmark = pytest.mark.embedded_only("it holds up the writes of the controller")
 
 
-@asynccontextmanager
-async def after_first_job(start_cluster: StartCluster) -> AsyncIterator[ClusterHarness]:
-    """Yield a cluster with a controller that has seen how the CRD preserves a status."""
-    async with start_cluster() as cluster:
-        cluster.start()
-        await cluster.submit(mxjob(name="first"), RUNS_ON)
-        await cluster.until(lambda: cluster.status("first").get("phase") == "Running")
-        await cluster.settled()
-        yield cluster
+async def run_first_job(cluster: ClusterHarness) -> RunningController:
+    """Start a controller, and let it see how the CRD preserves the status of a first job."""
+    controller = cluster.start()
+    await cluster.submit(mxjob(name="first"), RUNS_ON)
+    await cluster.until(lambda: cluster.status("first").get("phase") == "Running")
+    await cluster.settled()
+    return controller
 
 
 def pods_of(cluster: ClusterHarness, job: str) -> list[str]:
@@ -49,7 +47,8 @@ async def test_first_job_of_a_kind_has_its_status_before_its_pods(
 
 async def test_later_jobs_have_their_pods_first(start_cluster: StartCluster) -> None:
     slow = Fault(verb="patch", subresource="status", user_agent="dlctl", delay_s=20)
-    async with after_first_job(start_cluster) as cluster:
+    async with start_cluster() as cluster:
+        await run_first_job(cluster)
         before = cluster.history.writes()
         cluster.server.faults.add(slow)
         await cluster.submit(mxjob(), RUNS_ON)
@@ -61,21 +60,71 @@ async def test_later_jobs_have_their_pods_first(start_cluster: StartCluster) -> 
         assert cluster.history.writes()[statuses] - before[statuses] <= 2
 
 
+async def test_first_status_that_says_running_counts_as_a_start(
+    start_cluster: StartCluster,
+) -> None:
+    conflict = status.conflict(kind_of().resource, "linear", "it has changed")
+    busy = Fault(verb="patch", subresource="status", user_agent="dlctl", status=conflict, times=8)
+    async with start_cluster() as cluster:
+        controller = await run_first_job(cluster)
+        starts = "dlctl_job_start_duration_seconds_count"
+        assert metric_value(controller, starts) == 1
+        cluster.server.faults.add(busy)
+        await cluster.submit(mxjob(), RUNS_ON)
+        await cluster.until(lambda: cluster.status().get("phase") == "Running")
+        await cluster.settled()
+        assert metric_value(controller, starts) == 2
+
+
 async def test_job_whose_pods_are_rejected_says_why_at_once(start_cluster: StartCluster) -> None:
     full = status.forbidden(PODS, "linear-worker", "exceeded quota: compute, pods=2")
     fault = Fault(verb="create", resource="pods", user_agent="dlctl", status=full, times=None)
-    async with after_first_job(start_cluster) as cluster:
+    async with start_cluster() as cluster:
+        await run_first_job(cluster)
         cluster.server.faults.add(fault)
         await cluster.submit(mxjob(), RUNS_ON)
         await cluster.advance(1)
         assert "exceeded quota" in cluster.condition("Waiting")
 
 
+async def test_job_that_is_suspended_before_its_status_can_be_resumed(
+    start_cluster: StartCluster,
+) -> None:
+    slow = Fault(verb="patch", subresource="status", user_agent="dlctl", delay_s=20)
+    async with start_cluster() as cluster:
+        await run_first_job(cluster)
+        cluster.server.faults.add(slow)
+        await cluster.submit(mxjob(runPolicy={"suspend": False}), RUNS_ON)
+        await cluster.until(lambda: len(pods_of(cluster, "linear")) == 4)
+        await patch_spec(cluster, {"runPolicy": {"suspend": True}})
+        await cluster.until(lambda: cluster.status().get("phase") == "Suspended")
+        assert cluster.status()["startTime"]
+        await cluster.until(lambda: not pods_of(cluster, "linear"))
+        await patch_spec(cluster, {"runPolicy": {"suspend": False}})
+        await cluster.until(lambda: cluster.status().get("phase") == "Running")
+
+
+async def test_after_the_last_job_the_next_one_has_its_status_first_again(
+    start_cluster: StartCluster,
+) -> None:
+    """Meanwhile the CRD may have become another operator's."""
+    slow = Fault(verb="patch", subresource="status", user_agent="dlctl", delay_s=20)
+    async with start_cluster() as cluster:
+        await run_first_job(cluster)
+        await cluster.user.delete(kind_of().resource, cluster.key("first"))
+        await cluster.until(lambda: not cluster.pods())
+        cluster.server.faults.add(slow)
+        await cluster.submit(mxjob(), RUNS_ON)
+        await cluster.advance(10)
+        assert not cluster.pods()
+
+
 async def test_controller_that_is_killed_before_the_status_leaves_a_job_that_goes_on(
     start_cluster: StartCluster,
 ) -> None:
     slow = Fault(verb="patch", subresource="status", user_agent="dlctl", delay_s=20, times=None)
-    async with after_first_job(start_cluster) as cluster:
+    async with start_cluster() as cluster:
+        await run_first_job(cluster)
         cluster.server.faults.add(slow)
         await cluster.submit(mxjob(), RUNS_ON)
         await cluster.until(lambda: len(pods_of(cluster, "linear")) == 4)

@@ -50,6 +50,15 @@ def test_limit_returns_to_its_start_where_responses_take_longer() -> None:
     assert limit.count == before
 
 
+def test_limit_recovers_although_pods_take_longer_than_events() -> None:
+    limit = served(AdaptiveLimit(), [0.005] * 10)
+    before = limit.count
+    for n in range(10):
+        limit.observe_congestion(float(n), n + 0.5)
+    served(limit, [0.2] * (before * before), start=12)
+    assert limit.count >= before
+
+
 def test_slow_but_steady_server_gets_more() -> None:
     limit = AdaptiveLimit()
     before = limit.count

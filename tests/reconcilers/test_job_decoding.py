@@ -42,11 +42,13 @@ def tf_job(**fields: Any) -> JSON:
     return job
 
 
-def decode(wire: JSON, status: JSON | None = None, good: JSON | None = None) -> DecodedJob:
+def decode(
+    wire: JSON, status: JSON | None = None, good: JSON | None = None, *, has_pods: bool = False
+) -> DecodedJob:
     kind = kind_of(wire["apiVersion"], wire["kind"])
     obj = job_object({**wire, "status": OWN if status is None else status})
     raw = None if good is None else msgspec.Raw(msgspec.json.encode(good["spec"]))
-    return decode_job(kind, kind.decode(obj), raw)
+    return decode_job(kind, kind.decode(obj), raw, has_pods=has_pods)
 
 
 def job_of(found: DecodedJob) -> Job:
@@ -79,6 +81,13 @@ def test_invalid_job_that_has_not_started_is_not_decoded() -> None:
     found = decode(with_type(tf_job(), "Boss"), status={})
     assert found.job is None
     assert "Boss" in str(found.error)
+
+
+@pytest.mark.parametrize("good", [None, tf_job()], ids=["unknown", "known"])
+def test_job_with_pods_has_started_even_without_a_status(good: JSON | None) -> None:
+    job = job_of(decode(with_type(tf_job(), "Boss"), status={}, good=good, has_pods=True))
+    assert "Boss" in job.invalid_reason
+    assert Replica("worker", 1) in job.replicas
 
 
 @pytest.mark.parametrize("status", [RUNNING, OWN], ids=["another operator's", "ours"])

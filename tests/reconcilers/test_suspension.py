@@ -76,6 +76,15 @@ def test_suspending_deletes_pods_and_services_and_keeps_the_start_time() -> None
     assert (again.status, again.notes) == (made.status, ())
 
 
+def test_job_that_is_suspended_before_its_first_status_has_started() -> None:
+    created = {"creationTimestamp": NOW.isoformat()}
+    job = job_of(suspended=True)
+    pods = [make_pod(job, r, state=RUNNING, metadata=created) for r in job.replicas]
+    made = planned(job, *pods, now=LATER)
+    assert (made.status.phase, made.status.start_time) == (JobPhase.SUSPENDED, NOW)
+    assert len(made.deleted_pods) == 4
+
+
 def test_resumed_job_starts_over_with_a_new_start_time() -> None:
     suspended = planned(job_of(running(), suspended=True))
     made = planned(job_of(suspended, suspended=False), now=LATER)

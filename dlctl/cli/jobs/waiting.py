@@ -33,7 +33,7 @@ def waiting_lines(
     """
     if job.is_decided or not isinstance(job.job, Job):
         return
-    if obstacle := _obstacle(job, now):
+    if obstacle := _obstacle(job, now, has_pods=bool(pods)):
         yield obstacle
         return
     replicas = tuple(observed_replicas(job.job, pods, now))
@@ -65,7 +65,7 @@ def _warning_lines(
         yield f"{some_names(names)}: {warning}"
 
 
-def _obstacle(job: JobSnapshot, now: datetime.datetime) -> str:
+def _obstacle(job: JobSnapshot, now: datetime.datetime, *, has_pods: bool) -> str:
     """Return what keeps the job as a whole from running; empty if only replicas wait."""
     if job.decoded.dialect.managed_by_external_controller(job.decoded):
         return (
@@ -74,7 +74,7 @@ def _obstacle(job: JobSnapshot, now: datetime.datetime) -> str:
     if job.decoded.doubt:
         return job.decoded.doubt
     age_s = (now - job.created).total_seconds() if job.created else 0.0
-    if job.status.phase is JobPhase.NEW and age_s > _UNCLAIMED_S:
+    if job.status.phase is JobPhase.NEW and not has_pods and age_s > _UNCLAIMED_S:
         return (
             f"a controller: none has taken the job up in {duration(age_s)}; does `dlctl "
             "controller` run, and does it serve this kind in this namespace?"

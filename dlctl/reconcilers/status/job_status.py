@@ -21,6 +21,15 @@ from dlctl.reconcilers.status import replica_conditions, replica_counts
 from dlctl.reconcilers.status.completion import Completion
 
 
+def with_start(job: Job, observed: Observed, now: datetime.datetime) -> JobStatus:
+    """Return the status of a job; one that has pods and none yet has started with the first pod."""
+    times = [pod.metadata.creation_timestamp for pod in observed.pods]
+    if job.status.phase is not JobPhase.NEW or not times:
+        return job.status
+    started = min((*filter(None, times), now))
+    return attrs.evolve(_created_status(job.status, job, now), start_time=started)
+
+
 def running_status(
     job: Job, observed: Observed, restarts: Mapping[str, RestartRecord], now: datetime.datetime
 ) -> tuple[JobStatus, tuple[EventNote, ...]]:
@@ -28,8 +37,9 @@ def running_status(
     status = job.status
     notes: tuple[EventNote, ...] = ()
     if status.phase is JobPhase.NEW:
-        started = status.start_time or _first_creation(observed, now)
-        status = attrs.evolve(_created_status(status, job, now), start_time=started)
+        status = attrs.evolve(
+            _created_status(status, job, now), start_time=status.start_time or now
+        )
     elif status.phase is JobPhase.SUSPENDED:
         status, note = _resumed_status(status, job, now)
         notes = (note,)
@@ -162,12 +172,6 @@ def _created_status(status: JobStatus, job: Job, now: datetime.datetime) -> JobS
         state=JobState.RUNNING,
         conditions=conditions.with_condition(status.conditions, created),
     )
-
-
-def _first_creation(observed: Observed, now: datetime.datetime) -> datetime.datetime:
-    """Return when a job started whose first pods may be older than its status."""
-    times = (pod.metadata.creation_timestamp for pod in observed.pods)
-    return min((*filter(None, times), now))
 
 
 def _resumed_status(

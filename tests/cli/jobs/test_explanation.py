@@ -6,7 +6,7 @@ import pytest
 
 from dlctl.cli.jobs.explanation import explain
 from tests.builders import NOW
-from tests.cli.jobs.outcomes import SITUATIONS, Situation, failed, snapshot
+from tests.cli.jobs.outcomes import SITUATIONS, Situation, failed, pod, running, snapshot
 
 FOLDER = Path(__file__).parents[2] / "golden" / "why"
 
@@ -33,6 +33,12 @@ def test_event_about_a_pod_that_is_gone_is_kept() -> None:
 
 def test_job_without_status_and_pods_can_be_explained() -> None:
     assert why(Situation(snapshot())).startswith("pytorchjob/sum in namespace ml: New")
+
+
+def test_job_with_pods_has_a_controller_even_without_a_status() -> None:
+    text = why(Situation(snapshot(), [pod(snapshot(), "master-0", state=running(1))]))
+    assert "none has taken the job up" not in text
+    assert "worker-0" in text
 
 
 if __name__ == "__main__":

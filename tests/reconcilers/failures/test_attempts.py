@@ -89,6 +89,15 @@ def test_job_that_never_fails_records_no_attempt() -> None:
     assert attempts(done) == ()
 
 
+def test_failure_before_the_first_status_ends_an_attempt_that_began_with_the_pods() -> None:
+    job = torch_job()
+    created = {"creationTimestamp": NOW.isoformat()}
+    found = pods(job, worker1=failed(137, 30, reason="OOMKilled", metadata={"uid": "a", **created}))
+    job = after(job, found, 32)
+    (attempt,) = attempts(job)
+    assert (job.status.start_time, attempt.start_time, attempt.end_time) == (NOW, NOW, at(30))
+
+
 def test_first_failure_ends_the_attempt_that_began_with_the_job() -> None:
     job = running(torch_job())
     job = after(job, pods(job, worker1=failed(137, 30, reason="OOMKilled")), 32)
