@@ -1,6 +1,6 @@
 """Objects of each kind and version: mostly valid, partly hostile."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
 
 import attrs
@@ -8,9 +8,12 @@ from hypothesis import strategies as st
 
 from dlctl.api.defaults import VOLCANO, JobDefaults
 from dlctl.api.meta import Resource
+from dlctl.dialects.dialect import Dialect
 from dlctl.dialects.kind import Kind
 from dlctl.dialects.kind_crds import kind_crds
 from dlctl.dialects.kinds import served_kinds
+from dlctl.dialects.kubeflow.mpi_v1alpha1 import fields as mpi_v1alpha1
+from dlctl.dialects.kubeflow.mpi_v1alpha1.dialect import MPIJobV1alpha1
 from dlctl.dialects.kubeflow.replica_map import ReplicaMap
 from dlctl.frameworks.horovod.job import TrainingJob
 from dlctl.frameworks.registry import load_frameworks
@@ -53,9 +56,8 @@ class CrdVersion:
 
     @property
     def vocabulary(self) -> Vocabulary:
-        dialect = self.kind.dialects.get(self.version) or next(iter(self.kind.dialects.values()))
+        dialect = self._dialect
         framework = dialect.framework
-        mapped = isinstance(dialect, ReplicaMap)
         spelt = {type_: type_.upper() for type_ in framework.replica_types}
         if framework is TrainingJob:
             spelt = {type_: type_ for type_ in framework.replica_types}
@@ -71,15 +73,31 @@ class CrdVersion:
             required_types=[spelt[type_] for type_ in alone],
             singleton_types=[] if several else [spelt[type_] for type_ in alone],
             container=framework.container_name(),
-            omitted_fields=self._omitted_fields(mapped=mapped),
         )
 
-    def _omitted_fields(self, *, mapped: bool) -> tuple[str, ...]:
+    @property
+    def spec_schema(self) -> JSON:
+        """Return the schema of a spec, without what only another form of the kind may have."""
+        schema: JSON = self.schema["properties"]["spec"]
+        fields = schema.get("properties", {})
+        excluded = self._excluded_fields(fields)
+        own = {name: each for name, each in fields.items() if name not in excluded}
+        return {**schema, "properties": own} if excluded else schema
+
+    def _excluded_fields(self, fields: Collection[str]) -> Collection[str]:
         """Return the fields of the other form, which a kind of both has in each schema."""
-        fields = self.schema["properties"]["spec"].get("properties", {})
-        if "replicaSpecs" not in fields:
-            return ()
-        return ("replicaSpecs",) if mapped else tuple(n for n in fields if "ReplicaSpecs" in n)
+        maps = [name for name in fields if name.endswith("ReplicaSpecs")]
+        if isinstance(self._dialect, MPIJobV1alpha1):
+            return maps
+        if self.name == "MPIJob":
+            return mpi_v1alpha1.FIELDS
+        if "replicaSpecs" in fields:
+            return ["replicaSpecs"] if isinstance(self._dialect, ReplicaMap) else maps
+        return ()
+
+    @property
+    def _dialect(self) -> Dialect:
+        return self.kind.dialects.get(self.version) or next(iter(self.kind.dialects.values()))
 
 
 def crd_versions() -> Iterator[CrdVersion]:
@@ -104,7 +122,7 @@ def objects(draw: Any, form: CrdVersion, *, status: bool = True) -> JSON:
     """Draw an object as stored by a server, or without a status, as sent by users."""
     hits = hostile_values.storable if status else hostile_values.sendable
     properties = form.schema["properties"]
-    body: JSON = {"spec": draw(valid_values(properties["spec"], form.vocabulary))}
+    body: JSON = {"spec": draw(valid_values(form.spec_schema, form.vocabulary))}
     if status and draw(st.booleans()):
         body["status"] = draw(valid_values(properties["status"], form.vocabulary))
     for _ in range(draw(st.integers(0, _MAX_HOSTILE_VALUES))):

@@ -48,8 +48,6 @@ class Vocabulary:
     singleton_types: Sequence[str]
     # The container that trains.
     container: str
-    # Of another version, whose fields the schema of this one has too.
-    omitted_fields: Sequence[str] = ()
 
     def strings_for(self, field: str) -> Sequence[str]:
         if field in ("replicaName", "chief"):
@@ -107,8 +105,11 @@ class Drawing:
         found = {
             name: self.value(each, name)
             for place, (name, each) in enumerate(properties.items())
-            if (name in needed or bits >> place & 1) and name not in self.vocabulary.omitted_fields
+            if name in needed or bits >> place & 1
         }
+        if {"count", "podNames"} <= found.keys():
+            # The workers of a scale request: either.
+            del found[self._one_of(("count", "podNames"))]
         extra = schema.get("additionalProperties")
         if isinstance(extra, dict):
             if field.endswith("ReplicaSpecs"):
@@ -171,7 +172,8 @@ def _strings(schema: JSON, field: str, words: Vocabulary) -> Sequence[str]:
     pattern = schema.get("pattern", "")
     if pattern.startswith("^(?i:"):
         return tuple(str(pattern)[5:-2].split("|"))
-    return words.strings_for(field)
+    least = schema.get("minLength", 0)
+    return [text for text in words.strings_for(field) if len(text) >= least]
 
 
 def _numbers(schema: JSON) -> Sequence[int]:
