@@ -137,8 +137,10 @@ async def test_fields_of_the_other_version_are_rejected(
         {"mpiImplementation": "Intel", "slotsPerWorker": 0, "launcherCreationPolicy": "Later"},
         policy(managedBy="kubeflow.org/mpi-operator", suspend=True),
         policy(managedBy=MULTIKUEUE),
+        {"template": {"spec": {"containers": [{"name": "mpi", "image": "any"}]}}, "gpus": 1},
+        {"launcherResources": {"a": 1}},
     ],
-    ids=["fields", "managed by mpi-operator", "managed by MultiKueue"],
+    ids=["fields", "managed by mpi-operator", "managed by MultiKueue", "template", "resources"],
 )
 async def test_job_of_v2beta1_can_be_edited_through_v1(jobs: Jobs, change: JSON) -> None:
     await jobs.create("v2beta1", change)

@@ -53,6 +53,11 @@ async def annotate(cluster: ClusterHarness, version: str) -> None:
         pytest.param(mpi_job("v1"), "v1", id="v1"),
         pytest.param(mpi_job("v1alpha2"), "v1", id="v1alpha2"),
         pytest.param(mpi_job("v2beta1"), "v2beta1", id="v2beta1"),
+        pytest.param(
+            mpi_job("v2beta1", template={"spec": {"containers": [{"name": "a"}]}}, gpus=1),
+            "v2beta1",
+            id="v2beta1 with fields of v1alpha1",
+        ),
         pytest.param(mpi_job("v1", "v2beta1", **MARKED), "v2beta1", id="v2beta1 by annotation"),
         pytest.param(mpi_job("v1", "v1", **MARKED), "v1", id="v1 by annotation"),
     ],

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from dlctl.dialects import schema_parts
 from dlctl.dialects.kubeflow import cel_rules
+from dlctl.frameworks.kubeflow.mpi_ssh_pods import SSH_PATH_FIELD
 
 JSON = dict[str, Any]
 _PRESERVE_UNKNOWN: Final = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
@@ -30,16 +31,18 @@ FIELDS: Final[JSON] = {
     "mountsOnLauncher": {"type": "boolean", "description": "Of v1alpha1; without effect."},
 }
 _OTHERS: Final = sorted(set(FIELDS) - {"template"})
+# Jobs of v2beta1 may be stored with these fields, which nobody reads, and get a status through v1.
+_IS_V2BETA1: Final = f"has(self.{SSH_PATH_FIELD})"
 RULES: Final = (
     cel_rules.replica_specs_required("mpiReplicaSpecs", "template"),
     {
-        "rule": "!has(self.mpiReplicaSpecs) || !has(self.template)",
+        "rule": f"{_IS_V2BETA1} || !has(self.mpiReplicaSpecs) || !has(self.template)",
         "message": "mpiReplicaSpecs have templates of their own: remove this one, of v1alpha1",
         "fieldPath": ".template",
     },
     *(
         {
-            "rule": f"!has(self.{field}) || has(self.template)",
+            "rule": f"{_IS_V2BETA1} || !has(self.{field}) || has(self.template)",
             "message": "is a field of v1alpha1, where spec.template is: remove it",
             "fieldPath": f".{field}",
         }
