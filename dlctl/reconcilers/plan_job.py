@@ -83,8 +83,8 @@ def plan_job(
 ) -> Plan:
     """Return what the job needs now."""
     now = now.replace(microsecond=0)
-    job = attrs.evolve(job, status=with_past_times(job.status, now))
-    job = attrs.evolve(job, status=job_status.with_start(job, observed, now))
+    status = job_status.with_start(job, observed, now)
+    job = attrs.evolve(job, status=with_past_times(status, now))
     planned = _plan(job, observed, desired, now, policy.restart_limits)
     planned = with_waiting(job, planned, observed, desired.hold_reason, now, policy.restart_limits)
     planned = without_exclusions(planned, job, observed, now)
