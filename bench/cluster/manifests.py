@@ -7,6 +7,8 @@ PYTORCH_JOBS: Final = "/apis/kubeflow.org/v1/namespaces/{}/pytorchjobs"
 TRAINING_JOBS: Final = "/apis/kai.alibabacloud.com/v1alpha1/namespaces/{}/trainingjobs"
 MPI_JOBS: Final = "/apis/kubeflow.org/v2beta1/namespaces/{}/mpijobs"
 JOB_COLLECTIONS: Final = (PYTORCH_JOBS, TRAINING_JOBS, MPI_JOBS)
+# The path of the pods that run, in that of their namespace.
+RUNNING_PODS: Final = "pods?fieldSelector=status.phase%3DRunning"
 # On the pods of both operators.
 JOB_LABEL: Final = "training.kubeflow.org/job-name"
 

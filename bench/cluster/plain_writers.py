@@ -5,7 +5,7 @@ import time
 
 from bench.cluster.api_server import METADATA_ONLY, ApiServer
 from bench.cluster.concurrency import WRITERS, each
-from bench.cluster.manifests import plain_pod, plain_service
+from bench.cluster.manifests import RUNNING_PODS, plain_pod, plain_service
 from bench.cluster.namespaces import namespace
 from bench.cluster.seen import Seen
 
@@ -22,7 +22,7 @@ async def run_s(server: ApiServer, replicas: int) -> tuple[float, float | None]:
     """Return the same, and the seconds until all of these pods run; None beyond the limit."""
     async with namespace(server) as name:
         running = Seen()
-        path = f"/api/v1/namespaces/{name}/pods?fieldSelector=status.phase%3DRunning"
+        path = f"/api/v1/namespaces/{name}/{RUNNING_PODS}"
         async with server.watching(path, running.add, METADATA_ONLY):
             start = time.perf_counter()
             created_s = await fill_s(server, name, replicas)
@@ -57,7 +57,7 @@ async def replace_s(server: ApiServer, pods: int) -> float:
             await server.delete(f"{base}/plain-{number}")
 
         await fill_s(server, name, pods)
-        running = f"{base}?fieldSelector=status.phase%3DRunning"
+        running = f"/api/v1/namespaces/{name}/{RUNNING_PODS}"
         while len(await server.metadata(running)) < pods:  # noqa: ASYNC110 - not in the clock.
             await asyncio.sleep(_POLL_S)
         start = time.perf_counter()

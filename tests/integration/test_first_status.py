@@ -2,6 +2,7 @@
 
 import datetime
 
+import attrs
 import pytest
 
 from dlctl.api.meta import PODS
@@ -13,6 +14,7 @@ from tests.integration.test_waiting_jobs import patch_spec
 from tests.support.harness import ClusterHarness, RunningController, StartCluster
 from tests.support.outcomes import KEEPS_RUNNING
 
+SLOW_STATUS = Fault(verb="patch", subresource="status", user_agent="dlctl", delay_s=20)
 RUNS_ON = {name: [KEEPS_RUNNING] for name in ("scheduler-0", "worker-0", "worker-1")}
 
 pytestmark = pytest.mark.embedded_only("it holds up the writes of the controller")
@@ -35,9 +37,8 @@ async def test_first_job_of_a_kind_has_its_status_before_its_pods(
     start_cluster: StartCluster,
 ) -> None:
     """An outdated CRD drops statuses: nothing may run that would be forgotten."""
-    slow = Fault(verb="patch", subresource="status", user_agent="dlctl", delay_s=20)
     async with start_cluster() as cluster:
-        cluster.server.faults.add(slow)
+        cluster.server.faults.add(SLOW_STATUS)
         cluster.start()
         await cluster.submit(mxjob(), RUNS_ON)
         await cluster.advance(10)
@@ -46,11 +47,10 @@ async def test_first_job_of_a_kind_has_its_status_before_its_pods(
 
 
 async def test_later_jobs_have_their_pods_first(start_cluster: StartCluster) -> None:
-    slow = Fault(verb="patch", subresource="status", user_agent="dlctl", delay_s=20)
     async with start_cluster() as cluster:
         await run_first_job(cluster)
         before = cluster.history.writes()
-        cluster.server.faults.add(slow)
+        cluster.server.faults.add(SLOW_STATUS)
         await cluster.submit(mxjob(), RUNS_ON)
         await cluster.until(lambda: len(pods_of(cluster, "linear")) == 4)
         assert not cluster.status()
@@ -90,10 +90,9 @@ async def test_job_whose_pods_are_rejected_says_why_at_once(start_cluster: Start
 async def test_job_that_is_suspended_before_its_status_can_be_resumed(
     start_cluster: StartCluster,
 ) -> None:
-    slow = Fault(verb="patch", subresource="status", user_agent="dlctl", delay_s=20)
     async with start_cluster() as cluster:
         await run_first_job(cluster)
-        cluster.server.faults.add(slow)
+        cluster.server.faults.add(SLOW_STATUS)
         await cluster.submit(mxjob(runPolicy={"suspend": False}), RUNS_ON)
         await cluster.until(lambda: len(pods_of(cluster, "linear")) == 4)
         await patch_spec(cluster, {"runPolicy": {"suspend": True}})
@@ -108,12 +107,11 @@ async def test_after_the_last_job_the_next_one_has_its_status_first_again(
     start_cluster: StartCluster,
 ) -> None:
     """Meanwhile the CRD may have become another operator's."""
-    slow = Fault(verb="patch", subresource="status", user_agent="dlctl", delay_s=20)
     async with start_cluster() as cluster:
         await run_first_job(cluster)
         await cluster.user.delete(kind_of().resource, cluster.key("first"))
         await cluster.until(lambda: not cluster.pods())
-        cluster.server.faults.add(slow)
+        cluster.server.faults.add(SLOW_STATUS)
         await cluster.submit(mxjob(), RUNS_ON)
         await cluster.advance(10)
         assert not cluster.pods()
@@ -122,10 +120,9 @@ async def test_after_the_last_job_the_next_one_has_its_status_first_again(
 async def test_controller_that_is_killed_before_the_status_leaves_a_job_that_goes_on(
     start_cluster: StartCluster,
 ) -> None:
-    slow = Fault(verb="patch", subresource="status", user_agent="dlctl", delay_s=20, times=None)
     async with start_cluster() as cluster:
         await run_first_job(cluster)
-        cluster.server.faults.add(slow)
+        cluster.server.faults.add(attrs.evolve(SLOW_STATUS, times=None))
         await cluster.submit(mxjob(), RUNS_ON)
         await cluster.until(lambda: len(pods_of(cluster, "linear")) == 4)
         await cluster.kill_all()

@@ -12,7 +12,7 @@ from bench.cluster.api_server import METADATA_ONLY, ApiServer
 from bench.cluster.audit import count_by_target, is_write
 from bench.cluster.concurrency import each
 from bench.cluster.controller_metrics import scrape
-from bench.cluster.manifests import PYTORCH_JOBS, pytorch_job
+from bench.cluster.manifests import PYTORCH_JOBS, RUNNING_PODS, pytorch_job
 from bench.cluster.namespaces import namespace
 from bench.cluster.operators import Operator, Program
 from bench.cluster.scenario import TRAINING_OPERATOR, Bench, Figures, loop_lag, ratio
@@ -126,7 +126,7 @@ async def create_jobs(
     async with AsyncExitStack() as stack:
         for resource, seen, accept in (
             (f"{base}/pods", pods, METADATA_ONLY),
-            (f"{base}/pods?fieldSelector=status.phase%3DRunning", started, METADATA_ONLY),
+            (f"{base}/{RUNNING_PODS}", started, METADATA_ONLY),
             (f"{base}/services", services, METADATA_ONLY),
             (path, running, "application/json"),
         ):

@@ -27,14 +27,16 @@ _STARTED: Final = 0.02
 
 
 @attrs.frozen
-class _SmallJobs:
-    """When each was submitted, on the audit log's clock, and how long until its pods were seen.
+class _SmallJob:
+    """When a job was submitted, on the audit log's clock, and how long until its pods were seen.
 
     A busy server shows pods to a watch long after it has created them.
     """
 
-    submitted_at: dict[str, float] = attrs.field(factory=dict)
-    seen_s: list[float] = attrs.field(factory=list)
+    name: str
+    submitted_at: float
+    # The limit if they never were.
+    seen_s: float
 
 
 @attrs.frozen
@@ -49,58 +51,51 @@ class Fairness:
         with program.run() as operator:
             async with namespace(bench.server) as name:
                 idle = [
-                    (await self._small_job(bench.server, name, f"idle-{n}"))[1]
+                    await self._small_job(bench.server, name, f"idle-{n}")
                     for n in range(_IDLE_RUNS)
                 ]
                 mark, since = bench.audit.end(), time.monotonic()
                 beside, large_s = await self._beside_large_job(bench.server, name)
                 lag = loop_lag(operator, since, time.monotonic())
                 created_at = _pods_created_at(bench.audit.requests(mark))
+        seen = [job.seen_s for job in beside]
         created = [
-            created_at[job] - at for job, at in beside.submitted_at.items() if job in created_at
+            created_at[job.name] - job.submitted_at for job in beside if job.name in created_at
         ]
-        idle_s = statistics.median(idle)
         return {
-            "idle_s": idle_s,
-            "beside_s": statistics.median(beside.seen_s) if beside.seen_s else None,
-            "beside_worst_s": max(beside.seen_s, default=None),
+            "idle_s": statistics.median(job.seen_s for job in idle),
+            "beside_s": statistics.median(seen) if seen else None,
+            "beside_worst_s": max(seen, default=None),
             "beside_created_s": statistics.median(created) if created else None,
             "beside_created_worst_s": max(created, default=None),
-            "small_jobs": float(len(beside.seen_s)),
+            "small_jobs": float(len(beside)),
             "large_s": large_s,
             **lag,
         }
 
     async def _beside_large_job(
         self, server: ApiServer, name: str
-    ) -> tuple["_SmallJobs", float | None]:
+    ) -> tuple[list[_SmallJob], float | None]:
         pods = Seen()
         async with server.watching(_pods_of(name, "large"), pods.add):
             start = time.perf_counter()
             await server.post(PYTORCH_JOBS.format(name), pytorch_job("large", self.replicas))
             await pods.complete_s(max(1, int(_STARTED * self.replicas)), start)
-            beside = _SmallJobs()
+            beside = []
             for number in itertools.count():
                 if len(pods) >= self.replicas or time.perf_counter() - start > LIMIT_S:
                     break
-                job = f"beside-{number}"
-                submitted_at, seen_s = await self._small_job(server, name, job)
-                beside.submitted_at[job] = submitted_at
-                beside.seen_s.append(seen_s)
+                beside.append(await self._small_job(server, name, f"beside-{number}"))
                 await asyncio.sleep(_PAUSE_S)
             return beside, await pods.complete_s(self.replicas, start)
 
-    async def _small_job(self, server: ApiServer, name: str, job: str) -> tuple[float, float]:
-        """Return when a small job was submitted, and the seconds until all of its pods were seen.
-
-        These are the limit if they never were.
-        """
+    async def _small_job(self, server: ApiServer, name: str, job: str) -> _SmallJob:
         pods = Seen()
         async with server.watching(_pods_of(name, job), pods.add):
             submitted_at, start = time.time(), time.perf_counter()
             await server.post(PYTORCH_JOBS.format(name), pytorch_job(job, self.small))
             taken_s = await pods.complete_s(self.small, start)
-        return submitted_at, LIMIT_S if taken_s is None else taken_s
+        return _SmallJob(job, submitted_at, LIMIT_S if taken_s is None else taken_s)
 
 
 def _pods_created_at(requests: Iterable[dict[str, Any]]) -> dict[str, float]:

@@ -7,7 +7,13 @@ import attrs
 
 from bench.cluster import plain_writers
 from bench.cluster.audit import count_by_target, is_write
-from bench.cluster.manifests import PYTORCH_JOBS, TRAINING_JOBS, pytorch_job, training_job
+from bench.cluster.manifests import (
+    PYTORCH_JOBS,
+    RUNNING_PODS,
+    TRAINING_JOBS,
+    pytorch_job,
+    training_job,
+)
 from bench.cluster.namespaces import namespace
 from bench.cluster.operators import Program
 from bench.cluster.scenario import Bench, Figures, loop_lag, ratio
@@ -15,7 +21,6 @@ from bench.cluster.seen import Seen, has_condition
 from bench.process_usage import cpu_s
 
 _NAME: Final = "ranks"
-_RUNNING: Final = "fieldSelector=status.phase%3DRunning"
 # As of a process that was killed, which a restart may fix.
 _KILLED: Final = 137
 
@@ -64,7 +69,7 @@ class JobRestart:
 
         Otherwise kwok would still start pods while it should take away others.
         """
-        path, pods = self.path.format(name), f"/api/v1/namespaces/{name}/pods?{_RUNNING}"
+        path, pods = self.path.format(name), f"/api/v1/namespaces/{name}/{RUNNING_PODS}"
         job, ranks = Seen(has_condition("Running")), Seen()
         async with (
             bench.server.watching(path, job.add, "application/json"),

@@ -20,14 +20,14 @@ from dlctl.reconcilers.plan import Plan, earliest
 MAX_INTERVAL_S: Final = 10.0
 MIN_INTERVAL_S: Final = 1.0
 _REPLICAS_PER_S: Final = 100
-# Up to so many children are created before the first status of their job.
+# Children that may be created before the first status of their job.
 _CHILDREN_BEFORE_STATUS: Final = 64
 # How long the first status waits for what its children do.
 _FIRST_STATUS_S: Final = 0.1
 
 
 def defer_first_status(job: Job, plan: Plan) -> Plan:
-    """Return the plan of a new job without its status, if its children tell as much.
+    """Return the plan of a new job without its status, if its children show as much.
 
     The children are created first, and the next plan writes the status. The caller sees to it that
     this plan follows, and that it is not asked twice.
