@@ -1,4 +1,4 @@
-"""Decodes the job of an object, even if its spec is invalid. Pure.
+"""Decodes the job of an object, even if its spec is invalid; a large one in a thread.
 
 An invalid job that has not started yields no job. One that has started continues: with the last
 valid spec if it is known, else with the valid parts of the current one.
@@ -18,6 +18,7 @@ from dlctl.dialects.dialect import DecodedObject
 from dlctl.dialects.kind import Kind
 from dlctl.errors import InvalidJobError
 from dlctl.reconcilers.content_errors import ContentError, wrap_content_errors
+from dlctl.reconcilers.large_jobs import reading_size, to_thread_if_large
 
 DecodingFailure = InvalidJobError | ContentError
 # Decoded jobs are kept up to this total of their specs' bytes, and of some for what each job has.
@@ -74,17 +75,27 @@ class JobDecoder:
             self._cached[stored.metadata.uid] = cached
         return cached.obj
 
-    def read(
-        self, obj: DecodedObject, last_good_spec: msgspec.Raw | None, *, has_pods: bool = False
+    async def read(
+        self,
+        stored: JobObject,
+        obj: DecodedObject,
+        last_good_spec: msgspec.Raw | None,
+        *,
+        has_pods: bool = False,
     ) -> DecodedJob:
-        """Read the job of an object: see :func:`decode_job`."""
+        """Read the job of an object that :meth:`decode` returned: see :func:`decode_job`."""
         cached = self._cached.get(obj.metadata.uid)
         if cached is None or cached.obj is not obj:
-            return decode_job(self.kind, obj, last_good_spec, has_pods=has_pods)
+            # Too large to be kept.
+            cached = _Cached(stored, obj)
         if cached.job is not None:
             return cached.job
         read = _with_status(obj, cached.earlier_job) if cached.earlier_job else None
-        read = read or decode_job(self.kind, obj, last_good_spec, has_pods=has_pods)
+        if read is None:
+            size = reading_size(stored.readable_spec, last_good_spec)
+            read = await to_thread_if_large(
+                size, decode_job, self.kind, obj, last_good_spec, has_pods=has_pods
+            )
         if read.error is None:
             cached.job = read
         return read

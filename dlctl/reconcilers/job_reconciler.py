@@ -142,7 +142,7 @@ class JobReconciler:
     async def _read(self, stored: JobObject, obj: DecodedObject, cache: JobCache) -> DecodedJob:
         """Decode a job; its status is the stored one, with what another operator's cannot hold."""
         has_pods = self.stores.pods.owns_any(obj.key.namespace, obj.metadata.uid)
-        read = self._decoder.read(obj, cache.last_good_spec, has_pods=has_pods)
+        read = await self._decoder.read(stored, obj, cache.last_good_spec, has_pods=has_pods)
         if isinstance(read.error, ContentError):
             self.content_errors.report(cache, read.error)
         self.metrics.phase_changed(obj.key.namespace, cache.phase, read.status.phase)

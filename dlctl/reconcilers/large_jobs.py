@@ -1,10 +1,12 @@
-"""Planning of large jobs in a thread, so that none of them blocks the event loop."""
+"""Reading and planning of large jobs in a thread, so that none of them blocks the event loop."""
 
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Final, ParamSpec, TypeVar
+
+import msgspec
 
 from dlctl.api.exit_codes import ExitClass
 from dlctl.api.job import Job
@@ -21,6 +23,13 @@ _REPLICAS_PER_OUTPUT: Final = 100
 _OUTPUTS_PER_LOG: Final = 5
 # A single thread: more of them would slow down the event loop.
 _EXECUTOR: Final = ThreadPoolExecutor(max_workers=1, thread_name_prefix="plan")
+# Of a spec: reading them takes as long as planning one replica.
+_BYTES_PER_REPLICA: Final = 64
+
+
+def reading_size(*specs: msgspec.Raw | None) -> int:
+    """Return how large reading specs is, in replicas."""
+    return sum(len(bytes(spec)) for spec in specs if spec is not None) // _BYTES_PER_REPLICA
 
 
 def planning_size(job: Job, observed: Observed) -> int:

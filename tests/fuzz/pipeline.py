@@ -6,6 +6,7 @@ also occur in a controller.
 
 import asyncio
 import itertools
+import time
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -16,7 +17,7 @@ from dlctl.api.job import Job, JobObject
 from dlctl.api.meta import Object
 from dlctl.cli.render import with_all_workers_listed
 from dlctl.dialects import lenient_reader
-from dlctl.dialects.dialect import Dialect
+from dlctl.dialects.dialect import DecodedObject, Dialect
 from dlctl.dialects.et_operator import scalers
 from dlctl.dialects.et_operator.kinds import ELASTIC
 from dlctl.dialects.et_operator.resources import SCALE_INS, SCALE_OUTS
@@ -28,7 +29,7 @@ from dlctl.reconcilers import large_jobs
 from dlctl.reconcilers.children.desired import Desired
 from dlctl.reconcilers.children.render import Renderer
 from dlctl.reconcilers.content_errors import ContentError
-from dlctl.reconcilers.job_decoding import decode_job
+from dlctl.reconcilers.job_decoding import DecodedJob, decode_job
 from dlctl.reconcilers.membership.membership_plan import MembershipPlan
 from dlctl.reconcilers.membership.membership_state import MembershipState
 from dlctl.reconcilers.membership.plan_membership import (
@@ -42,6 +43,7 @@ from dlctl.reconcilers.observe import Children, observe
 from dlctl.reconcilers.plan_job import Policy, plan_job
 from dlctl.reconcilers.status import invalid_status
 from tests.builders import NOW, make_job, manifest, template
+from tests.fuzz.limits import LARGE_MAX_TIME_S
 from tests.fuzz.objects import CrdVersion
 
 O = TypeVar("O", bound=Object)  # noqa: E741 - as T is a type.
@@ -95,7 +97,7 @@ def _read_and_plan(form: CrdVersion, obj: JobObject) -> str:
     decoded = kind.decode(obj)
     if decoded.dialect.managed_by_external_controller(decoded):
         return "elsewhere"
-    read = decode_job(kind, decoded)
+    read = _decode_job(form, obj, decoded)
     if isinstance(read.error, ContentError):
         # The controller gets over it, but whatever it is, a reader should have refused it by name.
         raise read.error
@@ -107,6 +109,21 @@ def _read_and_plan(form: CrdVersion, obj: JobObject) -> str:
         return "invalid"
     outcome = _plan(read.job, read.obj.dialect)
     return outcome + _LARGE if read.job.total_replicas >= large_jobs.LARGE_JOB else outcome
+
+
+def _decode_job(form: CrdVersion, obj: JobObject, decoded: DecodedObject) -> DecodedJob:
+    """Read a job; a large spec in a thread, which has a bound of its own."""
+
+    def timed() -> tuple[DecodedJob, float]:
+        started = time.thread_time()
+        return decode_job(form.kind, decoded), time.thread_time() - started
+
+    size = large_jobs.reading_size(obj.readable_spec)
+    if size < large_jobs.LARGE_JOB:
+        return decode_job(form.kind, decoded)
+    read, taken_s = _LOOP.run(large_jobs.to_thread_if_large(size, timed))
+    assert taken_s <= LARGE_MAX_TIME_S, f"{taken_s:.1f} s"
+    return read
 
 
 def _plan(job: Job, dialect: Dialect) -> str:

@@ -1,7 +1,7 @@
 """Decoded jobs are kept while their objects do not change; the result is the same as without."""
 
-from collections.abc import Callable
-from functools import partial
+import threading
+from collections.abc import Awaitable
 from itertools import accumulate
 from typing import Any
 
@@ -9,6 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dlctl.api.job import Job, JobObject
+from dlctl.dialects.dialect import DecodedObject
+from dlctl.dialects.kind import Kind
 from dlctl.dialects.service_layout import SERVICE_ANNOTATION
 from dlctl.reconcilers.content_errors import ContentError
 from dlctl.reconcilers.job_decoding import DecodedJob, JobDecoder, decode_job
@@ -74,9 +77,17 @@ def _object(form: int, values: JSON) -> JSON:
     return {**wire, "status": values["status"]}
 
 
-def _values(read: Callable[[], DecodedJob]) -> tuple[Any, ...]:
+async def _read(decoder: JobDecoder, stored: JobObject) -> DecodedJob:
+    return await decoder.read(stored, decoder.decode(stored), None)
+
+
+async def _read_without_cache(kind: Kind, stored: JobObject) -> DecodedJob:
+    return decode_job(kind, kind.decode(stored))
+
+
+async def _values(read: Awaitable[DecodedJob]) -> tuple[Any, ...]:
     try:
-        found = read()
+        found = await read
     except ContentError as error:
         return (str(error),)
     return found.job, found.obj, found.status, str(found.error)
@@ -84,7 +95,9 @@ def _values(read: Callable[[], DecodedJob]) -> tuple[Any, ...]:
 
 @pytest.mark.parametrize("form", FORMS)
 @given(changes=CHANGES)
-def test_jobs_are_the_same_as_without_a_cache(form: int, changes: list[tuple[str, Any]]) -> None:
+async def test_jobs_are_the_same_as_without_a_cache(
+    form: int, changes: list[tuple[str, Any]]
+) -> None:
     values = list(
         accumulate(changes, lambda old, change: {**old, change[0]: change[1]}, initial=FIRST)
     )
@@ -93,16 +106,37 @@ def test_jobs_are_the_same_as_without_a_cache(form: int, changes: list[tuple[str
     decoder = JobDecoder(kind)
     for wire in wires:
         stored = job_object(wire)
-        found = _values(partial(decoder.read, decoder.decode(stored), None))
-        assert found == _values(partial(decode_job, kind, kind.decode(stored), None))
+        found = await _values(_read(decoder, stored))
+        assert found == await _values(_read_without_cache(kind, stored))
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_new_status_does_not_make_the_spec_read_again(form: int) -> None:
+async def test_a_new_status_does_not_make_the_spec_read_again(form: int) -> None:
     wires = [_object(form, {**FIRST, "status": status}) for status in STARTED]
     kind = counting(kind_of(wires[0]["apiVersion"], wires[0]["kind"]))
     decoder = JobDecoder(kind)
     for wire in wires:
-        decoder.read(decoder.decode(job_object(wire)), None)
+        await _read(decoder, job_object(wire))
     depends = kind.choose_version is not None or kind.elastic is not None
     assert len(kind.decoded_versions) == (len(wires) if depends else 1)
+
+
+async def test_large_specs_are_read_beside_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads = []
+    real_read = Kind.read
+
+    def read(kind: Kind, obj: DecodedObject) -> Job:
+        threads.append(threading.current_thread())
+        return real_read(kind, obj)
+
+    monkeypatch.setattr(Kind, "read", read)
+    for headers in (1, 5000):
+        probe = {"httpGet": {"port": 80, "httpHeaders": [{"name": "a", "value": ""}] * headers}}
+        wire = training_job("PyTorchJob", Master=1)
+        master = wire["spec"]["pytorchReplicaSpecs"]["Master"]
+        master["template"]["spec"]["containers"][0]["readinessProbe"] = probe
+        found = await _read(JobDecoder(kind_of(wire["apiVersion"], wire["kind"])), job_object(wire))
+        assert found.job is not None
+    small, large = threads
+    assert small is threading.current_thread()
+    assert large is not small
