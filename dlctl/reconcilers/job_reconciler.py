@@ -36,7 +36,11 @@ from dlctl.reconcilers.job_cache import JobCache
 from dlctl.reconcilers.job_decoding import DecodedJob, JobDecoder
 from dlctl.reconcilers.job_metrics import JobMetrics
 from dlctl.reconcilers.job_stores import JobStores
-from dlctl.reconcilers.job_writer import JobGoneError, StatusSupersededError
+from dlctl.reconcilers.job_writer import (
+    JobGoneError,
+    StatusRejectedError,
+    StatusSupersededError,
+)
 from dlctl.reconcilers.large_jobs import planning_size, to_thread_if_large
 from dlctl.reconcilers.membership.plan_membership import with_current_members, with_membership_plan
 from dlctl.reconcilers.membership.reconciler import MembershipReconciler
@@ -98,6 +102,9 @@ class JobReconciler:
         except OutdatedCRDError as error:
             self.guard.report_outdated(obj, cache, error)
             return Result(requeue_after_s=self.guard.crd.left_s())
+        except StatusRejectedError as error:
+            self.guard.report_rejected(obj, error)
+            raise
         except (JobGoneError, NamespaceTerminatingError):
             # The job was deleted meanwhile, or is about to be; its event will follow.
             return Result()

@@ -13,8 +13,9 @@ from dlctl.api.status import JobPhase, JobStatus
 from dlctl.controller.object_writer import ObjectWriter
 from dlctl.dialects.dialect import DecodedObject
 from dlctl.errors import DlctlError
-from dlctl.kube.errors import NotFoundError
+from dlctl.kube.errors import ApiError, NotFoundError
 from dlctl.kube.write_limiter import write_flow
+from dlctl.reconcilers.children.creation import rejection_of
 from dlctl.reconcilers.content_errors import wrap_content_errors
 from dlctl.reconcilers.crd_check import CRDCheck
 from dlctl.reconcilers.job_cache import JobCache
@@ -25,6 +26,10 @@ JSON = Mapping[str, Any]
 
 class StatusSupersededError(DlctlError):
     """The job has changed while its new status waited: the next reconcile, now due, writes it."""
+
+
+class StatusRejectedError(DlctlError):
+    """The API server does not accept a job's new status, and why, such as by its CRD's rules."""
 
 
 class JobGoneError(DlctlError):
@@ -49,6 +54,7 @@ class JobWriter:
         :raises ConflictError: if the job has changed, or another one has its name.
         :raises JobGoneError: if it is gone.
         :raises OutdatedCRDError: if the server has dropped a part of the status.
+        :raises StatusRejectedError: if the server refuses this status.
         :raises StatusSupersededError: if the job has changed while others wrote; at most once
             before each write, so that a job that changes all the time is written as well.
         """
@@ -68,7 +74,12 @@ class JobWriter:
             return {"status": patch}
 
         with flow.take_turn(cache.superseded_at) if flow else nullcontext():
-            updated = await self._patch(obj, body, subresource="status")
+            try:
+                updated = await self._patch(obj, body, subresource="status")
+            except ApiError as error:
+                if (rejection := rejection_of(self.resource, obj.metadata.name, error)) is None:
+                    raise
+                raise StatusRejectedError(f"the status of {rejection.message}") from error
         cache.superseded_at = None
         self.crd.check(wire, updated)
         cache.status_conflicts.record_own_write(updated.status)

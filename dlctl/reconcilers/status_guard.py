@@ -15,11 +15,12 @@ from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.events.job_events import JobEvents
 from dlctl.reconcilers.job_cache import JobCache
 from dlctl.reconcilers.job_metrics import JobMetrics
-from dlctl.reconcilers.job_writer import JobWriter
+from dlctl.reconcilers.job_writer import JobWriter, StatusRejectedError
 from dlctl.reconcilers.status import status_conflicts
 from dlctl.reconcilers.status.status_conflicts import StatusConflictDetector
 
 CRD_OUTDATED: Final = "CRDOutdated"
+STATUS_REJECTED: Final = "StatusRejected"
 
 
 @attrs.frozen
@@ -55,3 +56,7 @@ class StatusGuard:
         """Report an outdated CRD on a job whose status it has just dropped."""
         cache.status_conflicts = StatusConflictDetector()
         self.events.record(obj, EventNote("Warning", CRD_OUTDATED, str(error)))
+
+    def report_rejected(self, obj: DecodedObject, error: StatusRejectedError) -> None:
+        """Report on a job that the server refuses its status, which cannot say so itself."""
+        self.events.record(obj, EventNote("Warning", STATUS_REJECTED, str(error)))

@@ -33,9 +33,14 @@ def waiting_lines(
     """
     if job.is_decided or not isinstance(job.job, Job):
         return
-    if obstacle := _obstacle(job, now, has_pods=bool(pods)):
+    warnings = _last_warnings(job, pods, events)
+    if obstacle := _obstacle(job):
         yield obstacle
         return
+    if without_status := _without_status(job, now, warnings.get("", ""), has_pods=bool(pods)):
+        yield without_status
+        if not pods:
+            return
     replicas = tuple(observed_replicas(job.job, pods, now))
     found = wait_state(job.job, Observed(replicas), now, patience_s=0).waiting
     sentence = job.waiting_message or (found.message if found else "")
@@ -45,7 +50,6 @@ def waiting_lines(
         return
     missing = [str(one.replica) for one in replicas if one.state is ReplicaState.MISSING]
     missing = [name for name in missing if name not in sentence]
-    warnings = _last_warnings(job, pods, events)
     if missing:
         warning = warnings.get("", "")
         yield ": ".join(filter(None, (some_names(missing), "it has no pod yet", warning)))
@@ -65,21 +69,29 @@ def _warning_lines(
         yield f"{some_names(names)}: {warning}"
 
 
-def _obstacle(job: JobSnapshot, now: datetime.datetime, *, has_pods: bool) -> str:
+def _obstacle(job: JobSnapshot) -> str:
     """Return what keeps the job as a whole from running; empty if only replicas wait."""
     if job.decoded.dialect.managed_by_external_controller(job.decoded):
         return (
             "another controller: spec.runPolicy.managedBy names it, so dlctl leaves the job alone"
         )
-    if job.decoded.doubt:
-        return job.decoded.doubt
+    return job.decoded.doubt
+
+
+def _without_status(
+    job: JobSnapshot, now: datetime.datetime, warning: str, *, has_pods: bool
+) -> str:
+    """Return why a job has had no status for long; empty if it has one, or is new."""
     age_s = (now - job.created).total_seconds() if job.created else 0.0
-    if job.status.phase is JobPhase.NEW and not has_pods and age_s > _UNCLAIMED_S:
-        return (
-            f"a controller: none has taken the job up in {duration(age_s)}; does `dlctl "
-            "controller` run, and does it serve this kind in this namespace?"
-        )
-    return ""
+    if job.status.phase is not JobPhase.NEW or age_s <= _UNCLAIMED_S:
+        return ""
+    if warning:
+        return f"its first status: {warning}"
+    undone = "given it a status, though it has pods," if has_pods else "taken the job up"
+    return (
+        f"a controller: none has {undone} in {duration(age_s)}; does `dlctl controller` run, and "
+        "does it serve this kind in this namespace?"
+    )
 
 
 def _last_warnings(

@@ -6,7 +6,7 @@ import pytest
 
 from dlctl.cli.jobs.explanation import explain
 from tests.builders import NOW
-from tests.cli.jobs.outcomes import SITUATIONS, Situation, failed, pod, running, snapshot
+from tests.cli.jobs.outcomes import SITUATIONS, Situation, event, failed, pod, running, snapshot
 
 FOLDER = Path(__file__).parents[2] / "golden" / "why"
 
@@ -39,6 +39,18 @@ def test_job_with_pods_has_a_controller_even_without_a_status() -> None:
     text = why(Situation(snapshot(), [pod(snapshot(), "master-0", state=running(1))]))
     assert "none has taken the job up" not in text
     assert "worker-0" in text
+
+
+def test_job_with_pods_and_no_status_for_long_lacks_a_controller() -> None:
+    text = why(Situation(snapshot(), [pod(snapshot(), "master-0", state=running(1))]))
+    assert "none has given it a status, though it has pods, in 90s" in text
+
+
+def test_job_whose_status_is_refused_has_a_controller() -> None:
+    refused = "the status of pytorchjob sum is invalid: failed rule"
+    text = why(Situation(snapshot(), events=[event("StatusRejected", 5, refused, type_="Warning")]))
+    assert f"its first status: {refused}" in text
+    assert "none has taken the job up" not in text
 
 
 if __name__ == "__main__":
