@@ -66,6 +66,14 @@ class RetryPolicy(enum.Enum):
         """Return whether the table classifies exit codes."""
         return self in (RetryPolicy.TABLE, RetryPolicy.TABLE_AND_SIGNALS)
 
+    @property
+    def judges_init_containers(self) -> bool:
+        """Return whether the exit codes of init containers count as the program's do.
+
+        Kubeflow's ExitCode looks at the program's only, and restarts pods whose program never ran.
+        """
+        return self not in (RetryPolicy.SIGNALS, RetryPolicy.TABLE_AND_SIGNALS)
+
     def exit_class(self, code: int) -> ExitClass:
         """Return the class of an exit code."""
         if code == 0:

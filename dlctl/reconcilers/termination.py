@@ -81,8 +81,7 @@ def termination(
         return None
     if pod.phase is PodPhase.SUCCEEDED:
         return Termination(ExitClass.SUCCESS, "Completed", "the pod succeeded", now)
-    init = _failed_init_container(pod)
-    before = _from_container(pod, init, rule, now) if init and not _is_disrupted(pod) else None
+    before = _from_init_container(pod, rule, now)
     if pod.phase is PodPhase.FAILED:
         return before or _from_pod(pod, rule, now, None)
     # Otherwise the kubelet would restart the init container indefinitely.
@@ -165,6 +164,17 @@ def _from_container(
         is_disruption=reason in UNOBSERVED_REASONS,
         is_ahead=terminated.finished_at is not None and terminated.finished_at > now,
     )
+
+
+def _from_init_container(pod: Pod, rule: RetryPolicy, now: datetime.datetime) -> Termination | None:
+    """Return the end of a pod by an init container that failed, if one did."""
+    failed = _failed_init_container(pod)
+    if failed is None or _is_disrupted(pod):
+        return None
+    found = _from_container(pod, failed, rule, now)
+    if rule.judges_init_containers:
+        return found
+    return attrs.evolve(found, exit_class=ExitClass.RETRYABLE)
 
 
 def _message(code: int, meaning_text: str, last_line: str) -> str:

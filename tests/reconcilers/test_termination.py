@@ -303,6 +303,17 @@ def test_failed_init_container_is_reported_with_its_code() -> None:
     assert (end.exit_class, end.exit_code) == (ExitClass.PERMANENT, 3)
 
 
+@pytest.mark.parametrize("rule", [RetryPolicy.SIGNALS, RetryPolicy.TABLE_AND_SIGNALS])
+@pytest.mark.parametrize("code", [1, 127, 137])
+def test_exit_code_of_kubeflow_is_not_about_init_containers(rule: RetryPolicy, code: int) -> None:
+    """Such as init-pytorch, which gives up after minutes in which the master has not started."""
+    init = [{"name": "init-pytorch", "state": exited(code)}]
+    pod = make_pod(JOB, WORKER, phase="Failed", initContainerStatuses=init, state={"waiting": {}})
+    end = termination(pod, "mxnet", rule=rule, now=NOW)
+    assert end is not None
+    assert (end.exit_class, end.exit_code) == (ExitClass.RETRYABLE, code)
+
+
 def sidecar(policy: str) -> Pod:
     """Return a running pod whose init container ``proxy`` has crashed and been restarted."""
     wire = msgspec.to_builtins(make_pod(JOB, WORKER, state=RUNNING, restart_policy=policy))
