@@ -59,7 +59,8 @@ def read_elasticity(
 
 def launcher_retry_policy(spec: FieldReader, launcher: FieldReader) -> RetryPolicy:
     """Read after which exit codes of the launcher it or the whole job is restarted."""
-    restarts = _restarts_launcher(launcher) or job_restart_policy(spec) is RestartPolicy.ON_FAILURE
+    restarts_job = job_restart_policy(spec) is RestartPolicy.ON_FAILURE and backoff_limit(spec) > 0
+    restarts = _restarts_launcher(launcher) or restarts_job
     return RetryPolicy.TABLE_AND_SIGNALS if restarts else RetryPolicy.NONE
 
 
@@ -77,7 +78,8 @@ def read_run_policy(
     # et-operator kept the pods for an unknown value, so it is no reason to reject the job.
     rest = FieldReader(spec.canonicalized(cleanPodPolicy=None), spec.path)
     read = run_policy.read(rest, _clean_pod_policy(spec), _TYPES, spec_fields=_SPEC_FIELDS)
-    limit = backoff_limit(spec) if _restarts_launcher(launcher) else None
+    # A run policy counts failures, and a TrainingJob restarts: the last failure is one more.
+    limit = backoff_limit(spec) + 1 if _restarts_launcher(launcher) else None
     if read.failure_policy is not None:
         limit = None
     suspended = read.suspended or annotations.get(SUSPENDED_ANNOTATION) == "true"

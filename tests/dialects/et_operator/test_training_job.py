@@ -79,20 +79,20 @@ def test_job_has_one_worker_by_default() -> None:
     [
         pytest.param({}, {}, NEVER, None, 0, id="nothing"),
         pytest.param({"restartPolicy": "Never"}, {}, NEVER, None, 0, id="never"),
-        pytest.param({"restartPolicy": "Always"}, {}, AGAIN, 6, 0, id="launcher"),
-        pytest.param({"restartPolicy": "OnFailure"}, {"backoffLimit": 2}, AGAIN, 2, 0, id="limit"),
-        pytest.param({"restartPolicy": "ExitCode"}, {}, AGAIN, 6, 0, id="exit code"),
+        pytest.param({"restartPolicy": "Always"}, {}, AGAIN, 7, 0, id="launcher"),
+        pytest.param({"restartPolicy": "OnFailure"}, {"backoffLimit": 2}, AGAIN, 3, 0, id="limit"),
+        pytest.param({"restartPolicy": "ExitCode"}, {}, AGAIN, 7, 0, id="exit code"),
         pytest.param({}, {"restartPolicy": "OnFailure"}, AGAIN, None, 6, id="whole job"),
         pytest.param(
             {"restartPolicy": "Never"},
             {"restartPolicy": "OnFailure", "backoffLimit": 0},
-            AGAIN,
+            NEVER,
             None,
             0,
             id="whole job, never",
         ),
         pytest.param(
-            {"restartPolicy": "Always"}, {"restartPolicy": "OnFailure"}, AGAIN, 6, 0, id="both"
+            {"restartPolicy": "Always"}, {"restartPolicy": "OnFailure"}, AGAIN, 7, 0, id="both"
         ),
     ],
 )

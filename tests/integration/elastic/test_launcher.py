@@ -113,7 +113,7 @@ async def test_job_that_requires_its_launcher_fails_when_it_is_deleted() -> None
 @pytest.mark.parametrize("policy", ["OnFailure", "ExitCode", "Always"])
 async def test_launcher_with_a_retryable_failure_is_restarted_within_the_limit(policy: str) -> None:
     async with start_elastic_cluster(Options(restart_backoff_s=1)) as stage:
-        await stage.running(2, launcher={"restartPolicy": policy}, backoffLimit=2)
+        await stage.running(2, launcher={"restartPolicy": policy}, backoffLimit=1)
         first, worker = stage.uid(LAUNCHER), stage.uid("linear-worker-0")
         await stage.end(LAUNCHER, 137)
         await stage.cluster.until(lambda: stage.uid(LAUNCHER) not in (first, ""))
@@ -121,6 +121,18 @@ async def test_launcher_with_a_retryable_failure_is_restarted_within_the_limit(p
         assert stage.uid("linear-worker-0") == worker
         await stage.end(LAUNCHER, 137)
         await stage.cluster.until(lambda: stage.cluster.phase() == "Failed")
+
+
+@pytest.mark.parametrize("launcher", [{}, {"restartPolicy": "Never"}, {"restartPolicy": "Always"}])
+async def test_launcher_is_not_restarted_with_a_limit_of_none(launcher: dict[str, str]) -> None:
+    async with start_elastic_cluster() as stage:
+        await stage.running(1, restartPolicy="OnFailure", launcher=launcher, backoffLimit=0)
+        first = stage.uid(LAUNCHER)
+        await stage.end(LAUNCHER, 137)
+        await stage.cluster.until(lambda: stage.cluster.phase() == "Failed")
+        await stage.cluster.settled()
+        assert stage.uid(LAUNCHER) in (first, "")
+        assert "its pod was deleted" not in stage.cluster.condition("Failed")
 
 
 async def test_surplus_worker_is_deleted_at_once_without_a_running_launcher() -> None:
