@@ -228,7 +228,7 @@ class JobReconciler:
             planned = with_avoidance_note(planned, job, observed, renderer.avoided_nodes)
         since_write_s = self.clock.monotonic() - cache.status_written_s
         planned = debounce_counts(job, with_membership(planned, members), since_write_s)
-        has_run = job_status.has_run(planned.status, observed)
+        has_run = job_status.has_run(job, planned.status, observed)
         context = ReconcileContext(job, obj, cache, renderer, observed.all_pods, has_run)
         pods, services = self.stores.pods, self.stores.services
         planned = with_collection_deletions(planned, job.uid, pods, services)
@@ -252,7 +252,7 @@ class JobReconciler:
         except (ContentError, InvalidJobError) as error:
             if isinstance(error, ContentError):
                 self.content_errors.report(cache, error)
-            if not job_status.has_run(job.status, observed):
+            if not job_status.has_run(job, job.status, observed):
                 raise InvalidJobError(str(error), field="spec") from error
             # None of its children is known, so none is created; its existing pods stay.
             job = attrs.evolve(job, invalid_reason=str(error), is_partial=True)

@@ -64,8 +64,11 @@ def running_status(
     )
 
 
-def has_run(status: JobStatus, observed: Observed) -> bool:
-    """Return whether any pod of a job has ever run, as far as its status and pods show."""
+def has_run(job: Job, status: JobStatus, observed: Observed) -> bool:
+    """Return whether any pod of a job has ever run, as far as its status and pods show.
+
+    Workers that wait for their launcher do not count: it may be the one that cannot be created.
+    """
     if (
         status.phase not in (JobPhase.NEW, JobPhase.CREATING)
         or status.restarts
@@ -74,13 +77,20 @@ def has_run(status: JobStatus, observed: Observed) -> bool:
         return True
     if any(c.type in (conditions.RUNNING, conditions.RESTARTING) for c in status.conditions):
         return True
+    launchers = {spec.type for spec in job.replica_specs if spec.create_last}
     ran = (JobState.RUNNING, JobState.SUCCEEDED, JobState.FAILED)
     if any(
-        r.completed_indexes or any(map(r.count_by_state.get, ran)) for r in status.replica_statuses
+        r.completed_indexes or any(map(r.count_by_state.get, ran))
+        for r in status.replica_statuses
+        if not launchers or r.type in launchers
     ):
         return True
     idle = (ReplicaState.MISSING, ReplicaState.PENDING)
-    return any(one.state not in idle for one in observed.replicas)
+    return any(
+        one.state not in idle
+        for one in observed.replicas
+        if not launchers or one.replica.type in launchers
+    )
 
 
 def terminal_status(

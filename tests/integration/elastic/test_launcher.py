@@ -8,6 +8,7 @@ from dlctl.api.meta import UID
 from dlctl.options import Options
 from dlctl.reconcilers.membership.exec_runner import ExecRunner, LauncherGoneError
 from dlctl.reconcilers.membership.exec_tasks import LauncherContainer, WriteFiles
+from tests.builders import template
 from tests.support.elastic_harness import JOBS, ElasticHarness, start_elastic_cluster
 from tests.support.fake_launcher import ExecFault, Program
 
@@ -133,6 +134,18 @@ async def test_launcher_is_not_restarted_with_a_limit_of_none(launcher: dict[str
         await stage.cluster.settled()
         assert stage.uid(LAUNCHER) in (first, "")
         assert "its pod was deleted" not in stage.cluster.condition("Failed")
+
+
+async def test_job_whose_launcher_can_never_be_created_fails() -> None:
+    """Its workers wait with their GPUs: nothing else would end them."""
+    mount = {"name": "data", "mountPath": "/data"}
+    broken = template("main")
+    broken["spec"]["containers"][0]["volumeMounts"] = [mount]
+    async with start_elastic_cluster() as stage:
+        await stage.submit(launcher={"template": broken})
+        await stage.cluster.until(lambda: stage.cluster.phase() == "Failed")
+        assert 'Not found: "data"' in stage.cluster.condition("Failed")
+        await stage.cluster.until(lambda: stage.left() == [])
 
 
 async def test_surplus_worker_is_deleted_at_once_without_a_running_launcher() -> None:
