@@ -9,6 +9,7 @@ from dlctl.reconcilers.children.rejected_children import RejectedChildren
 from dlctl.reconcilers.children.secrets import SecretState
 from dlctl.reconcilers.events.pod_events import EventDedup
 from dlctl.reconcilers.status.status_conflicts import StatusConflictDetector
+from dlctl.reconcilers.status.status_rejection import StatusRejection
 
 
 @attrs.define
@@ -25,6 +26,7 @@ class JobCache:
     status_conflicts: StatusConflictDetector = attrs.field(factory=StatusConflictDetector)
     event_dedup: EventDedup = attrs.field(factory=EventDedup)
     secrets: SecretState = attrs.field(factory=SecretState)
+    status_rejection: StatusRejection = attrs.field(factory=StatusRejection)
     status_written_s: float = float("-inf")
     # Whether children were created before the first status.
     deferred_status: bool = False

@@ -36,11 +36,7 @@ from dlctl.reconcilers.job_cache import JobCache
 from dlctl.reconcilers.job_decoding import DecodedJob, JobDecoder
 from dlctl.reconcilers.job_metrics import JobMetrics
 from dlctl.reconcilers.job_stores import JobStores
-from dlctl.reconcilers.job_writer import (
-    JobGoneError,
-    StatusRejectedError,
-    StatusSupersededError,
-)
+from dlctl.reconcilers.job_writer import JobGoneError, StatusSupersededError
 from dlctl.reconcilers.large_jobs import planning_size, to_thread_if_large
 from dlctl.reconcilers.membership.plan_membership import with_current_members, with_membership_plan
 from dlctl.reconcilers.membership.reconciler import MembershipReconciler
@@ -54,6 +50,7 @@ from dlctl.reconcilers.status import job_status
 from dlctl.reconcilers.status.invalid_status import invalid_plan, malformed_plan
 from dlctl.reconcilers.status.status_conflicts import restore_own_status
 from dlctl.reconcilers.status.status_debounce import debounce_counts, defer_first_status
+from dlctl.reconcilers.status.status_rejection import StatusRejectedError
 from dlctl.reconcilers.status_guard import StatusGuard
 
 # While the stores do not show dlctl's own writes. A look at them costs little, and each event of
@@ -103,7 +100,7 @@ class JobReconciler:
             self.guard.report_outdated(obj, cache, error)
             return Result(requeue_after_s=self.guard.crd.left_s())
         except StatusRejectedError as error:
-            self.guard.report_rejected(obj, error)
+            self.guard.report_rejected(obj, cache, error)
             raise
         except (JobGoneError, NamespaceTerminatingError):
             # The job was deleted meanwhile, or is about to be; its event will follow.

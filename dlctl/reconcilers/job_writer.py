@@ -20,16 +20,13 @@ from dlctl.reconcilers.content_errors import wrap_content_errors
 from dlctl.reconcilers.crd_check import CRDCheck
 from dlctl.reconcilers.job_cache import JobCache
 from dlctl.reconcilers.merge_patch import merge_patch
+from dlctl.reconcilers.status.status_rejection import StatusRejectedError
 
 JSON = Mapping[str, Any]
 
 
 class StatusSupersededError(DlctlError):
     """The job has changed while its new status waited: the next reconcile, now due, writes it."""
-
-
-class StatusRejectedError(DlctlError):
-    """The API server does not accept a job's new status, and why, such as by its CRD's rules."""
 
 
 class JobGoneError(DlctlError):
@@ -74,14 +71,10 @@ class JobWriter:
             return {"status": patch}
 
         with flow.take_turn(cache.superseded_at) if flow else nullcontext():
-            try:
-                updated = await self._patch(obj, body, subresource="status")
-            except ApiError as error:
-                if (rejection := rejection_of(self.resource, obj.metadata.name, error)) is None:
-                    raise
-                raise StatusRejectedError(f"the status of {rejection.message}") from error
+            updated = await self._patch_status(obj, body)
         cache.superseded_at = None
         self.crd.check(wire, updated)
+        cache.status_rejection.clear()
         cache.status_conflicts.record_own_write(updated.status)
         cache.last_status = new if _has_unobservable_state(new) else None
         return msgspec.structs.replace(obj, metadata=updated.metadata, status=updated.status)
@@ -122,6 +115,14 @@ class JobWriter:
             raise JobGoneError(f"{self.resource.group_resource} {obj.key} is gone")
         return page.items[0]
 
+    async def _patch_status(self, obj: Object, body: Callable[[], JSON]) -> JobObject:
+        try:
+            return await self._patch(obj, body, subresource="status")
+        except ApiError as error:
+            if (rejection := rejection_of(self.resource, obj.metadata.name, error)) is None:
+                raise
+            raise StatusRejectedError(f"the status of {rejection.message}") from error
+
     async def _patch(
         self, obj: Object, body: JSON | Callable[[], JSON], *, subresource: str = ""
     ) -> JobObject:
@@ -130,6 +131,9 @@ class JobWriter:
                 obj.metadata.uid, self.resource, obj, body, JobObject, subresource=subresource
             )
         except NotFoundError as error:
+            if f'"{obj.metadata.name}" not found' not in str(error):
+                # Not the job is missing, but what was to be patched.
+                raise
             raise JobGoneError(str(error)) from error
 
 

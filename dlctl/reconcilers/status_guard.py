@@ -15,9 +15,10 @@ from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.events.job_events import JobEvents
 from dlctl.reconcilers.job_cache import JobCache
 from dlctl.reconcilers.job_metrics import JobMetrics
-from dlctl.reconcilers.job_writer import JobWriter, StatusRejectedError
+from dlctl.reconcilers.job_writer import JobWriter
 from dlctl.reconcilers.status import status_conflicts
 from dlctl.reconcilers.status.status_conflicts import StatusConflictDetector
+from dlctl.reconcilers.status.status_rejection import StatusRejectedError
 
 CRD_OUTDATED: Final = "CRDOutdated"
 STATUS_REJECTED: Final = "StatusRejected"
@@ -40,7 +41,8 @@ class StatusGuard:
             self.metrics.status_conflict()
             note = EventNote("Warning", status_conflicts.REASON, status_conflicts.MESSAGE)
             self.events.record(obj, note)
-        return cache.status_conflicts.left_s(now_s) or self.crd.left_s()
+        rejected_s = cache.status_rejection.left_s(obj.metadata.generation or 0, now_s)
+        return cache.status_conflicts.left_s(now_s) or rejected_s or self.crd.left_s()
 
     async def check_stored(self, obj: DecodedObject, status: JobStatus) -> None:
         """Check whether the server preserves statuses, if it did not the last time.
@@ -57,6 +59,10 @@ class StatusGuard:
         cache.status_conflicts = StatusConflictDetector()
         self.events.record(obj, EventNote("Warning", CRD_OUTDATED, str(error)))
 
-    def report_rejected(self, obj: DecodedObject, error: StatusRejectedError) -> None:
+    def report_rejected(
+        self, obj: DecodedObject, cache: JobCache, error: StatusRejectedError
+    ) -> None:
         """Report on a job that the server refuses its status, which cannot say so itself."""
-        self.events.record(obj, EventNote("Warning", STATUS_REJECTED, str(error)))
+        generation, now_s = obj.metadata.generation or 0, self.clock.monotonic()
+        if cache.status_rejection.add(str(error), generation, now_s):
+            self.events.record(obj, EventNote("Warning", STATUS_REJECTED, str(error)))

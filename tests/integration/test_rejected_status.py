@@ -1,8 +1,11 @@
 """A status that the API server refuses is an event of its job, which runs once it is accepted."""
 
+from contextlib import suppress
+
 import pytest
 
-from dlctl.api.meta import Resource
+from dlctl.api.meta import PODS, Resource
+from dlctl.kube.errors import NotFoundError
 from dlctl.local.apiserver import status
 from dlctl.local.apiserver.faults import Fault
 from dlctl.local.apiserver.status import FieldError, StatusError
@@ -16,14 +19,14 @@ REASON = "StatusRejected"
 pytestmark = pytest.mark.embedded_only("it answers the writes of the controller")
 
 
-def on_status(answer: StatusError) -> Fault:
+def on_status(answer: StatusError, times: int | None = 3) -> Fault:
     return Fault(
         verb="patch",
         subresource="status",
         name="linear",
         status=answer,
         user_agent="dlctl",
-        times=3,
+        times=times,
     )
 
 
@@ -32,8 +35,9 @@ def on_status(answer: StatusError) -> Fault:
     [
         status.invalid(RESOURCE, "linear", [FieldError("status", "failed rule: one condition")]),
         status.forbidden(RESOURCE, "linear", "failed rule: one condition"),
+        StatusError(404, "NotFound", "failed rule: one condition"),
     ],
-    ids=["by a rule of the CRD", "by a policy or role"],
+    ids=["by a rule of the CRD", "by a policy", "by a CRD without the subresource"],
 )
 async def test_refused_status_is_reported_and_tried_again(
     start_cluster: StartCluster, answer: StatusError
@@ -47,10 +51,43 @@ async def test_refused_status_is_reported_and_tried_again(
         await cluster.until(lambda: cluster.phase() == "Running")
 
 
-async def test_failing_server_is_no_refusal(start_cluster: StartCluster) -> None:
+@pytest.mark.parametrize(
+    "answer",
+    [
+        status.internal_error("no leader"),
+        status.internal_error('failed calling webhook "a": connection refused'),
+        status.forbidden(RESOURCE, "linear", 'User "dlctl" cannot patch resource "tfjobs/status"'),
+    ],
+    ids=["server", "webhook", "role"],
+)
+async def test_what_is_not_about_the_job_is_no_event(
+    start_cluster: StartCluster, answer: StatusError
+) -> None:
     async with start_cluster() as cluster:
-        cluster.server.faults.add(on_status(status.internal_error("no leader")))
+        cluster.server.faults.add(on_status(answer))
         cluster.start()
         await cluster.submit(training_job("TFJob", Chief=1), {"chief-0": [KEEPS_RUNNING]})
         await cluster.until(lambda: cluster.phase() == "Running")
         assert REASON not in cluster.events()
+
+
+async def test_refused_status_is_tried_with_back_off_whatever_its_pods_do(
+    start_cluster: StartCluster,
+) -> None:
+    async with start_cluster() as cluster:
+        cluster.start()
+        await cluster.submit(training_job("TFJob", Chief=1), {"chief-0": [KEEPS_RUNNING]})
+        await cluster.until(lambda: cluster.phase() == "Running")
+        await cluster.settled()
+        before = cluster.history.writes()
+        answer = status.invalid(RESOURCE, "linear", [FieldError("status", "failed rule: no end")])
+        cluster.server.faults.add(on_status(answer, None))
+        await cluster.user.delete(PODS, cluster.key("linear-chief-0"))
+        for number in range(60):
+            await cluster.advance(1)
+            labels = {"metadata": {"labels": {"number": str(number)}}}
+            with suppress(NotFoundError):
+                await cluster.user.patch(PODS, cluster.key("linear-chief-0"), labels)
+        writes = cluster.history.writes() - before
+        assert 2 <= writes["patch", f"{RESOURCE.plural}/status.{RESOURCE.group}"] <= 8
+        assert writes["create", "events"] + writes["patch", "events"] <= 2

@@ -1,0 +1,53 @@
+"""The API server's refusal of a job's status, kept in memory; losing it changes no decision."""
+
+from typing import Final
+
+import attrs
+
+from dlctl.backoff import Backoff
+from dlctl.errors import DlctlError
+from dlctl.reconcilers.children.rejected_children import without_numbers
+
+# The events of a job's pods would else try the same status again at once.
+BACKOFF: Final = Backoff(base_s=1.0, cap_s=300.0)
+# Messages of a role that is too narrow, and of a webhook that does not answer: neither is about
+# the job, so an event of each would be many.
+_NOT_ABOUT_THE_JOB: Final = ("cannot patch resource", "failed calling webhook")
+
+
+class StatusRejectedError(DlctlError):
+    """The API server does not accept a job's new status, and why, such as by its CRD's rules."""
+
+
+@attrs.define
+class StatusRejection:
+    """How often in a row the status of a job was refused, and when it is tried again."""
+
+    _failures: int = 0
+    _retry_at_s: float = float("-inf")
+    _generation: int = 0
+    _reported: str = ""
+
+    def left_s(self, generation: int, now_s: float) -> float:
+        """Return the seconds until the next attempt; 0 for now, as after a change of the spec."""
+        return max(self._retry_at_s - now_s, 0.0) if generation == self._generation else 0.0
+
+    def add(self, message: str, generation: int, now_s: float) -> bool:
+        """Record a refusal; return whether the job's user is to be informed of it.
+
+        The first one may be of the moment, as while a CRD is replaced.
+        """
+        self._failures += 1
+        self._generation = generation
+        self._retry_at_s = now_s + BACKOFF.delay_s(self._failures)
+        cause = without_numbers(message)
+        if self._failures == 1 or cause == self._reported:
+            return False
+        if any(words in message for words in _NOT_ABOUT_THE_JOB):
+            return False
+        self._reported = cause
+        return True
+
+    def clear(self) -> None:
+        """Record that a status was accepted."""
+        self._failures, self._retry_at_s, self._reported = 0, float("-inf"), ""
