@@ -4,7 +4,9 @@ An invalid job that has not started yields no job. One that has started continue
 valid spec if it is known, else with the valid parts of the current one.
 """
 
-from typing import Final
+from collections.abc import Callable
+from functools import partial
+from typing import Final, TypeVar
 
 import attrs
 import msgspec
@@ -13,13 +15,15 @@ from cachetools import LRUCache
 from dlctl.api.job import Job, JobObject
 from dlctl.api.meta import UID
 from dlctl.api.status import JobPhase, JobStatus
+from dlctl.controller.fair_semaphore import FairSemaphore
 from dlctl.dialects import lenient_reader
 from dlctl.dialects.dialect import DecodedObject
 from dlctl.dialects.kind import Kind
 from dlctl.errors import InvalidJobError
 from dlctl.reconcilers.content_errors import ContentError, wrap_content_errors
-from dlctl.reconcilers.large_jobs import reading_size, to_thread_if_large
+from dlctl.reconcilers.large_jobs import LARGE_JOB, read_in_thread, reading_size
 
+T = TypeVar("T")
 DecodingFailure = InvalidJobError | ContentError
 # Decoded jobs are kept up to this total of their specs' bytes, and of some for what each job has.
 _CACHE_BYTES: Final = 512 << 10
@@ -60,49 +64,60 @@ class JobDecoder:
     _cached: LRUCache[UID, _Cached] = attrs.field(
         init=False, factory=lambda: LRUCache(_CACHE_BYTES, getsizeof=_size)
     )
+    # One large spec at a time, and the namespaces in turn.
+    _large: FairSemaphore = attrs.field(init=False, factory=lambda: FairSemaphore(1))
 
-    def decode(self, stored: JobObject) -> DecodedObject:
-        """Decode the spec of an object."""
-        cached = self._cached.get(stored.metadata.uid)
-        if cached is not None and cached.stored is stored:
-            return cached.obj
-        if cached is not None and self._differs_in_status_only(stored, cached):
-            cached = _with_new_status(stored, cached)
+    async def decode(
+        self,
+        stored: JobObject,
+        last_good_spec: msgspec.Raw | None = None,
+        *,
+        has_pods: bool = False,
+    ) -> tuple[DecodedObject, DecodedJob | ContentError]:
+        """Decode an object and its job: see :func:`decode_job`, whose error is returned."""
+        cached = self._known(stored)
+        read = cached.job if cached else None
+        if cached and read is None and cached.earlier_job is not None:
+            try:
+                read = _with_status(cached.obj, cached.earlier_job)
+            except ContentError as error:
+                return cached.obj, error
+        if cached and read:
+            found: DecodedJob | ContentError = read
         else:
-            cached = _Cached(stored, self.kind.decode(stored))
+            decode = partial(
+                decode_with_job,
+                *(self.kind, stored, last_good_spec, cached.obj if cached else None),
+                has_pods=has_pods,
+            )
+            size = reading_size(stored.readable_spec, last_good_spec)
+            obj, found = await self._call(decode, size, stored.metadata.namespace)
+            cached = _Cached(stored, obj)
+        if isinstance(found, DecodedJob) and found.error is None:
+            cached.job = found
         self.forget(stored.metadata.uid)
         if _size(cached) <= _CACHE_BYTES:
             self._cached[stored.metadata.uid] = cached
-        return cached.obj
+        return cached.obj, found
 
-    async def read(
-        self,
-        stored: JobObject,
-        obj: DecodedObject,
-        last_good_spec: msgspec.Raw | None,
-        *,
-        has_pods: bool = False,
-    ) -> DecodedJob:
-        """Read the job of an object that :meth:`decode` returned: see :func:`decode_job`."""
-        cached = self._cached.get(obj.metadata.uid)
-        if cached is None or cached.obj is not obj:
-            # Too large to be kept.
-            cached = _Cached(stored, obj)
-        if cached.job is not None:
-            return cached.job
-        read = _with_status(obj, cached.earlier_job) if cached.earlier_job else None
-        if read is None:
-            size = reading_size(stored.readable_spec, last_good_spec)
-            read = await to_thread_if_large(
-                size, decode_job, self.kind, obj, last_good_spec, has_pods=has_pods
-            )
-        if read.error is None:
-            cached.job = read
-        return read
+    async def _call(self, decode: Callable[[], T], size: int, namespace: str | None) -> T:
+        if size < LARGE_JOB:
+            return decode()
+        # What waits for its turn holds no decoded spec, which takes up to 45 times its text.
+        async with self._large.slot(namespace):
+            return await read_in_thread(decode)
 
     def forget(self, uid: UID) -> None:
         """Drop an object that is gone."""
         self._cached.pop(uid, None)
+
+    def _known(self, stored: JobObject) -> _Cached | None:
+        """Return what is known of an object, perhaps from before its last status."""
+        cached = self._cached.get(stored.metadata.uid)
+        if cached is None or cached.stored is stored:
+            return cached
+        same = self._differs_in_status_only(stored, cached)
+        return _with_new_status(stored, cached) if same else None
 
     def _differs_in_status_only(self, stored: JobObject, cached: _Cached) -> bool:
         if self.kind.choose_version is not None or cached.obj.dialect.status_affects_replicas:
@@ -132,6 +147,25 @@ def _with_status(obj: DecodedObject, job: Job) -> DecodedJob | None:
     if status.phase is JobPhase.NEW:
         return None
     return DecodedJob(attrs.evolve(job, status=status), obj, status)
+
+
+def decode_with_job(
+    kind: Kind,
+    stored: JobObject,
+    last_good_spec: msgspec.Raw | None = None,
+    obj: DecodedObject | None = None,
+    *,
+    has_pods: bool = False,
+) -> tuple[DecodedObject, DecodedJob | ContentError]:
+    """Decode an object, unless ``obj`` is given, and its job.
+
+    See :func:`decode_job`, whose error is returned.
+    """
+    obj = obj or kind.decode(stored)
+    try:
+        return obj, decode_job(kind, obj, last_good_spec, has_pods=has_pods)
+    except ContentError as error:
+        return obj, error
 
 
 def decode_job(

@@ -90,10 +90,14 @@ class JobReconciler:
             cache.stale_count += 1
             return Result(requeue_after_s=_STALE_BACKOFF.delay_s(cache.stale_count))
         cache.stale_count = 0
-        obj = self._decoder.decode(stored)
+        has_pods = self.stores.pods.owns_any(key.namespace, stored.metadata.uid)
+        obj, read = await self._decoder.decode(stored, cache.last_good_spec, has_pods=has_pods)
+        if self.stores.jobs.get(key) is not stored:
+            # It has changed while its spec was read.
+            return Result(requeue_after_s=0)
         try:
             try:
-                result = await self._step(stored, obj, cache)
+                result = await self._step(stored, obj, read, cache)
             except ContentError as error:
                 result = await self._apply_malformed(obj, cache, error)
         except OutdatedCRDError as error:
@@ -112,10 +116,18 @@ class JobReconciler:
             return Result(requeue=True)
         return result
 
-    async def _step(self, stored: JobObject, obj: DecodedObject, cache: JobCache) -> Result:
+    async def _step(
+        self,
+        stored: JobObject,
+        obj: DecodedObject,
+        decoded: DecodedJob | ContentError,
+        cache: JobCache,
+    ) -> Result:
         if (held := await self._held_back(obj, cache)) is not None:
             return held
-        read = await self._read(stored, obj, cache)
+        if isinstance(decoded, ContentError):
+            raise decoded
+        read = await self._with_own_status(stored, decoded, cache)
         if read.job is None:
             context, plan = self._invalid(read.obj, read.status, cache, str(read.error))
         elif await self._adopt(read.job, read.obj.dialect, cache):
@@ -143,13 +155,14 @@ class JobReconciler:
             return Result(requeue_after_s=left_s)
         return await self._apply_doubt(obj, cache) if obj.doubt else None
 
-    async def _read(self, stored: JobObject, obj: DecodedObject, cache: JobCache) -> DecodedJob:
-        """Decode a job; its status is the stored one, with what another operator's cannot hold."""
-        has_pods = self.stores.pods.owns_any(obj.key.namespace, obj.metadata.uid)
-        read = await self._decoder.read(stored, obj, cache.last_good_spec, has_pods=has_pods)
+    async def _with_own_status(
+        self, stored: JobObject, read: DecodedJob, cache: JobCache
+    ) -> DecodedJob:
+        """Return a job with its stored status, and what another operator's cannot hold of it."""
+        key = stored.key
         if isinstance(read.error, ContentError):
             self.content_errors.report(cache, read.error)
-        self.metrics.phase_changed(obj.key.namespace, cache.phase, read.status.phase)
+        self.metrics.phase_changed(key.namespace, cache.phase, read.status.phase)
         cache.phase = read.status.phase
         if read.error is None:
             cache.last_good_spec = None if read.status.is_finished else stored.spec
@@ -219,7 +232,8 @@ class JobReconciler:
             size, plan_job, known, observed, desired, now, self.policy
         )
         if self.guard.crd.is_confirmed and not cache.deferred_status and not observed.all_pods:
-            planned = defer_first_status(job, planned)
+            created = obj.metadata.creation_timestamp or now
+            planned = defer_first_status(job, planned, (now - created).total_seconds())
             cache.deferred_status = True
         if planned.pods:
             planned = with_avoidance_note(planned, job, observed, renderer.avoided_nodes)

@@ -23,6 +23,8 @@ _REPLICAS_PER_OUTPUT: Final = 100
 _OUTPUTS_PER_LOG: Final = 5
 # A single thread: more of them would slow down the event loop.
 _EXECUTOR: Final = ThreadPoolExecutor(max_workers=1, thread_name_prefix="plan")
+# Of its own: a spec takes longer than a plan, and plans of other jobs must not wait for it.
+_READER: Final = ThreadPoolExecutor(max_workers=1, thread_name_prefix="read")
 # Of a spec: reading them takes as long as planning one replica.
 _BYTES_PER_REPLICA: Final = 64
 
@@ -51,3 +53,8 @@ async def to_thread_if_large(
         return function(*args, **kwargs)
     call = partial(function, *args, **kwargs)
     return await asyncio.get_running_loop().run_in_executor(_EXECUTOR, call)
+
+
+async def read_in_thread(function: Callable[[], R]) -> R:
+    """Return the result of a pure function that reads a large spec."""
+    return await asyncio.get_running_loop().run_in_executor(_READER, function)

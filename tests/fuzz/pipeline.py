@@ -29,7 +29,7 @@ from dlctl.reconcilers import large_jobs
 from dlctl.reconcilers.children.desired import Desired
 from dlctl.reconcilers.children.render import Renderer
 from dlctl.reconcilers.content_errors import ContentError
-from dlctl.reconcilers.job_decoding import DecodedJob, decode_job
+from dlctl.reconcilers.job_decoding import DecodedJob, decode_with_job
 from dlctl.reconcilers.membership.membership_plan import MembershipPlan
 from dlctl.reconcilers.membership.membership_state import MembershipState
 from dlctl.reconcilers.membership.plan_membership import (
@@ -93,11 +93,11 @@ def _decode_event(wire: bytes, as_: type[O]) -> O | None:
 
 
 def _read_and_plan(form: CrdVersion, obj: JobObject) -> str:
-    kind = form.kind
-    decoded = kind.decode(obj)
+    decoded, read = _decode(form, obj)
     if decoded.dialect.managed_by_external_controller(decoded):
         return "elsewhere"
-    read = _decode_job(form, obj, decoded)
+    if isinstance(read, ContentError):
+        raise read
     if isinstance(read.error, ContentError):
         # The controller gets over it, but whatever it is, a reader should have refused it by name.
         raise read.error
@@ -111,19 +111,20 @@ def _read_and_plan(form: CrdVersion, obj: JobObject) -> str:
     return outcome + _LARGE if read.job.total_replicas >= large_jobs.LARGE_JOB else outcome
 
 
-def _decode_job(form: CrdVersion, obj: JobObject, decoded: DecodedObject) -> DecodedJob:
-    """Read a job; a large spec in a thread, which has a bound of its own."""
+def _decode(form: CrdVersion, obj: JobObject) -> tuple[DecodedObject, DecodedJob | ContentError]:
+    """Decode a job; one with a large spec in a thread, which has a bound of its own."""
+    decode = partial(decode_with_job, form.kind, obj)
+    if large_jobs.reading_size(obj.readable_spec) < large_jobs.LARGE_JOB:
+        return decode()
 
-    def timed() -> tuple[DecodedJob, float]:
+    def timed() -> tuple[DecodedObject, DecodedJob | ContentError]:
         started = time.thread_time()
-        return decode_job(form.kind, decoded), time.thread_time() - started
+        decoded = decode()
+        taken_s = time.thread_time() - started
+        assert taken_s <= LARGE_MAX_TIME_S, f"{taken_s:.1f} s"
+        return decoded
 
-    size = large_jobs.reading_size(obj.readable_spec)
-    if size < large_jobs.LARGE_JOB:
-        return decode_job(form.kind, decoded)
-    read, taken_s = _LOOP.run(large_jobs.to_thread_if_large(size, timed))
-    assert taken_s <= LARGE_MAX_TIME_S, f"{taken_s:.1f} s"
-    return read
+    return _LOOP.run(large_jobs.read_in_thread(timed))
 
 
 def _plan(job: Job, dialect: Dialect) -> str:

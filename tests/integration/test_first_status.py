@@ -1,6 +1,8 @@
 """The first status of a small job follows its children, once the CRD is known to preserve it."""
 
+import asyncio
 import datetime
+from collections.abc import Callable
 
 import attrs
 import pytest
@@ -8,11 +10,13 @@ import pytest
 from dlctl.api.meta import PODS
 from dlctl.local.apiserver import status
 from dlctl.local.apiserver.faults import Fault
+from dlctl.local.apiserver.status import FieldError
+from dlctl.reconcilers import job_decoding
 from tests.builders import kind_of, mxjob
 from tests.integration.test_job_metrics import metric_value
 from tests.integration.test_waiting_jobs import patch_spec
 from tests.support.harness import ClusterHarness, RunningController, StartCluster
-from tests.support.outcomes import KEEPS_RUNNING
+from tests.support.outcomes import KEEPS_RUNNING, Exit
 
 SLOW_STATUS = Fault(verb="patch", subresource="status", user_agent="dlctl", delay_s=20)
 RUNS_ON = {name: [KEEPS_RUNNING] for name in ("scheduler-0", "worker-0", "worker-1")}
@@ -136,3 +140,49 @@ async def test_controller_that_is_killed_before_the_status_leaves_a_job_that_goe
         assert restarted - started >= datetime.timedelta(seconds=60)
         assert {n for m, n in cluster.history.created.items()} == {1}
         assert not cluster.history.violations
+
+
+async def test_job_that_ended_without_any_status_does_not_run_again(
+    start_cluster: StartCluster,
+) -> None:
+    """Its status was always refused, and its pods have been collected."""
+    refused = status.invalid(kind_of().resource, "linear", [FieldError("status", "no")])
+    no_status = attrs.evolve(SLOW_STATUS, name="linear", delay_s=0, status=refused, times=None)
+    async with start_cluster() as cluster:
+        await run_first_job(cluster)
+        cluster.server.faults.add(no_status)
+        await cluster.submit(mxjob(), {name: [Exit(0)] for name in RUNS_ON})
+        await cluster.until(lambda: len(pods_of(cluster, "linear")) == 4)
+        await cluster.advance(60)
+        for pod in pods_of(cluster, "linear"):
+            await cluster.user.delete(PODS, cluster.key(pod))
+        await cluster.kill_all()
+        await cluster.advance(600)
+        cluster.start()
+        await cluster.submit(mxjob(name="second"), RUNS_ON)
+        await cluster.advance(600)
+        assert cluster.status("second").get("phase") == "Running"
+        assert not pods_of(cluster, "linear")
+
+
+async def test_edit_while_a_large_spec_is_read_is_not_missed(
+    start_cluster: StartCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = asyncio.Event()
+
+    async def read_slowly(function: Callable[[], object]) -> object:
+        read = function()
+        await held.wait()
+        return read
+
+    async with start_cluster() as cluster:
+        await run_first_job(cluster)
+        monkeypatch.setattr(job_decoding, "LARGE_JOB", 0)
+        monkeypatch.setattr(job_decoding, "read_in_thread", read_slowly)
+        await cluster.submit(mxjob(runPolicy={"suspend": False}), RUNS_ON)
+        await cluster.advance(1)
+        await patch_spec(cluster, {"runPolicy": {"suspend": True}})
+        await cluster.advance(1)
+        held.set()
+        await cluster.until(lambda: cluster.status().get("phase") == "Suspended")
+        assert len(cluster.history.created) == 4

@@ -77,11 +77,14 @@ def _object(form: int, values: JSON) -> JSON:
     return {**wire, "status": values["status"]}
 
 
-async def _read(decoder: JobDecoder, stored: JobObject) -> DecodedJob:
-    return await decoder.read(stored, decoder.decode(stored), None)
+async def _decoded(decoder: JobDecoder, stored: JobObject) -> DecodedJob:
+    _, found = await decoder.decode(stored)
+    if isinstance(found, ContentError):
+        raise found
+    return found
 
 
-async def _read_without_cache(kind: Kind, stored: JobObject) -> DecodedJob:
+async def _decoded_without_cache(kind: Kind, stored: JobObject) -> DecodedJob:
     return decode_job(kind, kind.decode(stored))
 
 
@@ -106,8 +109,8 @@ async def test_jobs_are_the_same_as_without_a_cache(
     decoder = JobDecoder(kind)
     for wire in wires:
         stored = job_object(wire)
-        found = await _values(_read(decoder, stored))
-        assert found == await _values(_read_without_cache(kind, stored))
+        found = await _values(_decoded(decoder, stored))
+        assert found == await _values(_decoded_without_cache(kind, stored))
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -116,7 +119,7 @@ async def test_a_new_status_does_not_make_the_spec_read_again(form: int) -> None
     kind = counting(kind_of(wires[0]["apiVersion"], wires[0]["kind"]))
     decoder = JobDecoder(kind)
     for wire in wires:
-        await _read(decoder, job_object(wire))
+        await _decoded(decoder, job_object(wire))
     depends = kind.choose_version is not None or kind.elastic is not None
     assert len(kind.decoded_versions) == (len(wires) if depends else 1)
 
@@ -135,7 +138,9 @@ async def test_large_specs_are_read_beside_the_loop(monkeypatch: pytest.MonkeyPa
         wire = training_job("PyTorchJob", Master=1)
         master = wire["spec"]["pytorchReplicaSpecs"]["Master"]
         master["template"]["spec"]["containers"][0]["readinessProbe"] = probe
-        found = await _read(JobDecoder(kind_of(wire["apiVersion"], wire["kind"])), job_object(wire))
+        found = await _decoded(
+            JobDecoder(kind_of(wire["apiVersion"], wire["kind"])), job_object(wire)
+        )
         assert found.job is not None
     small, large = threads
     assert small is threading.current_thread()

@@ -24,16 +24,22 @@ _REPLICAS_PER_S: Final = 100
 _CHILDREN_BEFORE_STATUS: Final = 64
 # How long the first status waits for what its children do.
 _FIRST_STATUS_S: Final = 0.1
+# An older job without a status may have run, and ended, without one.
+_NEW_JOB_S: Final = 120.0
 
 
-def defer_first_status(job: Job, plan: Plan) -> Plan:
+def defer_first_status(job: Job, plan: Plan, age_s: float) -> Plan:
     """Return the plan of a new job without its status, if its children show as much.
+
+    ``age_s`` are the seconds since the job was created.
 
     The children are created first, and the next plan writes the status. The caller sees to it that
     this plan follows, and that it is not asked twice.
     """
     children = len(plan.pods) + len(plan.services)
     if job.status.phase is not JobPhase.NEW or not 0 < children <= _CHILDREN_BEFORE_STATUS:
+        return plan
+    if age_s > _NEW_JOB_S:
         return plan
     if plan.status.phase is not JobPhase.CREATING or _has_decisions(plan.status):
         return plan

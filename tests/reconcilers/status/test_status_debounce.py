@@ -126,7 +126,7 @@ PODS = (Replica("worker", 0), Replica("worker", 1))
 
 
 def test_first_status_of_a_small_job_waits_for_its_children() -> None:
-    plan = defer_first_status(make_job(mxjob()), Plan(FIRST, notes=(NOTE,), pods=PODS))
+    plan = defer_first_status(make_job(mxjob()), Plan(FIRST, notes=(NOTE,), pods=PODS), 1.0)
     assert (plan.status, plan.notes, plan.pods) == (JobStatus(), (), PODS)
     assert plan.requeue_after_s is not None
     assert 0 < plan.requeue_after_s < 1
@@ -146,10 +146,10 @@ def test_first_status_of_a_small_job_waits_for_its_children() -> None:
     ],
 )
 def test_other_first_statuses_are_written_at_once(plan: Plan) -> None:
-    assert defer_first_status(make_job(mxjob()), plan) == plan
+    assert defer_first_status(make_job(mxjob()), plan, 1.0) == plan
 
 
 def test_later_statuses_are_written_before_children() -> None:
     job = running_job(workers=2, active=1)
     plan = Plan(attrs.evolve(FIRST, start_time=NOW), pods=PODS)
-    assert defer_first_status(job, plan) == plan
+    assert defer_first_status(job, plan, 1.0) == plan
