@@ -5,6 +5,7 @@ from functools import partial
 import pytest
 
 from dlctl.api.meta import PODS
+from tests.builders import training_job
 from tests.integration.kubeflow import (
     KINDS,
     Outcomes,
@@ -259,3 +260,23 @@ async def test_workers_are_added_and_removed_as_the_job_is_scaled(
         name = f"{kind.lower()}-controller"
         assert f"training.kubeflow.org/operator-name={name}" in workers["selector"]
         assert cluster.condition("Running")
+
+
+@pytest.mark.parametrize("kind", ["TFJob", "JAXJob", "PaddleJob"])
+async def test_job_without_replicas_succeeds(kind: str, start_cluster: StartCluster) -> None:
+    async with start_cluster(kinds=only(kind)) as cluster:
+        cluster.start()
+        await cluster.submit(training_job(kind, Worker=0))
+        await cluster.ended()
+        assert [c["type"] for c in cluster.status()["conditions"]] == ["Created", "Succeeded"]
+
+
+async def test_running_job_that_is_scaled_to_nothing_goes_on(start_cluster: StartCluster) -> None:
+    async with start_cluster(kinds=only("JAXJob")) as cluster:
+        cluster.start()
+        await cluster.submit(training_job("JAXJob", Worker=1), {"worker-0": [KEEPS_RUNNING]})
+        await cluster.until(lambda: cluster.phase() == "Running")
+        await change(cluster, "JAXJob", {"replicas": 0}, subresource="scale")
+        await cluster.until(lambda: not cluster.pods())
+        await cluster.settled()
+        assert not cluster.condition("Succeeded")
