@@ -7,7 +7,9 @@ from typing import Final
 import attrs
 
 from dlctl.api.elastic import LAUNCHER
+from dlctl.api.exit_codes import ExitClass
 from dlctl.api.job import Job, ReplicaSpec, replica_type
+from dlctl.api.pods import PodPhase
 from dlctl.api.status import Failure, JobState, ReplicaStatus
 from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState
 
@@ -65,8 +67,18 @@ def final_replica_status(
 def _state_of(job: Job, observed: ObservedReplica) -> JobState:
     if observed.state is ReplicaState.FAILED_RETRYABLE:
         return job.messages.restarting_state
+    if observed.state is ReplicaState.RETIRED and _has_succeeded(observed):
+        return JobState.SUCCEEDED
     in_between = observed.is_restarting or observed.phase_wait_s
     return JobState.RUNNING if in_between else _STATES[observed.state]
+
+
+def _has_succeeded(retired: ObservedReplica) -> bool:
+    """Return whether a worker that is not replaced exited 0, and not because it was deleted."""
+    end, pod = retired.termination, retired.pod
+    if end is not None and end.exit_class is ExitClass.SUCCESS:
+        return True
+    return pod is not None and pod.phase is PodPhase.SUCCEEDED and not pod.metadata.is_terminating
 
 
 def _count_as_succeeded(job: Job, replica: ReplicaStatus) -> ReplicaStatus:

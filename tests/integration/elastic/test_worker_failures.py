@@ -76,6 +76,17 @@ async def test_worker_is_replaced_according_to_its_restart_policy(
         assert stage.cluster.phase() == "Running"
 
 
+async def test_worker_that_exits_with_0_is_counted_as_succeeded() -> None:
+    async with start_elastic_cluster() as stage:
+        await stage.running(3)
+        await stage.end("linear-worker-2", 0)
+        await stage.end("linear-worker-1", 1)
+        await stage.cluster.until(lambda: stage.listed() == [0])
+        await stage.cluster.settled()
+        counts = stage.cluster.status()["replicaStatuses"]["Worker"]
+        assert (counts["active"], counts["succeeded"], counts["failed"]) == (1, 1, 1)
+
+
 async def test_replacements_back_off() -> None:
     async with start_elastic_cluster(
         Options(restart_backoff_s=10, restart_backoff_cap_s=300)

@@ -4,6 +4,7 @@ import attrs
 import pytest
 
 from dlctl.api.job import Replica, replica_type
+from dlctl.api.pods import Pod
 from dlctl.api.status import Failure, JobState, JobStatus
 from dlctl.reconcilers.observe import Children, observe
 from dlctl.reconcilers.status import job_status
@@ -13,6 +14,8 @@ from dlctl.reconcilers.status.replica_counts import (
     replica_status,
 )
 from tests.builders import NOW, RUNNING, exited, make_job, make_pod, training_job
+from tests.reconcilers.membership.builders import JOB as ELASTIC_JOB
+from tests.reconcilers.membership.builders import LISTED, worker_pod
 
 JOB = make_job(training_job("MPIJob", Launcher=1, Worker=2))
 LAUNCHER, WORKER = Replica("launcher", 0), Replica("worker", 1)
@@ -59,6 +62,25 @@ def test_job_level_failure_has_the_default_reason(replica: str, reason: str) -> 
 def test_job_level_failure_has_no_failed_replica_type() -> None:
     assert replica_type(failure_of("worker-12").replica) == "worker"
     assert replica_type(attrs.evolve(failure_of("worker-12"), replica="").replica) == ""
+
+
+@pytest.mark.parametrize(
+    ("pod", "state"),
+    [
+        pytest.param(worker_pod(1, exit_code=0), JobState.SUCCEEDED, id="exited with 0"),
+        pytest.param(worker_pod(1, exit_code=1), JobState.FAILED, id="exited with 1"),
+        pytest.param(
+            worker_pod(1, exit_code=0, terminating=True), JobState.FAILED, id="deleted while it ran"
+        ),
+        pytest.param(None, JobState.FAILED, id="gone"),
+    ],
+)
+def test_retired_worker_counts_by_how_it_ended(pod: Pod | None, state: JobState) -> None:
+    job = attrs.evolve(ELASTIC_JOB, status=JobStatus(membership=LISTED.retire([1])))
+    pods = [worker_pod(0), *([pod] if pod else [])]
+    workers = next(spec for spec in job.replica_specs if spec.type == "worker")
+    found = replica_status(job, workers, observe(job, Children(pods), NOW))
+    assert found.count_by_state == {JobState.RUNNING: 1, state: 1}
 
 
 def test_mpi_restart_is_reported_with_the_count() -> None:
