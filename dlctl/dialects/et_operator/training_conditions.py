@@ -47,6 +47,9 @@ class TrainingJobMessages(ConditionMessages):
     def succeeded(self) -> str:
         return f"job({self.key}) successfully completed."
 
+    def phase_event_message(self, type_: str) -> str:
+        return self.running() if type_ == conditions.RUNNING else ""
+
     def failed(self, failure: Failure, failed_count: int) -> str:
         """Return et-operator's message, followed by the cause."""
         return f"job({self.key}) has failed: {super().failed(failure, failed_count)}"

@@ -109,6 +109,11 @@ def test_messages_are_those_of_et_operator() -> None:
     assert told.event_source == "trainingjob"
 
 
+def test_job_that_runs_is_also_reported_as_an_event() -> None:
+    messages = [JOB.messages.phase_event_message(type_) for type_ in ("Created", "Running")]
+    assert messages == ["", "job(ml/linear) is running."]
+
+
 @pytest.mark.parametrize(
     ("reason", "said"), [("Error", "TrainingJobFailed"), ("Evicted", "TrainingJobEvicted")]
 )

@@ -263,6 +263,7 @@ async def test_each_event_is_recorded_once() -> None:
         await stage.end(LAUNCHER)
         await stage.cluster.until(lambda: stage.left() == [])
         await stage.cluster.settled()
+        assert stage.event_messages("TrainingJobRunning") == ["job(default/linear) is running."]
         assert stage.event_messages("TrainingJobSucceeded") == [
             "job(default/linear) successfully completed."
         ]
