@@ -94,6 +94,8 @@ class Failure:
     message: str
     time: datetime.datetime
     exit_code: int | None = None
+    # The reason of the pod itself, where ``reason`` may be that of its container. It is not stored.
+    pod_reason: str = attrs.field(default="", eq=False)
 
 
 @attrs.frozen

@@ -12,8 +12,8 @@ import attrs
 from dlctl.api import conditions
 from dlctl.api.condition_messages import ConditionMessages
 from dlctl.api.conditions import Condition
-from dlctl.api.elastic import Scaler, ScalerPhase
-from dlctl.api.job import Job
+from dlctl.api.elastic import LAUNCHER, Scaler, ScalerPhase
+from dlctl.api.job import Job, replica_type
 from dlctl.api.status import Failure, JobState
 from dlctl.dialects.et_operator.resources import SCALE_INS, SCALE_OUTS
 
@@ -55,8 +55,11 @@ class TrainingJobMessages(ConditionMessages):
         return f"job({self.key}) has failed: {super().failed(failure, failed_count)}"
 
     def failed_reason(self, failure: Failure) -> str:
-        evicted = failure.reason == "Evicted"
-        return "TrainingJobEvicted" if evicted else super().failed_reason(failure)
+        """Return the reason of the launcher's pod, if it has one, as et-operator does."""
+        found = failure.pod_reason if replica_type(failure.replica) == LAUNCHER else ""
+        if found == "Evicted":
+            return "TrainingJobEvicted"
+        return found or super().failed_reason(failure)
 
     def suspended_reason(self) -> str:
         return "WaitingResourceTimeout" if self.waits_for_resources else super().suspended_reason()

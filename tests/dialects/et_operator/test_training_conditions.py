@@ -115,10 +115,23 @@ def test_job_that_runs_is_also_reported_as_an_event() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reason", "said"), [("Error", "TrainingJobFailed"), ("Evicted", "TrainingJobEvicted")]
+    ("replica", "reason", "pod_reason", "said"),
+    [
+        pytest.param("launcher-0", "Error", "", "TrainingJobFailed", id="exit code"),
+        pytest.param("launcher-0", "OOMKilled", "", "TrainingJobFailed", id="container reason"),
+        pytest.param("launcher-0", "Evicted", "Evicted", "TrainingJobEvicted", id="evicted"),
+        pytest.param("launcher-0", "NodeLost", "NodeLost", "NodeLost", id="pod reason"),
+        # The kubelet kills the program at the deadline, which the container reports as an error.
+        pytest.param(
+            "launcher-0", "Error", "DeadlineExceeded", "DeadlineExceeded", id="reason of both"
+        ),
+        pytest.param("worker-1", "NodeLost", "NodeLost", "TrainingJobFailed", id="worker"),
+    ],
 )
-def test_evicted_launcher_has_a_failure_reason_of_its_own(reason: str, said: str) -> None:
-    failure = Failure("launcher-0", "linear-launcher", reason, "", NOW)
+def test_failure_has_the_reason_of_the_launchers_pod(
+    replica: str, reason: str, pod_reason: str, said: str
+) -> None:
+    failure = Failure(replica, f"linear-{replica}", reason, "", NOW, pod_reason=pod_reason)
     assert JOB.messages.failed_reason(failure) == said
 
 

@@ -36,16 +36,34 @@ async def test_job_succeeds_with_its_launcher() -> None:
         assert stage.uid(LAUNCHER)
 
 
-async def test_job_whose_launcher_is_evicted_has_a_completion_time() -> None:
+@pytest.mark.parametrize(
+    ("pod_reason", "reason"),
+    [
+        ("Evicted", "TrainingJobEvicted"),
+        ("DeadlineExceeded", "DeadlineExceeded"),
+        ("UnexpectedAdmissionError", "UnexpectedAdmissionError"),
+    ],
+)
+async def test_job_whose_launchers_pod_fails_has_its_reason_and_a_completion_time(
+    pod_reason: str, reason: str
+) -> None:
     async with start_elastic_cluster() as stage:
         await stage.running(1)
-        evicted = {"phase": "Failed", "reason": "Evicted", "message": "no memory"}
+        failed = {"phase": "Failed", "reason": pod_reason, "message": "by the node"}
         key = stage.cluster.key(LAUNCHER)
-        await stage.cluster.user.patch(PODS, key, {"status": evicted}, subresource="status")
+        await stage.cluster.user.patch(PODS, key, {"status": failed}, subresource="status")
         await stage.cluster.until(lambda: stage.cluster.phase() == "Failed")
         status = stage.cluster.status()
         assert status["completionTime"]
-        assert status["conditions"][-1]["reason"] == "TrainingJobEvicted"
+        assert status["conditions"][-1]["reason"] == reason
+
+
+async def test_job_whose_launcher_exits_with_an_error_has_no_reason_of_its_container() -> None:
+    async with start_elastic_cluster() as stage:
+        await stage.running(1)
+        await stage.end(LAUNCHER, 1)
+        await stage.cluster.until(lambda: stage.cluster.phase() == "Failed")
+        assert stage.cluster.status()["conditions"][-1]["reason"] == "TrainingJobFailed"
 
 
 @pytest.mark.parametrize(("policy", "left"), [("Never", [0]), ("OnFailure", [0, 1])])
