@@ -157,6 +157,7 @@ class KubeflowKind:
                 for spec in job.replica_specs
                 if spec.retry_policy not in (RetryPolicy.ALL, RetryPolicy.NONE)
             ),
+            emits_unseen_run=self.messages.emits_unseen_run,
             uncounted_after_finish=self.messages.uncounted_after_finish,
             name_conflict_reason=self.messages.name_conflict_reason,
         )

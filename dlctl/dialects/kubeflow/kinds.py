@@ -167,6 +167,7 @@ _XGBOOST: Final = KubeflowKind(
     metric_label="xgboost",
     # As in xgboost-operator.
     container_aliases=["xgboostjob"],
+    messages=KindMessages(emits_unseen_run=True),
 )
 _PADDLE: Final = KubeflowKind(
     framework=PaddleJob,

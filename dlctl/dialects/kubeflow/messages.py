@@ -23,6 +23,8 @@ class KindMessages:
     failed_subject: str = "{kind} {name} is"
     # Whether restart messages contain the number of replicas.
     counts_restarts: bool = False
+    # Whether Running, as false, is written for a job that was not seen to run before it ended.
+    emits_unseen_run: bool = False
     # Reasons by condition type, if they are not the kind and the type.
     reason_by_condition: Mapping[str, str] = attrs.field(factory=dict)
     # The reason of the event about a child whose name is taken; without it, no event.

@@ -106,15 +106,16 @@ def terminal_status(
         message = _with_first_cause(message, status.attempts)
     ended_at = completion.time or now
     new_conditions = conditions.without_condition(status.conditions, conditions.WAITING)
-    if job.messages.emits_idle and not _is_set(new_conditions, conditions.RUNNING):
-        never = Condition.at(
+    message_of_running = _message_of_unseen_run(job, failure)
+    if message_of_running and not _is_set(new_conditions, conditions.RUNNING):
+        unseen = Condition.at(
             ended_at,
             conditions.RUNNING,
             job.messages.reason(conditions.RUNNING),
-            job.messages.never_ran(),
+            message_of_running,
             status=False,
         )
-        new_conditions = conditions.with_condition(new_conditions, never)
+        new_conditions = conditions.with_condition(new_conditions, unseen)
     return (
         attrs.evolve(
             status,
@@ -206,6 +207,18 @@ def _with_first_cause(message: str, attempts: Sequence[Attempt]) -> str:
     if verdict is not None and (verdict.replica or verdict.message not in message):
         message = f"{message.rstrip('.')}. First cause: {verdict.describe(message)}"
     return message[:MAX_MESSAGE_CHARS]
+
+
+def _message_of_unseen_run(job: Job, failure: Failure | None) -> str:
+    """Return the message of the Running condition of a job that has ended without one.
+
+    It is empty for jobs that need none.
+    """
+    if job.messages.emits_idle:
+        return job.messages.never_ran()
+    chiefs = map(str, job.success_policy.running_replicas)
+    has_ended = failure is None or failure.replica in chiefs
+    return job.messages.running() if job.messages.emits_unseen_run and has_ended else ""
 
 
 def _terminal_reason(job: Job, failure: Failure | None) -> str:

@@ -4,6 +4,9 @@ import attrs
 import pytest
 
 from dlctl.api.status import Failure
+from dlctl.reconcilers.observe import Observed
+from dlctl.reconcilers.status import job_status
+from dlctl.reconcilers.status.completion import Completion
 from tests.builders import NOW, make_job, training_job
 
 WORKER = Failure(replica="worker-0", pod="p", reason="Error", message="exit code 1", time=NOW)
@@ -43,3 +46,40 @@ def test_failure_without_replica_keeps_its_message() -> None:
 def test_deletion_has_the_reason_of_the_kind(kind: str, reason: str) -> None:
     job = make_job(training_job(kind, Worker=1))
     assert job.messages.ttl_deletion_reason() == reason
+
+
+def ended_unseen(kind: str, failure: Failure | None) -> list[tuple[str, bool, str, str]]:
+    """Return the conditions of a job that is created, and then seen only when it has ended."""
+    job = make_job(training_job(kind, Master=1, Worker=1))
+    created, _ = job_status.running_status(job, Observed(()), {}, NOW)
+    ended, _ = job_status.terminal_status(job, created, Completion(failure), NOW)
+    return [(c.type, c.status, c.reason, c.message) for c in ended.conditions]
+
+
+@pytest.mark.parametrize(
+    ("failure", "end"),
+    [(None, "Succeeded"), (attrs.evolve(WORKER, replica="master-0"), "Failed")],
+)
+def test_xgboostjob_whose_master_ended_unseen_has_a_false_running_condition(
+    failure: Failure | None, end: str
+) -> None:
+    created, running, ended = ended_unseen("XGBoostJob", failure)
+    assert (created[0], ended[:2]) == ("Created", (end, True))
+    assert running == ("Running", False, "XGBoostJobRunning", "XGBoostJob linear is running.")
+
+
+@pytest.mark.parametrize(
+    ("kind", "failure"),
+    [
+        pytest.param("XGBoostJob", WORKER, id="worker failed"),
+        pytest.param("XGBoostJob", attrs.evolve(WORKER, replica=""), id="job failed"),
+        pytest.param("PyTorchJob", None, id="another kind"),
+    ],
+)
+def test_other_jobs_that_ended_unseen_have_no_running_condition(
+    kind: str, failure: Failure | None
+) -> None:
+    assert [type_ for type_, *_ in ended_unseen(kind, failure)] == [
+        "Created",
+        "Failed" if failure else "Succeeded",
+    ]
