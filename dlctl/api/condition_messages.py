@@ -55,6 +55,10 @@ class ConditionMessages:
         """Return the message about an invalid job that has never run."""
         return problem
 
+    def invalid_status_reason(self, problem: str) -> str:
+        """Return ``status.reason`` of an invalid job that has never run."""
+        return problem
+
     def created(self) -> str:
         return f"{self.kind} {self.key.name} is created."
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import attrs
 
+from dlctl.api.condition_messages import ConditionMessages
 from dlctl.api.exit_codes import RetryPolicy
 from dlctl.api.job import (
     CleanPodPolicy,
@@ -31,6 +32,7 @@ from dlctl.dialects.pod_templates import (
     training_container,
 )
 from dlctl.dialects.replica_lists import list_schema, list_status, shared_status
+from dlctl.dialects.replica_lists.messages import ReplicaListMessages
 from dlctl.errors import InvalidJobError
 from dlctl.frameworks.dljob import DLJob
 
@@ -106,13 +108,16 @@ class ReplicaList(Dialect):
             obj.metadata.name, job.runtime_id, specs, fields.path_of("RuntimeId")
         )
         self._check_chief(job, chief, fields)
-        return job
+        return attrs.evolve(job, messages=self.messages(job))
 
     def run_policy(self, obj: DecodedObject) -> RunPolicy:
         return self._read_run_policy(FieldReader(obj.spec, "spec"))
 
     def suspension_patch(self, obj: DecodedObject, *, suspended: bool) -> JSON | None:
         return run_policy.suspension_patch(suspended)
+
+    def messages(self, job: Job) -> ConditionMessages:
+        return ReplicaListMessages(job.resource.kind, job.key)
 
     def read_status(self, obj: DecodedObject) -> JobStatus:
         if self.storage_kind is not None:

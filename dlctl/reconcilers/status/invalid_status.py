@@ -26,7 +26,7 @@ def invalid_plan(job: Job, message: str, now: datetime.datetime) -> Plan:
         job.status,
         phase=JobPhase.FAILED,
         state=JobState.FAILED,
-        reason=message,
+        reason=job.messages.invalid_status_reason(message),
         written_by_other_operator=False,
         conditions=conditions.with_condition(kept, failed),
         completion_time=now,

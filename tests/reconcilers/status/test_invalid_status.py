@@ -1,8 +1,10 @@
 """The plans for jobs whose spec is invalid or whose content cannot be processed."""
 
 import datetime
+from typing import Any
 
 import attrs
+import pytest
 
 from dlctl.api.job import Job
 from dlctl.api.status import JobPhase
@@ -10,7 +12,7 @@ from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.plan import Plan
 from dlctl.reconcilers.status import job_status
 from dlctl.reconcilers.status.invalid_status import invalid_plan, malformed_plan
-from tests.builders import NOW, make_job, observed_of
+from tests.builders import NOW, bare_job, make_job, mxjob, observed_of
 
 LATER = NOW + datetime.timedelta(minutes=1)
 ERROR = "planning failed: KeyError: 'a'"
@@ -50,3 +52,22 @@ def test_invalid_job_no_longer_waits() -> None:
     waiting = attrs.evolve(job, status=malformed(job).status)
     failed = invalid_plan(waiting, "spec: is wrong", LATER).status
     assert [c.type for c in failed.conditions] == ["Created", "Failed"]
+
+
+@pytest.mark.parametrize(
+    ("wire", "reason"),
+    [
+        pytest.param(mxjob(), f"invalid job spec: {ERROR}", id="kubeflow.org"),
+        pytest.param(
+            mxjob(group="fioravanzo.org"), f"invalid job spec: {ERROR}", id="fioravanzo.org"
+        ),
+        pytest.param(bare_job(SCHEDULER=1), ERROR, id="bare list"),
+    ],
+)
+def test_status_of_an_invalid_job_has_the_reason_of_its_form(
+    wire: dict[str, Any], reason: str
+) -> None:
+    plan = invalid_plan(make_job(wire), ERROR, NOW)
+    assert plan.status.reason == reason
+    assert [c.message for c in plan.status.conditions] == [ERROR]
+    assert plan.notes == (NOTE,)

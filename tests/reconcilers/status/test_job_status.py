@@ -260,7 +260,7 @@ def test_invalid_job_fails_permanently_with_the_reason() -> None:
     plan = invalid_status.invalid_plan(make_job(), "spec: is wrong", NOW)
     failed = plan.status
     assert (failed.phase, failed.state) == (JobPhase.FAILED, JobState.FAILED)
-    assert (failed.reason, failed.observed_generation) == ("spec: is wrong", 1)
+    assert (failed.reason, failed.observed_generation) == ("invalid job spec: spec: is wrong", 1)
     assert failed.completion_time == NOW
     assert condition_types(failed) == ["Failed"]
     assert plan == Plan(failed, notes=(EventNote("Warning", "MXJobInvalid", "spec: is wrong"),))
