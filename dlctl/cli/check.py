@@ -8,13 +8,15 @@ from typing import Any, Final
 import attrs
 
 from dlctl.cli.frameworks import loadable
-from dlctl.cli.manifest_checks import Problem, dotted, manifest_problems
-from dlctl.cli.manifests import Manifest, job_kind, load
+from dlctl.cli.manifest_checks import Problem, can_admit, manifest_problems
+from dlctl.cli.manifests import Manifest, job_kind, load, scaler_resource
 from dlctl.cli.operators import operator_of
 from dlctl.cli.pod_references import containers, templates
 from dlctl.cli.start_checks import StartChecks
+from dlctl.cli.yaml_lines import dotted
 from dlctl.dialects.kind import Kind
 from dlctl.dialects.kinds import served_kinds
+from dlctl.errors import ConfigError
 
 # Fields of pods and of containers that a node of plain processes does not act on.
 _IGNORED_HERE: Final = frozenset(
@@ -40,6 +42,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def check(args: argparse.Namespace) -> int:
+    if not can_admit():
+        raise ConfigError("dlctl check needs optional packages: pip install 'dlctl[local]'")
     served = served_kinds(loadable())
     reports = list(manifest_reports(served, list(load(args.files)), args.namespace))
     if args.output == "json":
@@ -56,6 +60,8 @@ class Report:
 
     manifest: Manifest
     problems: Sequence[Problem]
+    # Of a kind that dlctl serves: a job, or a scaler of jobs.
+    checked: bool = True
     # None for objects that are no jobs.
     operator: str | None = None
     page: str = ""
@@ -86,7 +92,7 @@ class Report:
         """Yield the report for people."""
         verdict = f"{len(self.problems)} problems" if len(self.problems) > 1 else "1 problem"
         version = self.manifest.obj.get("apiVersion")
-        valid = "valid" if self.operator else "not a job, not checked"
+        valid = "valid" if self.checked else "not a job, not checked"
         yield f"{self.manifest.titled()} ({version}): {verdict if self.problems else valid}"
         for problem in self.problems:
             line = problem.line
@@ -119,7 +125,8 @@ def manifest_reports(
     for manifest in manifests:
         own = [problem for problem in problems if problem.manifest is manifest]
         if job_kind(kinds, manifest.obj) is None:
-            yield Report(manifest=manifest, problems=own)
+            is_scaler = scaler_resource(kinds, manifest.obj) is not None
+            yield Report(manifest=manifest, problems=own, checked=is_scaler)
             continue
         operator = operator_of(manifest.obj)
         yield Report(

@@ -1,16 +1,28 @@
 """What is wrong with manifests, before anything is created: with file, line, field and fix."""
 
-import re
+import importlib.util
 from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import attrs
 
-from dlctl.cli.manifests import Manifest, as_job_object, job_kind, namespaced, with_example_name
+from dlctl.cli.manifests import (
+    Manifest,
+    as_job_object,
+    job_kind,
+    namespaced,
+    scaler_resource,
+    with_example_name,
+)
 from dlctl.cli.served_kinds import unserved_reason
 from dlctl.cli.unknown_fields import unknown_fields
-from dlctl.cli.yaml_lines import Path
+from dlctl.cli.yaml_lines import Path, dotted, parsed
+from dlctl.dialects.dialect import DecodedObject
 from dlctl.dialects.kind import Kind
 from dlctl.errors import ConfigError, InvalidJobError
+
+if TYPE_CHECKING:
+    from dlctl.cli.admission import Admission, Rejection
 
 
 @attrs.frozen
@@ -58,13 +70,17 @@ def manifest_problems(
 ) -> Iterator[Problem]:
     """Yield what the API server or the controller would reject, and fields that are unknown."""
     jobs: dict[tuple[str, str], Manifest] = {}
+    admission = _admission()
     for manifest in manifests:
         kind = job_kind(kinds, manifest.obj)
         if kind is None:
             if reason := unserved_reason(kinds, manifest.obj):
                 yield Problem(manifest, ("kind",), reason)
+            elif admission and (scaler := scaler_resource(kinds, manifest.obj)):
+                named = with_example_name(namespaced(manifest.obj, namespace))
+                yield from _problems(manifest, admission.rejections(*scaler, named))
             continue
-        yield from _job_problems(kind, manifest, namespace)
+        yield from _job_problems(kind, manifest, namespace, admission)
         metadata = namespaced(manifest.obj, namespace)["metadata"]
         key = (str(metadata["namespace"]), str(metadata.get("name") or ""))
         first = jobs.setdefault(key, manifest)
@@ -74,7 +90,28 @@ def manifest_problems(
             yield Problem(manifest, ("metadata", "name"), f"{message}: give each job its own")
 
 
-def _job_problems(kind: Kind, manifest: Manifest, namespace: str) -> Iterator[Problem]:
+def _admission() -> "Admission | None":
+    # The controller's image lacks the packages of the laptop mode, and `dlctl render` works there.
+    if not can_admit():
+        return None
+    from dlctl.cli.admission import Admission
+
+    return Admission()
+
+
+def can_admit() -> bool:
+    """Return whether manifests are also checked as the API server would."""
+    return importlib.util.find_spec("cel_expr_python") is not None
+
+
+def _problems(manifest: Manifest, rejections: Iterable["Rejection"]) -> Iterator[Problem]:
+    for rejection in rejections:
+        yield Problem(manifest, rejection.path, rejection.message)
+
+
+def _job_problems(
+    kind: Kind, manifest: Manifest, namespace: str, admission: "Admission | None"
+) -> Iterator[Problem]:
     named = with_example_name(namespaced(manifest.obj, namespace))
     try:
         obj = kind.decode(as_job_object(kind, named))
@@ -93,19 +130,26 @@ def _job_problems(kind: Kind, manifest: Manifest, namespace: str) -> Iterator[Pr
     if not obj.metadata.name:
         yield Problem(manifest, ("metadata",), "metadata.name: is missing: name the job")
         return
+    found = _read_problem(kind, obj, manifest)
+    if found is not None:
+        yield found
+    if admission is None or obj.invalid_reason:
+        return
+    rejections = admission.rejections(kind, kind.resource, named)
+    yield from _problems(manifest, (each for each in rejections if not _repeats(each, found)))
+    if not (found or rejections):
+        yield from _problems(manifest, admission.pod_rejections(kind, named))
+
+
+def _read_problem(kind: Kind, obj: DecodedObject, manifest: Manifest) -> Problem | None:
+    """Return why the controller cannot read a job."""
     try:
         kind.read(obj)
     except InvalidJobError as error:
-        yield Problem(manifest, parsed(error.field), f"{error}")
+        return Problem(manifest, parsed(error.field), f"{error}")
+    return None
 
 
-def dotted(path: Path) -> str:
-    """Return a path as messages show it: ``spec.replicaSpecs[0].template``."""
-    steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
-    return "".join(steps).removeprefix(".")
-
-
-def parsed(field: str) -> Path:
-    """Return the path of a field that a message shows."""
-    steps = re.findall(r"[^.\[\]]+", field)
-    return tuple(int(step) if step.isdigit() else step for step in steps)
+def _repeats(rejection: "Rejection", found: Problem | None) -> bool:
+    """Return whether a rejection is of the same field, or of one around it, as CEL rules are."""
+    return found is not None and found.path[: len(rejection.path)] == rejection.path

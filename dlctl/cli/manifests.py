@@ -11,6 +11,7 @@ import msgspec
 import yaml
 
 from dlctl.api.job import JobObject
+from dlctl.api.meta import Resource
 from dlctl.cli.pod_references import containers
 from dlctl.cli.yaml_lines import DuplicateFieldError, Path, child, documents, line_of
 from dlctl.dialects.kind import Kind
@@ -119,6 +120,16 @@ def with_example_name(manifest: JSON) -> JSON:
 def job_kind(kinds: Iterable[Kind], manifest: JSON) -> Kind | None:
     """Return the kind of a job manifest, or None for other objects."""
     return kind_of_api_version(kinds, str(manifest.get("apiVersion")), str(manifest.get("kind")))
+
+
+def scaler_resource(kinds: Iterable[Kind], manifest: JSON) -> tuple[Kind, Resource] | None:
+    """Return the resource of a manifest that scales jobs, and their kind; None for others."""
+    wanted = (manifest.get("apiVersion"), manifest.get("kind"))
+    for kind in kinds:
+        for resource in kind.scalers:
+            if (resource.api_version, resource.kind) == wanted:
+                return kind, resource
+    return None
 
 
 def as_job_object(kind: Kind, manifest: JSON) -> JobObject:

@@ -5,24 +5,15 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-import attrs
 import yaml
 
-from dlctl.api.elastic import WORKER
-from dlctl.api.job import Job
-from dlctl.api.meta import UID
 from dlctl.cli.frameworks import loadable
+from dlctl.cli.job_renderer import job_renderer
 from dlctl.cli.manifest_checks import check
-from dlctl.cli.manifests import as_job_object, job_kind, load, namespaced, with_example_name
+from dlctl.cli.manifests import job_kind, load, namespaced, with_example_name
 from dlctl.dialects.kind import Kind
 from dlctl.dialects.kinds import served_kinds
 from dlctl.errors import ConfigError
-from dlctl.reconcilers.children.render import Renderer
-from dlctl.reconcilers.membership.plan_membership import with_members
-from dlctl.reconcilers.membership.selection import initial_membership
-
-# Stands for the UID that the server assigns; cannot be mistaken for a real one.
-OFFLINE_UID = UID("00000000-0000-0000-0000-000000000000")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -53,14 +44,6 @@ def render(args: argparse.Namespace) -> int:
     return 0
 
 
-def with_all_workers_listed(job: Job) -> Job:
-    """Return a job as its last pod sees it: a job that scales lists all of its workers."""
-    if job.elasticity is None:
-        return job
-    membership = initial_membership(job.replica_count(WORKER))
-    return with_members(job, attrs.evolve(membership, hosts=membership.members))
-
-
 def _named(kind: Kind, manifest: dict[str, Any]) -> dict[str, Any]:
     """Return the manifest with a name like one that the server generates."""
     named = with_example_name(manifest)
@@ -71,13 +54,6 @@ def _named(kind: Kind, manifest: dict[str, Any]) -> dict[str, Any]:
             file=sys.stderr,
         )
     return named
-
-
-def job_renderer(kind: Kind, manifest: dict[str, Any]) -> Renderer:
-    """Return the renderer of a valid job that has a name and a namespace, but no UID yet."""
-    manifest["metadata"].setdefault("uid", OFFLINE_UID)
-    obj = kind.decode(as_job_object(kind, manifest))
-    return Renderer(with_all_workers_listed(kind.read(obj)), obj.dialect)
 
 
 def _children(kind: Kind, manifest: dict[str, Any]) -> Iterator[dict[str, Any]]:

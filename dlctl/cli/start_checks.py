@@ -6,11 +6,12 @@ from typing import Any, Final
 
 import attrs
 
-from dlctl.cli.manifest_checks import Problem, dotted
+from dlctl.cli.job_renderer import job_renderer
+from dlctl.cli.manifest_checks import Problem
 from dlctl.cli.manifests import JSON, Manifest, job_kind, namespaced, with_example_name
 from dlctl.cli.pod_references import Reference, containers, entries, entry, references, templates
-from dlctl.cli.render import job_renderer
 from dlctl.cli.yaml_lines import Path as FieldPath
+from dlctl.cli.yaml_lines import dotted
 from dlctl.dialects.kind import Kind
 from dlctl.errors import DlctlError
 from dlctl.local.node.images import NoCommandError, find

@@ -1,5 +1,6 @@
 """YAML documents with the lines of their fields."""
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -40,6 +41,18 @@ def line_of(node: yaml.Node, path: Path) -> int:
             break
         line, node = found
     return int(line) + 1
+
+
+def dotted(path: Path) -> str:
+    """Return a path as messages show it: ``spec.replicaSpecs[0].template``."""
+    steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
+    return "".join(steps).removeprefix(".")
+
+
+def parsed(field: str) -> Path:
+    """Return the path of a field that a message shows."""
+    steps = re.findall(r"[^.\[\]]+", field)
+    return tuple(int(step) if step.isdigit() else step for step in steps)
 
 
 def child(node: yaml.Node, step: str | int) -> yaml.Node | None:

@@ -29,7 +29,7 @@ _BLOCKING = frozenset(
         "FieldValueTypeInvalid",
     }
 )
-_UNCHECKED = FieldError.invalid(
+UNCHECKED = FieldError.invalid(
     ROOT,
     None,
     "some validation rules were not checked because the object was invalid; "
@@ -119,7 +119,7 @@ class CustomStrategy:
         if not self.rules:
             return errors
         if any(error.reason in _BLOCKING for error in errors):
-            return [*errors, _UNCHECKED]
+            return [*errors, UNCHECKED]
         return [*errors, *self.rules.errors(obj, old)]
 
     def _reject(self, obj: JSON, errors: Sequence[FieldError]) -> None:

@@ -1,0 +1,248 @@
+"""``dlctl check`` finds what the API server would refuse: by the CRDs, and in pods."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.builders import mxjob, training_job
+from tests.cli.conftest import Dlctl, Written
+from tests.dialects.et_operator.manifests import elastic_job, scale_in, scale_out
+from tests.docs.pages import ROOT
+from tests.mpi_v2beta1 import mpi_job
+
+JSON = dict[str, Any]
+SAMPLES = ROOT.parent / "shared" / "samples"
+VALID = sorted([*ROOT.glob("examples/**/*.yaml"), *SAMPLES.glob("**/*.yaml")])
+POD = "spec.pytorchReplicaSpecs.Master.template.spec"
+
+
+def _master(**spec: Any) -> JSON:
+    """Return a job with fields added to the pod spec of its Master."""
+    job = training_job("PyTorchJob", Master=1)
+    job["spec"]["pytorchReplicaSpecs"]["Master"]["template"]["spec"].update(spec)
+    return job
+
+
+def _container(**fields: Any) -> JSON:
+    return {"name": "pytorch", "image": "python", **fields}
+
+
+def _policy(kind: str = "PyTorchJob", **policy: Any) -> JSON:
+    job = training_job(kind, Worker=1)
+    job["spec"]["runPolicy"] = policy
+    return job
+
+
+def _with_spec(job: JSON, **fields: Any) -> JSON:
+    return {**job, "spec": {**job["spec"], **fields}}
+
+
+def _restarted(job: JSON, field: str, policy: str) -> JSON:
+    job["spec"][field]["Worker"]["restartPolicy"] = policy
+    return job
+
+
+def _assert_refused(dlctl: Dlctl, path: str, message: str) -> None:
+    done = dlctl("check", path)
+    assert (done.code, done.err) == (1, "")
+    assert "): 1 problem\n" in done.out
+    assert f": {message}" in done.out
+    assert "  problem: line " in done.out
+
+
+@pytest.mark.parametrize(
+    ("job", "message"),
+    [
+        pytest.param(
+            _policy(cleanPodPolicy="all"),
+            'spec.runPolicy.cleanPodPolicy: Unsupported value: "all"',
+            id="cleanPodPolicy",
+        ),
+        pytest.param(
+            _restarted(training_job("PyTorchJob", Worker=1), "pytorchReplicaSpecs", "never"),
+            'spec.pytorchReplicaSpecs.Worker.restartPolicy: Unsupported value: "never"',
+            id="restartPolicy",
+        ),
+        pytest.param(
+            _master(containers=[_container(resources={"limits": {"cpu": 0.5}})]),
+            f"{POD}.containers[0].resources.limits.cpu: Invalid value",
+            id="quantity",
+        ),
+        pytest.param(
+            _policy("JAXJob", managedBy="foo.bar/x"),
+            'spec.runPolicy.managedBy: Unsupported value: "foo.bar/x"',
+            id="managedBy",
+        ),
+        pytest.param(
+            _policy(schedulingPolicy={"minAvailable": 0}),
+            "spec.runPolicy.schedulingPolicy.minAvailable: Invalid value: 0: should be greater",
+            id="minAvailable",
+        ),
+        pytest.param(
+            _with_spec(training_job("PyTorchJob", Worker=1), elasticPolicy={"minReplicas": 0}),
+            "spec.elasticPolicy.minReplicas: Invalid value: 0",
+            id="minReplicas",
+        ),
+        pytest.param(
+            training_job("PyTorchJob", master=1, worker=1),
+            "spec.pytorchReplicaSpecs: Invalid value: each replica type must be one of Master",
+            id="types in lower case",
+        ),
+        pytest.param(
+            mxjob(RuntimeId="a" * 17), "spec.RuntimeId: Too long", id="RuntimeId of MXJob"
+        ),
+    ],
+)
+def test_job_that_its_crd_refuses_is_a_problem(
+    job: JSON, message: str, dlctl: Dlctl, written: Written
+) -> None:
+    _assert_refused(dlctl, written(job), message)
+
+
+@pytest.mark.parametrize(
+    ("job", "message"),
+    [
+        pytest.param(
+            mpi_job(policy={"cleanPodPolicy": "running"}),
+            "spec.runPolicy.cleanPodPolicy: Unsupported value",
+            id="cleanPodPolicy of MPIJob",
+        ),
+        pytest.param(
+            _restarted(mpi_job(), "mpiReplicaSpecs", "never"),
+            "spec.mpiReplicaSpecs.Worker.restartPolicy: Unsupported value",
+            id="restartPolicy of MPIJob",
+        ),
+        pytest.param(
+            mpi_job(mpiImplementation=""),
+            "spec.mpiImplementation: Unsupported",
+            id="implementation",
+        ),
+        pytest.param(
+            mpi_job(launcherCreationPolicy="x" * 64),
+            "spec.launcherCreationPolicy: Too long",
+            id="launcherCreationPolicy",
+        ),
+        pytest.param(
+            elastic_job(restartPolicy=""),
+            "spec.restartPolicy: Unsupported value",
+            id="restartPolicy of TrainingJob",
+        ),
+        pytest.param(
+            elastic_job(launcherAttachMode="SSH"),
+            "spec.launcherAttachMode: Unsupported value",
+            id="launcherAttachMode",
+        ),
+        pytest.param(
+            elastic_job(worker={"maxReplicas": 10000}),
+            "spec.etReplicaSpecs.worker.maxReplicas: Invalid value: 10000",
+            id="maxReplicas",
+        ),
+    ],
+)
+def test_job_with_launcher_that_its_crd_refuses_is_a_problem(
+    job: JSON, message: str, dlctl: Dlctl, written: Written
+) -> None:
+    _assert_refused(dlctl, written(job), message)
+
+
+def test_each_violated_rule_is_a_problem(dlctl: Dlctl, written: Written) -> None:
+    done = dlctl("check", written(training_job("MPIJob", launcher=1, worker=1)))
+    assert done.code == 1
+    assert "spec.mpiReplicaSpecs: Invalid value: each replica type must be one of" in done.out
+    assert "spec.mpiReplicaSpecs: Invalid value: Launcher is missing" in done.out
+
+
+@pytest.mark.parametrize(
+    ("scaler", "message"),
+    [
+        pytest.param(scale_in(toDelete={"count": 0}), "spec.toDelete.count: Invalid", id="count"),
+        pytest.param(
+            scale_in(toDelete={"podNames": []}), "spec.toDelete.podNames: Invalid", id="podNames"
+        ),
+        pytest.param(scale_in(toDelete=None), "spec.toDelete: Required value", id="toDelete"),
+        pytest.param(scale_out(toAdd={"count": 0}), "spec.toAdd.count: Invalid", id="ScaleOut"),
+        pytest.param(
+            scale_out(scripts="x"), "spec.scripts: unknown field 'scripts'", id="unknown field"
+        ),
+    ],
+)
+def test_scaler_that_its_crd_refuses_is_a_problem(
+    scaler: JSON, message: str, dlctl: Dlctl, written: Written
+) -> None:
+    _assert_refused(dlctl, written(scaler), message)
+
+
+def test_valid_scaler_is_no_job_but_checked(dlctl: Dlctl, written: Written) -> None:
+    done = dlctl("check", written(scale_in()))
+    assert done.code == 0
+    assert "ScaleIn change (kai.alibabacloud.com/v1alpha1): valid\n" in done.out
+
+
+@pytest.mark.parametrize(
+    ("pod", "message"),
+    [
+        pytest.param(
+            {"containers": [_container(), _container(name="UPPER")]},
+            f'{POD}.containers[1].name: Invalid value: "UPPER"',
+            id="name",
+        ),
+        pytest.param(
+            {"containers": [_container(), _container()]},
+            f'{POD}.containers[1].name: Duplicate value: "pytorch"',
+            id="duplicate name",
+        ),
+        pytest.param(
+            {"containers": [_container(volumeMounts=[{"name": "data", "mountPath": "/data"}])]},
+            f'{POD}.containers[0].volumeMounts[0].name: Not found: "data"',
+            id="volume",
+        ),
+    ],
+)
+def test_job_whose_pods_are_refused_is_a_problem(
+    pod: JSON, message: str, dlctl: Dlctl, written: Written
+) -> None:
+    _assert_refused(dlctl, written(_master(**pod)), message)
+
+
+def test_label_that_no_object_may_have_is_a_problem(dlctl: Dlctl, written: Written) -> None:
+    job = _master()
+    job["metadata"]["labels"] = {"team": "a b"}
+    _assert_refused(dlctl, written(job), 'metadata.labels: Invalid value: "a b"')
+
+
+def test_field_that_the_controller_cannot_read_is_reported_once(
+    dlctl: Dlctl, written: Written
+) -> None:
+    done = dlctl("check", written(_policy(cleanPodPolicy=1, backoffLimit="x")))
+    assert done.code == 1
+    assert done.out.count("cleanPodPolicy") == 1
+    assert "spec.runPolicy.backoffLimit: Invalid value" in done.out
+
+
+@pytest.mark.parametrize("command", ["run", "render"])
+def test_other_commands_refuse_it_too(command: str, dlctl: Dlctl, written: Written) -> None:
+    done = dlctl(command, written(_policy(cleanPodPolicy="all")))
+    assert done.code == 2
+    assert "spec.runPolicy.cleanPodPolicy: Unsupported value" in done.err
+
+
+@pytest.mark.parametrize("path", [pytest.param(path, id=path.stem) for path in VALID])
+def test_example_or_sample_is_valid(path: Path, dlctl: Dlctl) -> None:
+    done = dlctl("check", str(path))
+    assert (done.code, done.err) == (0, "")
+    assert "problem" not in done.out
+
+
+def test_missing_packages_are_named(
+    dlctl: Dlctl, written: Written, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    path = written(_policy(cleanPodPolicy="all"))
+    done = dlctl("check", path)
+    assert (done.code, "pip install 'dlctl[local]'" in done.err) == (2, True)
+    # The controller's image has no such packages, and renders all the same.
+    done = dlctl("render", path)
+    assert done.code == 0
+    assert next(yaml.safe_load_all(done.out))["kind"] == "Service"
