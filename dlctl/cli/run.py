@@ -12,7 +12,11 @@ from dlctl.cli.interrupts import run_until_signalled
 from dlctl.cli.local_options import add_local_arguments, parse_local_options
 from dlctl.cli.manifests import Manifest, load
 from dlctl.cli.output_options import add_output_arguments, parse_output_options
-from dlctl.cli.script_options import add_script_arguments, parse_script
+from dlctl.cli.script_options import (
+    add_script_arguments,
+    given_without_kind,
+    parse_script,
+)
 from dlctl.errors import ConfigError
 
 
@@ -87,4 +91,6 @@ def _manifests(args: argparse.Namespace) -> list[Manifest]:
         args.usage_error("name a manifest, or a script with --kind")
     if args.dry_run:
         raise ConfigError("--dry-run is for scripts; dlctl render prints the pods of a manifest")
+    if option := given_without_kind(args):
+        raise ConfigError(f"{option} is for scripts: change the manifest instead")
     return list(load(args.files))

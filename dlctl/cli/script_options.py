@@ -15,6 +15,7 @@ from dlctl.cli.local_options import LocalOptions
 from dlctl.cli.manifest_text import commented
 from dlctl.errors import ConfigError
 
+_WORKERS: Final = 1
 _GPU: Final = "nvidia.com/gpu"
 _PLACEHOLDER: Final = "registry.example.com/my-training:latest"
 # With room for what children add: ``-worker-9999``.
@@ -31,7 +32,7 @@ def add_script_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--workers",
         type=int,
-        default=1,
+        default=_WORKERS,
         metavar="N",
         help="how many processes train; a master is one of them, a launcher, scheduler or "
         "parameter server is not (%(default)s)",
@@ -60,6 +61,19 @@ def add_script_arguments(parser: argparse.ArgumentParser) -> None:
         "--container-image", metavar="NAME", help="image in the manifest, for a cluster"
     )
     group.add_argument("--dry-run", action="store_true", help="print the manifest and run nothing")
+
+
+def given_without_kind(args: argparse.Namespace) -> str:
+    """Return an option that is for scripts, if one was given; otherwise an empty string."""
+    given = {
+        "--workers": args.workers != _WORKERS,
+        "--python": args.python,
+        "--env": args.env,
+        "--gpus": args.gpus,
+        "--name": args.name,
+        "--container-image": args.container_image,
+    }
+    return next((option for option, value in given.items() if value), "")
 
 
 @attrs.frozen(kw_only=True)

@@ -36,9 +36,12 @@ def translate_errors(request: str) -> Iterator[None]:
     except TimeoutError as error:
         raise UnreachableError(f"{request}: no response in time") from error
     except aiohttp.ClientConnectorError as error:
-        if error.os_error.errno == errno.ECONNREFUSED:
-            raise ConnectRefusedError(f"{request}: {error}") from error
-        raise UnreachableError(f"{request}: {error}") from error
+        # Its own text shows the TLS context as Python does.
+        where, cause = f"{error.host}:{error.port}", error.os_error
+        if cause.errno == errno.ECONNREFUSED:
+            raise ConnectRefusedError(f"{request}: {where} refuses connections") from error
+        message = f"{request}: cannot connect to {where}: {cause.strerror or cause}"
+        raise UnreachableError(message) from error
     except (aiohttp.ServerDisconnectedError, aiohttp.ClientPayloadError, OSError) as error:
         raise DisconnectedError(f"{request}: {error}") from error
     except aiohttp.WSServerHandshakeError as error:

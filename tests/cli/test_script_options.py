@@ -113,6 +113,8 @@ def test_active_environment_is_used_unless_another_is_named(
         pytest.param(["train.py"], "such as --kind pytorch", id="no kind"),
         pytest.param(["-m", "my.train"], "such as --kind pytorch", id="module without kind"),
         pytest.param([], "name a manifest, or a script with --kind", id="nothing"),
+        pytest.param(["job.yaml", "--workers", "5"], "--workers is for scripts", id="manifest"),
+        pytest.param(["job.yaml", "-e", "A=B"], "--env is for scripts", id="manifest, env"),
         pytest.param(["--kind", "jax"], "name a script, or a module", id="kind alone"),
         pytest.param(["--kind", "jax", "/nowhere.py"], "no script /nowhere.py", id="no script"),
         pytest.param(["--kind", "pytroch", "x.py"], "did you mean pytorch?", id="kind"),
