@@ -12,9 +12,11 @@ from tests.docs.pages import PAGES, ROOT
 # In running text; the blocks of the shell are run.
 _NAMED: Final = re.compile(r"`(?:dlctl [a-z]+ )?(--[a-z][a-z-]+)")
 _FLAG: Final = re.compile(r"--[a-z][a-z-]+")
-# Of kubectl, docker, horovodrun and the program that compares with mpi-operator.
+# Of kubectl, docker, horovodrun, the mx-operators and the program that compares with mpi-operator.
 _OTHERS: Final = {
     *("--as", "--server-side", "--since", "--since-time", "--replicas"),
+    *("--controller-config-file", "--enable-gang-scheduling", "--json-log-format"),
+    *("--chaos-level", "--gc-interval"),
     *("--build-arg", "--host-discovery-script", "--case", "--theirs"),
 }
 
