@@ -224,7 +224,7 @@ async def test_silent_watch_times_out(server: Server) -> None:
 
 async def test_refused_connection_has_its_own_error(server: Server) -> None:
     async with Client(ClusterConfig.with_token("http://localhost:1", TOKEN)) as client:
-        with pytest.raises(ConnectRefusedError, match="localhost:1 refuses connections$"):
+        with pytest.raises(ConnectRefusedError, match=r"localhost:1 refuses connections$"):
             await client.get(PODS, KEY, Pod)
 
 
