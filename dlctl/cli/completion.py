@@ -6,6 +6,7 @@ The shell then runs dlctl itself for each completion, by the protocol of argcomp
 import argparse
 import os
 import shlex
+import sys
 from contextlib import suppress
 from typing import Final
 
@@ -51,4 +52,5 @@ def complete(parser: argparse.ArgumentParser) -> None:
     """Answer the shell, and end the process."""
     import argcomplete
 
-    argcomplete.autocomplete(parser)
+    # By default it ends without the clean-up of temporary files, which hold a cluster's CA.
+    argcomplete.autocomplete(parser, exit_method=sys.exit)

@@ -19,7 +19,7 @@ LastLines = Callable[[JobProgress, str, int], Sequence[str]]
 
 _MAX_LINES: Final = 20
 _MAX_REPLICAS: Final = 10
-# Of a job that has not finished, and of which no replica has failed.
+# Of a job of which no replica has failed.
 _MAX_LOGS: Final = 3
 
 
@@ -93,6 +93,10 @@ def _failed(job: JobProgress, failure: Failure, last_lines: LastLines) -> Iterat
     if verdict is None or not verdict.replica:
         where = _where(failure.replica, failure.pod)
         yield f"{beginning}: {where}: {failure.message}"
+        if not failure.replica:
+            # Any of them may have hung.
+            yield from _logs_of(job, chief_first([r.name for r in job.replicas]), last_lines)
+            return
         yield from _restarts(job, failure.replica)
         yield from _explained(job, failure.replica, last_lines)
         return
@@ -129,8 +133,7 @@ def _unfinished(job: JobProgress, end: RunEnd, last_lines: LastLines) -> Iterato
     if failing:
         yield from _explained(job, failing[0].name, last_lines)
     elif not end.interrupted:
-        for replica in [r for r in replicas if not r.settled][:_MAX_LOGS]:
-            yield from _log_lines(replica.name, last_lines(job, replica.name, _MAX_LINES))
+        yield from _logs_of(job, [r.name for r in replicas if not r.settled], last_lines)
 
 
 def _has_failed(replica: ReplicaProgress) -> bool:
@@ -149,6 +152,12 @@ def _explained(
     yield from _log_lines(replica, lines)
     for hint in hints(lines):
         yield f"hint: {hint}"
+
+
+def _logs_of(job: JobProgress, names: Sequence[str], last_lines: LastLines) -> Iterator[str]:
+    """Yield the ends of the logs of the first of some replicas."""
+    for name in names[:_MAX_LOGS]:
+        yield from _log_lines(name, last_lines(job, name, _MAX_LINES))
 
 
 def _log_lines(replica: str, lines: Sequence[str]) -> Iterator[str]:

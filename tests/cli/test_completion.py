@@ -1,5 +1,7 @@
 """What a shell gets, by the protocol of argcomplete: it runs dlctl and reads descriptor 8."""
 
+import base64
+import json
 import os
 import shutil
 import subprocess
@@ -45,6 +47,23 @@ def test_commands_flags_and_values_are_completed(line: str, words: list[str]) ->
 
 def test_unreachable_cluster_has_no_names(tmp_path: Path) -> None:
     assert completed("dlctl why a", KUBECONFIG=str(tmp_path / "missing")) == []
+
+
+def test_completion_leaves_no_file_behind(tmp_path: Path) -> None:
+    """The reader of kubeconfigs writes a cluster's CA to a temporary file."""
+    authority = base64.b64encode(b"no certificate").decode()
+    kubeconfig, temporary = tmp_path / "config", tmp_path / "tmp"
+    temporary.mkdir()
+    cluster = {"server": "https://127.0.0.1:1", "certificate-authority-data": authority}
+    config = {
+        "clusters": [{"name": "a", "cluster": cluster}],
+        "users": [{"name": "a", "user": {"token": "secret"}}],
+        "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}],
+        "current-context": "a",
+    }
+    kubeconfig.write_text(json.dumps(config))
+    assert completed("dlctl why a", KUBECONFIG=str(kubeconfig), TMPDIR=str(temporary)) == []
+    assert list(temporary.iterdir()) == []
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -128,10 +128,15 @@ def test_cause_of_an_invalid_job_is_the_field_and_the_fix() -> None:
     assert closing(invalid) == ["mxjob ml/linear failed after 12 s: spec.x: is missing"]
 
 
-def test_failure_of_the_whole_job_names_no_replica() -> None:
+def test_failure_of_the_whole_job_shows_what_its_replicas_did_last() -> None:
     deadline = attrs.evolve(FAILURE, replica="", pod="", message="deadline exceeded")
     assert closing(attrs.evolve(JOB, failure=deadline)) == [
-        "mxjob ml/linear failed after 12 s: the job: deadline exceeded"
+        "mxjob ml/linear failed after 12 s: the job: deadline exceeded",
+        "last lines of worker-0:",
+        "  | epoch 1",
+        "last lines of worker-1:",
+        "  | Traceback",
+        "  | KeyError: 'x'",
     ]
 
 
