@@ -18,10 +18,9 @@ from dlctl.reconcilers.job_metrics import JobMetrics
 from dlctl.reconcilers.job_writer import JobWriter
 from dlctl.reconcilers.status import status_conflicts
 from dlctl.reconcilers.status.status_conflicts import StatusConflictDetector
-from dlctl.reconcilers.status.status_rejection import StatusRejectedError
+from dlctl.reconcilers.status.status_rejection import STATUS_REJECTED, StatusRejectedError
 
 CRD_OUTDATED: Final = "CRDOutdated"
-STATUS_REJECTED: Final = "StatusRejected"
 
 
 @attrs.frozen

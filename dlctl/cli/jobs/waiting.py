@@ -17,6 +17,7 @@ from dlctl.reconcilers.observe import (
     ObservedReplica,
     ReplicaState,
 )
+from dlctl.reconcilers.status.status_rejection import STATUS_REJECTED
 from dlctl.reconcilers.status.waiting import wait_state
 from dlctl.reconcilers.status.waiting_replicas import some_names
 
@@ -41,6 +42,8 @@ def waiting_lines(
         yield without_status
         if not pods:
             return
+    elif refused := _refused_status(job, events):
+        yield f"its next status: {refused}"
     replicas = tuple(observed_replicas(job.job, pods, now))
     found = wait_state(job.job, Observed(replicas), now, patience_s=0).waiting
     sentence = job.waiting_message or (found.message if found else "")
@@ -92,6 +95,13 @@ def _without_status(
         f"a controller: none has {undone} in {duration(age_s)}; does `dlctl controller` run, and "
         "does it serve this kind in this namespace?"
     )
+
+
+def _refused_status(job: JobSnapshot, events: Sequence[JobEvent]) -> str:
+    """Return why the server refuses the job's status, if that is the last event about the job."""
+    about = [event for event in events if event.involved_object.name == job.key.name]
+    last = max(about, key=lambda event: event.last, default=None)
+    return last.message.strip() if last and last.reason == STATUS_REJECTED else ""
 
 
 def _last_warnings(

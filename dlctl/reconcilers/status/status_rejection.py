@@ -8,6 +8,8 @@ from dlctl.backoff import Backoff
 from dlctl.errors import DlctlError
 from dlctl.reconcilers.children.rejected_children import without_numbers
 
+# The reason of the event about it.
+STATUS_REJECTED: Final = "StatusRejected"
 # The events of a job's pods would else try the same status again at once.
 BACKOFF: Final = Backoff(base_s=1.0, cap_s=300.0)
 # Messages of a role that is too narrow, and of a webhook that does not answer: neither is about

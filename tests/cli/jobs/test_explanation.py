@@ -6,7 +6,17 @@ import pytest
 
 from dlctl.cli.jobs.explanation import explain
 from tests.builders import NOW
-from tests.cli.jobs.outcomes import SITUATIONS, Situation, event, failed, pod, running, snapshot
+from tests.cli.jobs.outcomes import (
+    CREATED,
+    RUNNING,
+    SITUATIONS,
+    Situation,
+    event,
+    failed,
+    pod,
+    running,
+    snapshot,
+)
 
 FOLDER = Path(__file__).parents[2] / "golden" / "why"
 
@@ -51,6 +61,16 @@ def test_job_whose_status_is_refused_has_a_controller() -> None:
     text = why(Situation(snapshot(), events=[event("StatusRejected", 5, refused, type_="Warning")]))
     assert f"its first status: {refused}" in text
     assert "none has taken the job up" not in text
+
+
+def test_refusal_of_a_later_status_is_what_a_job_waits_for() -> None:
+    refused = "the status of pytorchjob sum is invalid: failed rule"
+    job = snapshot(conditions=[CREATED, RUNNING])
+    pods = [pod(job, "master-0", state=running(1))]
+    events = [event("SuccessfulCreatePod", 1, "Created pods"), event("StatusRejected", 5, refused)]
+    assert f"its next status: {refused}" in why(Situation(job, pods, events))
+    events.append(event("PyTorchJobRestarting", 9, "it is restarting"))
+    assert "its next status" not in why(Situation(job, pods, events))
 
 
 if __name__ == "__main__":
