@@ -7,6 +7,7 @@ also occur in a controller.
 import asyncio
 import itertools
 import time
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -53,6 +54,8 @@ SLICE: Final = 8
 _LARGE: Final = ", a large one"
 _NOTHING: Final = Children((), ())
 _LOOP: Final = asyncio.Runner()
+# As the controller has one; here without the loop, whose tasks take memory of their own.
+_READER: Final = ThreadPoolExecutor(max_workers=1)
 
 
 def run_pipeline(form: CrdVersion, wire: bytes) -> str:
@@ -124,7 +127,7 @@ def _decode(form: CrdVersion, obj: JobObject) -> tuple[DecodedObject, DecodedJob
         assert taken_s <= LARGE_MAX_TIME_S, f"{taken_s:.1f} s"
         return decoded
 
-    return _LOOP.run(large_jobs.read_in_thread(timed))
+    return _READER.submit(timed).result()
 
 
 def _plan(job: Job, dialect: Dialect) -> str:
