@@ -37,6 +37,11 @@ class JobPhase(enum.StrEnum):
         """Return whether the job's replicas are being created, or run."""
         return self in (JobPhase.CREATING, JobPhase.RUNNING)
 
+    @property
+    def is_before_run(self) -> bool:
+        """Return whether the job has not run yet, as far as its phase shows."""
+        return self in (JobPhase.NEW, JobPhase.CREATING)
+
 
 class JobState(enum.StrEnum):
     """The state of a job, or of the replicas of one type."""

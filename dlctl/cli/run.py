@@ -12,11 +12,7 @@ from dlctl.cli.interrupts import run_until_signalled
 from dlctl.cli.local_options import add_local_arguments, parse_local_options
 from dlctl.cli.manifests import Manifest, load
 from dlctl.cli.output_options import add_output_arguments, parse_output_options
-from dlctl.cli.script_options import (
-    add_script_arguments,
-    given_without_kind,
-    parse_script,
-)
+from dlctl.cli.script_options import add_script_arguments, given_without_kind, parse_script
 from dlctl.errors import ConfigError
 
 

@@ -85,10 +85,9 @@ class JobDecoder:
         if cached and read:
             found: DecodedJob | ContentError = read
         else:
+            known = cached.obj if cached else None
             decode = partial(
-                decode_with_job,
-                *(self.kind, stored, last_good_spec, cached.obj if cached else None),
-                has_pods=has_pods,
+                decode_with_job, self.kind, stored, last_good_spec, known, has_pods=has_pods
             )
             size = reading_size(stored.readable_spec, last_good_spec)
             obj, found = await self._call(decode, size, stored.metadata.namespace)

@@ -60,7 +60,7 @@ class JobMetrics:
         for name, restart in new.restarts.items():
             if _is_new_restart(restart, old.restarts.get(name)):
                 self._count_restart(restart, old.restarts.get(name))
-        if new.phase is JobPhase.RUNNING and old.phase in (JobPhase.NEW, JobPhase.CREATING):
+        if new.phase is JobPhase.RUNNING and old.phase.is_before_run:
             # Excludes suspended jobs: their start-up time is meaningless.
             suspended = any(c.type == conditions.SUSPENDED for c in new.conditions)
             if metadata.creation_timestamp and not suspended:

@@ -242,7 +242,7 @@ def test_missing_packages_are_named(
     path = written(_policy(cleanPodPolicy="all"))
     done = dlctl("check", path)
     assert (done.code, "pip install 'dlctl[local]'" in done.err) == (2, True)
-    # The controller's image has no such packages, and renders all the same.
+    # The controller's image lacks these packages, and `dlctl render` works there.
     done = dlctl("render", path)
     assert done.code == 0
     assert next(yaml.safe_load_all(done.out))["kind"] == "Service"

@@ -10,7 +10,7 @@ from dlctl.local.apiserver import status
 from dlctl.local.apiserver.faults import Fault
 from dlctl.local.apiserver.status import FieldError, StatusError
 from tests.builders import kind_of, training_job
-from tests.support.harness import StartCluster
+from tests.support.harness import ClusterHarness, StartCluster
 from tests.support.outcomes import KEEPS_RUNNING
 
 RESOURCE: Resource = kind_of("kubeflow.org/v1", "TFJob").resource
@@ -30,6 +30,11 @@ def on_status(answer: StatusError, times: int | None = 3) -> Fault:
     )
 
 
+async def start_job(cluster: ClusterHarness) -> None:
+    cluster.start()
+    await cluster.submit(training_job("TFJob", Chief=1), {"chief-0": [KEEPS_RUNNING]})
+
+
 @pytest.mark.parametrize(
     "answer",
     [
@@ -44,8 +49,7 @@ async def test_refused_status_is_reported_and_tried_again(
 ) -> None:
     async with start_cluster() as cluster:
         cluster.server.faults.add(on_status(answer))
-        cluster.start()
-        await cluster.submit(training_job("TFJob", Chief=1), {"chief-0": [KEEPS_RUNNING]})
+        await start_job(cluster)
         await cluster.until(lambda: REASON in cluster.events())
         assert "failed rule: one condition" in cluster.events()[REASON]
         await cluster.until(lambda: cluster.phase() == "Running")
@@ -65,8 +69,7 @@ async def test_what_is_not_about_the_job_is_no_event(
 ) -> None:
     async with start_cluster() as cluster:
         cluster.server.faults.add(on_status(answer))
-        cluster.start()
-        await cluster.submit(training_job("TFJob", Chief=1), {"chief-0": [KEEPS_RUNNING]})
+        await start_job(cluster)
         await cluster.until(lambda: cluster.phase() == "Running")
         assert REASON not in cluster.events()
 
@@ -75,8 +78,7 @@ async def test_refused_status_is_tried_with_back_off_whatever_its_pods_do(
     start_cluster: StartCluster,
 ) -> None:
     async with start_cluster() as cluster:
-        cluster.start()
-        await cluster.submit(training_job("TFJob", Chief=1), {"chief-0": [KEEPS_RUNNING]})
+        await start_job(cluster)
         await cluster.until(lambda: cluster.phase() == "Running")
         await cluster.settled()
         before = cluster.history.writes()

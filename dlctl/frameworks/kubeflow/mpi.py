@@ -9,7 +9,6 @@ from typing import Any, Final
 from dlctl.api.dependents import Dependent
 from dlctl.api.job import Replica, ReplicaSpec, SuccessPolicy
 from dlctl.api.meta import CONFIG_MAPS, ROLE_BINDINGS, ROLES, SERVICE_ACCOUNTS
-from dlctl.api.status import JobPhase
 from dlctl.errors import InvalidJobError
 from dlctl.frameworks import launcher_access
 from dlctl.frameworks.kubeflow import mpi_config, mpi_pods
@@ -17,7 +16,6 @@ from dlctl.frameworks.kubeflow.job import KubeflowJob
 
 JSON = Mapping[str, Any]
 _LAUNCHER: Final = Replica("launcher", 0)
-_PHASES_BEFORE_RUN: Final = (JobPhase.NEW, JobPhase.CREATING)
 
 
 class MPIJob(KubeflowJob):
@@ -81,14 +79,14 @@ class MPIJob(KubeflowJob):
         done = self.job.status.completed_indexes("worker")
         complete = all(w in present or w.index in done for w in workers)
         # The launcher starts only after all workers exist: one write instead of one per worker.
-        return found if complete or self.job.status.phase not in _PHASES_BEFORE_RUN else []
+        return found if complete or not self.job.status.phase.is_before_run else []
 
     def _config_files(self, running: Collection[Replica]) -> Mapping[str, str]:
         workers = self._host_names(self.replicas_of("worker"))
         running_hosts = sorted(
             self._host_names(replica for replica in running if replica.type == "worker")
         )
-        if self.job.status.phase in _PHASES_BEFORE_RUN and len(running_hosts) < len(workers):
+        if self.job.status.phase.is_before_run and len(running_hosts) < len(workers):
             # The file is not read before all workers run, so it is not updated for each of them. In
             # a gang the launcher's pod already exists and would see a later change too late.
             running_hosts = sorted(workers) if self.job.is_gang_scheduled else []

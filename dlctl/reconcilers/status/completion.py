@@ -5,20 +5,17 @@ Once the ``success_replicas`` have succeeded, later failures of others do not ma
 
 import datetime
 from collections.abc import Sequence
-from typing import Final
 
 import attrs
 
 from dlctl.api.job import Job
-from dlctl.api.status import Failure, JobPhase
+from dlctl.api.status import Failure
 from dlctl.api.verdict import Verdict
 from dlctl.reconcilers.children.creation import MAX_MESSAGE_CHARS
 from dlctl.reconcilers.launcher_job.launcher_state import LAUNCHER_REPLICA, LauncherState
 from dlctl.reconcilers.observe import Observed, ReplicaState
 from dlctl.reconcilers.status.quorum import unmet
 from dlctl.reconcilers.status.replica_conditions import causes, first_messages
-
-_NOT_RUN: Final = frozenset({JobPhase.NEW, JobPhase.CREATING})
 
 
 @attrs.frozen
@@ -41,7 +38,7 @@ def completion(
     is_policed = job.run_policy.failure_policy is not None
     if launcher is not None and launcher.is_finished and not is_policed:
         return _launcher_completion(job, observed, launcher)
-    if not job.total_replicas and not job.is_partial and job.status.phase in _NOT_RUN:
+    if not job.total_replicas and not job.is_partial and job.status.phase.is_before_run:
         # As in training-operator; one that is scaled down may be scaled up again.
         return Completion()
     states = observed.states

@@ -69,28 +69,24 @@ def has_run(job: Job, status: JobStatus, observed: Observed) -> bool:
 
     Workers that wait for their launcher do not count: it may be the one that cannot be created.
     """
-    if (
-        status.phase not in (JobPhase.NEW, JobPhase.CREATING)
-        or status.restarts
-        or status.job_restarts
-    ):
+    if not status.phase.is_before_run or status.restarts or status.job_restarts:
         return True
     if any(c.type in (conditions.RUNNING, conditions.RESTARTING) for c in status.conditions):
         return True
     launchers = {spec.type for spec in job.replica_specs if spec.create_last}
+
+    def counts(type_: str) -> bool:
+        return not launchers or type_ in launchers
+
     ran = (JobState.RUNNING, JobState.SUCCEEDED, JobState.FAILED)
     if any(
         r.completed_indexes or any(map(r.count_by_state.get, ran))
         for r in status.replica_statuses
-        if not launchers or r.type in launchers
+        if counts(r.type)
     ):
         return True
     idle = (ReplicaState.MISSING, ReplicaState.PENDING)
-    return any(
-        one.state not in idle
-        for one in observed.replicas
-        if not launchers or one.replica.type in launchers
-    )
+    return any(one.state not in idle for one in observed.replicas if counts(one.replica.type))
 
 
 def terminal_status(

@@ -35,7 +35,7 @@ class StatusRejection:
         return max(self._retry_at_s - now_s, 0.0) if generation == self._generation else 0.0
 
     def add(self, message: str, generation: int, now_s: float) -> bool:
-        """Record a refusal; return whether the job's user is to be informed of it.
+        """Record a refusal; return whether to report it to the job's user.
 
         The first one may be of the moment, as while a CRD is replaced.
         """
