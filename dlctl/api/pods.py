@@ -168,8 +168,10 @@ class Pod(Object, frozen=True, gc=False):
 
     def container_status(self, name: str) -> ContainerStatus | None:
         """Return the status of a container by name, if the kubelet has reported it."""
-        statuses = (self.status.container_statuses if self.status else None) or ()
-        return next((status for status in statuses if status.name == name), None)
+        for status in (self.status.container_statuses if self.status else None) or ():
+            if status.name == name:
+                return status
+        return None
 
     def terminated(self, name: str) -> ContainerStateTerminated | None:
         """Return how a container ended, if it does not run or wait now."""
@@ -179,12 +181,14 @@ class Pod(Object, frozen=True, gc=False):
     @property
     def regular_init_statuses(self) -> list[ContainerStatus]:
         """Return the statuses of the init containers that run once, without native sidecars."""
+        statuses = (self.status.init_container_statuses if self.status else None) or ()
+        if not statuses:
+            return []
         sidecars = {
             container.name
             for container in (self.spec.init_containers if self.spec else None) or ()
             if container.restart_policy == "Always"
         }
-        statuses = (self.status.init_container_statuses if self.status else None) or ()
         return [status for status in statuses if status.name not in sidecars]
 
     @property

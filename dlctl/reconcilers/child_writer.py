@@ -105,13 +105,19 @@ class ChildWriter:
         return await secrets.create_secrets(self.writer.client, job, objects, state, now_s)
 
     async def create(
-        self, job: Job, plan: Plan, renderer: Renderer, rejected: Mapping[str, Rejection]
+        self,
+        job: Job,
+        plan: Plan,
+        renderer: Renderer,
+        rejected: Mapping[str, Rejection],
+        is_current: Callable[[], bool],
     ) -> CreateResult:
         """Create the plan's missing children, services before the pods that resolve them.
 
-        Raises like :meth:`Creator.create`.
+        Stops and raises like :meth:`Creator.create`.
         """
-        return await Creator(self.writer).create(job.uid, _children(job, plan, renderer), rejected)
+        children = _children(job, plan, renderer)
+        return await Creator(self.writer).create(job.uid, children, rejected, is_current)
 
     async def update(self, job: Job, plan: Plan, renderer: Renderer) -> Mapping[str, Rejection]:
         """Update dependents, pods and Jobs; return the updates that the server rejects, by name.

@@ -115,7 +115,7 @@ class Executor:
         created = CreateResult(rejections=secrets.rejections if plan.needs_secrets else {})
         if not created.rejections:
             rejected = context.cache.rejected.by_name
-            created = await self.children.create(job, plan, renderer, rejected)
+            created = await self.children.create(job, plan, renderer, rejected, context.is_current)
             if created.names:
                 types = renderer.gang.other_scheduler_types
                 self.events.created(job, context.obj, created, types)

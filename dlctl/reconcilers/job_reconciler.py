@@ -53,9 +53,9 @@ from dlctl.reconcilers.status.status_debounce import debounce_counts, defer_firs
 from dlctl.reconcilers.status.status_rejection import StatusRejectedError
 from dlctl.reconcilers.status_guard import StatusGuard
 
-# While the stores do not show dlctl's own writes. A look at them costs little, and each event of
-# the job is one more.
-_STALE_BACKOFF: Final = Backoff(base_s=0.1, cap_s=1.0)
+# While the stores do not show dlctl's own writes. A look at them costs little, and a large job
+# waits for one after each slice of its children.
+_STALE_BACKOFF: Final = Backoff(base_s=0.1, cap_s=0.2)
 
 
 @attrs.define
@@ -240,7 +240,8 @@ class JobReconciler:
         since_write_s = self.clock.monotonic() - cache.status_written_s
         planned = debounce_counts(job, with_membership(planned, members), since_write_s)
         has_run = job_status.has_run(job, planned.status, observed)
-        context = ReconcileContext(job, obj, cache, renderer, observed.all_pods, has_run)
+        current = partial(self.stores.has_spec_of, obj)
+        context = ReconcileContext(job, obj, cache, renderer, observed.all_pods, has_run, current)
         pods, services = self.stores.pods, self.stores.services
         planned = with_collection_deletions(planned, job.uid, pods, services)
         return context, first_slice(planned)

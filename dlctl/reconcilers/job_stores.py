@@ -10,7 +10,7 @@ from dlctl.api.batch_jobs import BatchJob
 from dlctl.api.dependents import DependentObject
 from dlctl.api.elastic import ScalerObject
 from dlctl.api.job import JobObject
-from dlctl.api.meta import BATCH_JOBS, PODS, SERVICES, UID, ObjectKey, Resource
+from dlctl.api.meta import BATCH_JOBS, PODS, SERVICES, UID, Object, ObjectKey, Resource
 from dlctl.api.pods import Pod, Service
 from dlctl.api.waiting import Waiting
 from dlctl.api.workloads import Workload
@@ -64,6 +64,14 @@ class JobStores:
             **self.scalers,
         }
         return self.expectations.satisfied(namespace, job, stores)
+
+    def has_spec_of(self, read: Object) -> bool:
+        """Return whether a job is neither changed, but for its status, nor deleted since then."""
+        stored = self.jobs.get(read.metadata.key)
+        if stored is None or stored.metadata.is_terminating:
+            return False
+        now, then = stored.metadata, read.metadata
+        return (now.uid, now.generation) == (then.uid, then.generation)
 
     def children(self, namespace: str, job: UID, rejected: RejectedChildren) -> Children:
         """Return the children of a job, and why one could not be created recently."""

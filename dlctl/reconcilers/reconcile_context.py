@@ -1,6 +1,6 @@
 """The context of one reconciliation: the values from which its plan was made."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Self
 
 import attrs
@@ -26,6 +26,8 @@ class ReconcileContext:
     pods: Sequence[Pod] = ()
     # Whether any of its pods has ever run.
     has_run: bool = False
+    # Whether the stored job still has the spec that was read: a plan may take seconds to apply.
+    is_current: Callable[[], bool] = lambda: True
 
     @classmethod
     def of_status(cls, obj: DecodedObject, status: JobStatus, cache: JobCache) -> Self:

@@ -4,8 +4,12 @@ from typing import Any
 
 import pytest
 
+from dlctl.local.apiserver.faults import Fault
+from dlctl.reconcilers.children.creation import MAX_PARALLEL
 from tests.builders import kind_of, manifest, template, training_job
-from tests.support.harness import start_cluster
+from tests.support.harness import StartCluster, start_cluster
+
+SLOW_PODS = Fault(verb="create", resource="pods", user_agent="dlctl", delay_s=1, times=None)
 
 
 def listed(kind: str, **counts: int) -> dict[str, Any]:
@@ -50,3 +54,27 @@ async def test_large_job_is_created_in_slices_without_delaying_others() -> None:
         await cluster.until(lambda: len(cluster.history.created) == 601)
     assert created < 601
     assert not cluster.history.violations
+
+
+@pytest.mark.embedded_only("it slows down the server")
+async def test_job_that_is_suspended_gets_no_more_of_its_pods(start_cluster: StartCluster) -> None:
+    kind = kind_of("kubeflow.org/v1", "JAXJob")
+    async with start_cluster(kinds=[kind]) as cluster:
+
+        async def suspend(value: bool) -> None:
+            patch = {"spec": {"runPolicy": {"suspend": value}}}
+            await cluster.user.patch(kind.resource, cluster.key(), patch)
+
+        cluster.server.faults.add(SLOW_PODS)
+        cluster.start()
+        await cluster.submit(training_job("JAXJob", Worker=300))
+        await cluster.until(lambda: cluster.history.created)
+        await suspend(True)
+        created = len(cluster.history.created)
+        await cluster.until(lambda: "Suspended" in str(cluster.status()))
+        await cluster.settled()
+        # Those that were on their way.
+        assert len(cluster.history.created) <= created + MAX_PARALLEL
+        assert not cluster.pods()
+        await suspend(False)
+        await cluster.until(lambda: len(cluster.pods()) == 300)

@@ -122,9 +122,13 @@ class Creator:
     writer: ObjectWriter
 
     async def create(
-        self, owner: UID, children: Iterable[Child], rejected: Mapping[str, Rejection]
+        self,
+        owner: UID,
+        children: Iterable[Child],
+        rejected: Mapping[str, Rejection],
+        is_current: Callable[[], bool],
     ) -> CreateResult:
-        """Create in stages; stop at the first rejection.
+        """Create in stages; stop at the first rejection, or once the owner has changed.
 
         ``rejected`` has the children that the last attempt could not create, by name. One of them
         is tried alone first, so that another rejection costs one request.
@@ -137,7 +141,7 @@ class Creator:
         failures: list[ApiError | UnreachableError] = []
 
         async def create(child: Child) -> None:
-            if rejections or failures:
+            if rejections or failures or not is_current():
                 return
             try:
                 answer = await self._create_one(owner, child)

@@ -28,6 +28,9 @@ from dlctl.reconcilers.status.waiting_replicas import ReplicaWait, replica_waits
 # A job that starts within this time gets no condition, and no additional status write, for pods
 # that are being scheduled, created and initialized.
 PATIENCE_S: Final = 30.0
+# Each look at a large job reads all of its pods, whose patience ends one after the other.
+_REPLICAS_PER_S: Final = 500
+_MAX_BETWEEN_LOOKS_S: Final = 10.0
 _BACK_OFF: Final = "RestartBackOff"
 _UNFINISHED: Final = frozenset(
     {JobPhase.CREATING, JobPhase.RUNNING, JobPhase.RESTARTING, JobPhase.SUSPENDED}
@@ -125,10 +128,12 @@ def _of_replicas(
                 next_s = earliest(next_s, left_s)
                 continue
         longest.setdefault((found.stage, found.reason), (found, []))[1].append(str(replica))
+    total = len(observed.replicas)
+    if next_s is not None:
+        next_s = max(next_s, min(total / _REPLICAS_PER_S, _MAX_BETWEEN_LOOKS_S))
     if not longest:
         return WaitState(None, next_s)
     wait, names = longest[min(longest)]
-    total = len(observed.replicas)
     count = f" ({len(names)} of {total} replicas)" if total > 1 else ""
     verb = "waits" if len(names) == 1 else "wait"
     state = _state(wait.reason, f"{some_names(names)}{count} {verb}: {wait.text}")

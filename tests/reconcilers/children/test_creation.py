@@ -95,7 +95,7 @@ async def test_failed_create_leaves_those_that_are_on_their_way() -> None:
     server = SlowServer()
     with pytest.raises(UnreachableError):
         await Creator(cast("ObjectWriter", server)).create(
-            UID("u"), [child(ROLES, "launcher"), CONFIG_MAP], {}
+            UID("u"), [child(ROLES, "launcher"), CONFIG_MAP], {}, lambda: True
         )
     assert server.created == ["launcher"]
 

@@ -180,6 +180,19 @@ def test_replica_that_starts_does_not_wait_until_it_takes_long(reason: str) -> N
     assert late.next_s is None
 
 
+def test_waits_of_a_large_job_are_looked_at_together() -> None:
+    job = make_job(training_job("JAXJob", Worker=3000))
+    pods = (
+        pending(
+            replica, job=job, scheduled=False, created=NOW + datetime.timedelta(seconds=n // 100)
+        )
+        for n, replica in enumerate(job.replicas)
+    )
+    observed = observed_of(job, *pods)
+    state = wait_state(job, observed, NOW + datetime.timedelta(seconds=PATIENCE_S - 1))
+    assert (state.waiting, state.next_s) == (None, 6)
+
+
 def test_unschedulable_replica_waits_at_once() -> None:
     pod = pending(scheduled=False, conditions=[UNSCHEDULABLE])
     assert waiting(pod, now=NOW)[0] == "Unschedulable"
