@@ -95,9 +95,9 @@ class Store(Generic[T]):
         """Return the objects whose controller is the one of this namespace with this UID."""
         return self._indexes[_OWNER][owner_value(namespace, uid)]
 
-    def owns_any(self, namespace: str, uid: UID) -> bool:
-        """Return whether :meth:`owned_by` has any, without making the list."""
-        return self.count(_OWNER, owner_value(namespace, uid)) > 0
+    def owned_count(self, namespace: str, uid: UID) -> int:
+        """Return the length of :meth:`owned_by`, without making the list."""
+        return self.count(_OWNER, owner_value(namespace, uid))
 
     def indexed(self, name: str, value: str) -> list[T]:
         """Return the objects with this value in an index; raise KeyError without that index."""

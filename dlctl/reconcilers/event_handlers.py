@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from dlctl.api.batch_jobs import BatchJob
 from dlctl.api.elastic import Scaler, ScalerObject
-from dlctl.api.meta import BATCH_JOBS, Object, ObjectKey, OwnerReference
+from dlctl.api.meta import BATCH_JOBS, UID, Object, ObjectKey, OwnerReference
 from dlctl.api.nodes import Node
 from dlctl.api.pods import ContainerStatus, Pod, PodPhase, Service
 from dlctl.informers.handlers import Change
@@ -24,9 +24,9 @@ LOW_PRIORITY: Final = -100
 # in numbers, and one reconcile with one status serves them all.
 SETTLE_S: Final = 0.1
 # While other pods of the job are still to start, it waits longer, large jobs most of all: each of
-# its reconciles looks at every pod.
+# its reconciles looks at every pod, whether it has started or not.
 STARTING_SETTLE_S: Final = 0.5
-_STARTING_PODS_PER_S: Final = 500
+_PODS_PER_S: Final = 500
 MAX_STARTING_SETTLE_S: Final = 5.0
 MAX_SETTLE_S: Final = 2.0
 # A pod that was merely assigned to a node changes nothing until its containers start, or cannot.
@@ -72,7 +72,7 @@ def enqueue_owner(
                 continue
             key = ObjectKey(obj.metadata.namespace or "", ref.name)
             if key != last:
-                delay_s = _settle_s(change, pods, owner_value(key.namespace, ref.uid))
+                delay_s = _settle_s(change, pods, key.namespace, ref.uid)
                 queue.add_after(key, delay_s, priority=_priority(change))
             last = key
 
@@ -165,19 +165,20 @@ def _is_expected(change: Change[Object]) -> bool:
     return not isinstance(new, Pod) or not _has_ended(new)
 
 
-def _settle_s(change: Change[Object], pods: Store[Pod], job: str) -> float:
+def _settle_s(change: Change[Object], pods: Store[Pod], namespace: str, job: UID) -> float:
     """Return how long a job waits after a change of one of its children."""
+    owner = owner_value(namespace, job)
     if _is_leaving(change):
-        others = pods.count(LEAVING, job) - (change.new is not None)
+        others = pods.count(LEAVING, owner) - (change.new is not None)
         return min(others / _LEAVING_PODS_PER_S, MAX_SETTLE_S)
     if not _is_expected(change):
         return 0.0
     if _is_binding(change):
         return BOUND_SETTLE_S
-    starting = pods.count(STARTING, job)
-    if not starting and not isinstance(change.new, Service):
+    if not pods.count(STARTING, owner) and not isinstance(change.new, Service):
         return SETTLE_S
-    return min(STARTING_SETTLE_S + starting / _STARTING_PODS_PER_S, MAX_STARTING_SETTLE_S)
+    known_s = pods.owned_count(namespace, job) / _PODS_PER_S
+    return min(STARTING_SETTLE_S + known_s, MAX_STARTING_SETTLE_S)
 
 
 def _is_leaving(change: Change[Object]) -> bool:

@@ -90,7 +90,7 @@ class JobReconciler:
             cache.stale_count += 1
             return Result(requeue_after_s=_STALE_BACKOFF.delay_s(cache.stale_count))
         cache.stale_count = 0
-        has_pods = self.stores.pods.owns_any(key.namespace, stored.metadata.uid)
+        has_pods = self.stores.pods.owned_count(key.namespace, stored.metadata.uid) > 0
         obj, read = await self._decoder.decode(stored, cache.last_good_spec, has_pods=has_pods)
         if self.stores.jobs.get(key) is not stored:
             # It has changed while its spec was read.
