@@ -250,6 +250,9 @@ class _Output:
     def show(self, jobs: object, now: object) -> None:
         """Show nothing: the result has it all."""
 
+    def show_message(self, text: object) -> None:
+        """Show nothing: nobody interrupts it."""
+
     async def log_lines(
         self, job: JobProgress, replica: str, lines: Sequence[str], unfinished: str
     ) -> None:

@@ -60,6 +60,7 @@ class Follower:
         self._clock = clock or SystemClock()
         self._started = self._clock.now()
         self._changed = asyncio.Event()
+        self._stopped = False
         self._pods: Informer[Pod] = Informer(client, PODS, Pod, label_selector=MANAGED_BY_SELECTOR)
         self._jobs: dict[Resource, Informer[Any]] = {
             job.kind.resource: Informer(client, job.kind.resource, job.kind.object_type)
@@ -75,6 +76,11 @@ class Follower:
         self.recent: deque[tuple[JobProgress, str, str]] = deque(maxlen=_RECENT_LINES)
         # Pods deleted since the last refresh: their terminations would be missed otherwise.
         self._gone: list[Pod] = []
+
+    def stop(self) -> None:
+        """Let :meth:`follow` return once it has read all that the programs have written."""
+        self._stopped = True
+        self._changed.set()
 
     async def follow(self, view: ProgressView) -> None:
         """Return once all jobs have finished and their programs have exited or run out of time."""
@@ -105,7 +111,7 @@ class Follower:
         while True:
             self._changed.clear()
             self._refresh(tails)
-            if all(map(until, self.progress)):
+            if self._stopped or all(map(until, self.progress)):
                 return
             with suppress(TimeoutError):
                 async with asyncio.timeout(_TICK_S):

@@ -50,8 +50,10 @@ class Interrupts:
     async def wait(self) -> None:
         """Wait for the first signal as the normal way to continue, not as an interruption."""
         self._waiting = asyncio.Event()
-        await self._waiting.wait()
-        self._waiting = None
+        try:
+            await self._waiting.wait()
+        finally:
+            self._waiting = None
 
     def catch(self, number: signal.Signals) -> None:
         if self.caught is not None:

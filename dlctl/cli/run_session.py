@@ -3,8 +3,9 @@
 import asyncio
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, Final, TextIO
 
 import attrs
 from rich.console import Group
@@ -30,6 +31,9 @@ from dlctl.dialects.kind import Kind
 from dlctl.dialects.kinds import served_kinds
 from dlctl.errors import ConfigError
 from dlctl.kube.errors import NotFoundError
+
+# Pods may have asked for hours, and somebody waits at a terminal.
+_MAX_GRACE_S: Final = 30.0
 
 
 @attrs.frozen
@@ -69,6 +73,7 @@ class RunSession:
                 if self.keep:
                     self._print(f"\nThe cluster runs until Ctrl-C:\n{usage(running.kubeconfig)}")
                     await interrupts.wait()
+                    await running.cluster.node.shut_down(_MAX_GRACE_S)
         return 0 if succeeded else 1
 
     def _check(self, served: Sequence[Kind]) -> None:
@@ -102,9 +107,8 @@ class RunSession:
         end = RunEnd(max_restarts=self.output.max_restarts)
         follower = Follower(running.client, running.cluster.run_dir, jobs, limits)
         try:
-            async with progress_view(self._stream) as view:
-                if not await _follow_with_timeout(follower, view, self.output.timeout_s):
-                    end = attrs.evolve(end, timeout_s=self.output.timeout_s)
+            if not await self._watch(running, follower, interrupts):
+                end = attrs.evolve(end, timeout_s=self.output.timeout_s)
         except asyncio.CancelledError:
             if interrupts.caught is not None:
                 self._close(follower, attrs.evolve(end, interrupted=True))
@@ -116,6 +120,37 @@ class RunSession:
         if self.record:
             await asyncio.to_thread(self._record, self.record, follower, closing)
         return all(job.succeeded for job in follower.progress)
+
+    async def _watch(
+        self, running: LocalControlPlane, follower: Follower, interrupts: Interrupts
+    ) -> bool:
+        """Return whether the jobs finished within the time limit.
+
+        :raises asyncio.CancelledError: after a signal.
+        """
+        async with progress_view(self._stream) as view, asyncio.TaskGroup() as group:
+            stopping = group.create_task(self._stop(running, follower, interrupts, view))
+            await follower.follow(view)
+            stopping.cancel()
+        if interrupts.caught is not None:
+            raise asyncio.CancelledError
+        return stopping.cancelled()
+
+    async def _stop(
+        self,
+        running: LocalControlPlane,
+        follower: Follower,
+        interrupts: Interrupts,
+        view: ProgressView,
+    ) -> None:
+        """After the first signal or the time limit, let the programs save their work and end."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self.output.timeout_s):
+                await interrupts.wait()
+        again = "; Ctrl-C again ends them at once" if interrupts.caught else ""
+        view.show_message(f"the programs have up to {_MAX_GRACE_S:g} s to end{again}")
+        await running.cluster.node.shut_down(_MAX_GRACE_S)
+        follower.stop()
 
     def _close(self, follower: Follower, end: RunEnd) -> list[str]:
         """Print how each job ended, and where the logs are; return the first line of each."""
@@ -146,17 +181,6 @@ class RunSession:
 
     def _print(self, line: str) -> None:
         print(line, file=self._stream, flush=True)
-
-
-async def _follow_with_timeout(
-    follower: Follower, view: ProgressView, timeout_s: float | None
-) -> bool:
-    try:
-        async with asyncio.timeout(timeout_s):
-            await follower.follow(view)
-    except TimeoutError:
-        return False
-    return True
 
 
 async def _status(running: LocalControlPlane, job: SubmittedJob) -> str:

@@ -40,6 +40,10 @@ class ProgressView(Protocol):
         """Show the current state of all jobs."""
         ...
 
+    def show_message(self, text: str) -> None:
+        """Show a line that is about the command, not about a job."""
+        ...
+
     async def log_lines(
         self, job: JobProgress, replica: str, lines: Sequence[str], unfinished: str
     ) -> None:
@@ -79,6 +83,10 @@ class ScreenView:
         self._jobs, self._now = tuple(jobs), now
         if not self._output.full:
             self._draw()
+
+    def show_message(self, text: str) -> None:
+        self._pending.append(f"{text}\n")
+        self._draw()
 
     async def log_lines(
         self, job: JobProgress, replica: str, lines: Sequence[str], unfinished: str
@@ -141,6 +149,9 @@ class LineView:
             last = self._last.get(str(job), JobProgress(job.kind, job.key))
             self._write(f"{line}\n" for line in diff_lines(last, job))
             self._last[str(job)] = job
+
+    def show_message(self, text: str) -> None:
+        self._write(iter([f"{text}\n"]))
 
     async def log_lines(
         self, job: JobProgress, replica: str, lines: Sequence[str], unfinished: str

@@ -2,10 +2,8 @@
 
 import os
 import re
-import signal
 import subprocess
 import sys
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -306,90 +304,3 @@ def test_svg_of_the_last_screen_loads_nothing(
     assert "worker-1" in svg
     assert "font-face" not in svg
     assert str(tmp_path) not in svg
-
-
-@pytest.mark.parametrize(
-    ("network", "number"),
-    [
-        pytest.param("auto", signal.SIGINT, id="Ctrl-C"),
-        pytest.param("host", signal.SIGHUP, id="terminal closed"),
-    ],
-)
-def test_interrupt_exits_with_its_number_and_leaves_no_process(
-    written: Written, tmp_path: Path, network: str, number: signal.Signals
-) -> None:
-    # Ignores SIGTERM, and has a child.
-    script = """
-        import os, signal, subprocess, time
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        child = subprocess.Popen(["sleep", "60"])
-        print("ready", flush=True)
-        time.sleep(60)
-    """
-    command = [sys.executable, "-m", "dlctl", "run", written(script_job(script))]
-    with subprocess.Popen(
-        [*command, "--network", network],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "TMPDIR": str(tmp_path)},
-    ) as process:
-        assert process.stdout is not None
-        assert any("| ready" in line for line in process.stdout)
-        before = _descendants(process.pid)
-        process.send_signal(number)
-        _, err = process.communicate(timeout=15)
-    assert process.returncode == 128 + number, err
-    assert "mxjob default/linear has not finished: interrupted after" in err
-    assert before
-    assert [pid for pid in before if _lives(pid)] == []
-    assert list(tmp_path.glob("dlctl-*")) == []
-
-
-def test_second_interrupt_leaves_no_process_and_no_file(written: Written, tmp_path: Path) -> None:
-    # Ignores SIGTERM, so that the first interrupt takes a while, and keeps creating files.
-    script = """
-        import itertools, pathlib, signal, time
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        print("ready", flush=True)
-        for number in itertools.count():
-            pathlib.Path(str(number)).touch()
-            time.sleep(0.001)
-    """
-    command = [sys.executable, "-m", "dlctl", "run", written(script_job(script))]
-    with subprocess.Popen(
-        command,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "TMPDIR": str(tmp_path)},
-    ) as process:
-        assert process.stdout is not None
-        assert any("| ready" in line for line in process.stdout)
-        before = _descendants(process.pid)
-        while process.poll() is None:
-            process.send_signal(signal.SIGINT)
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(0.05)
-        process.communicate(timeout=15)
-    assert process.returncode == 130
-    assert [pid for pid in before if _lives(pid)] == []
-    assert list(tmp_path.glob("dlctl-*")) == []
-
-
-def _descendants(pid: int) -> list[int]:
-    children = [
-        int(child)
-        for task in Path(f"/proc/{pid}/task").iterdir()
-        for child in (task / "children").read_text().split()
-    ]
-    return children + [found for child in children for found in _descendants(child)]
-
-
-def _lives(pid: int) -> bool:
-    """Return whether a process runs; a zombie does not."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except FileNotFoundError:
-        return False
-    return stat.rpartition(") ")[2][0] != "Z"

@@ -11,14 +11,18 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 
-from dlctl.api.meta import ObjectKey
+from dlctl.api.meta import PODS, UID, ObjectKey
 from dlctl.api.nodes import NODES
 from dlctl.kube import config
 from dlctl.kube.client import Client
 from dlctl.local.cluster import LocalCluster
 from dlctl.local.node.kubelet import KubeletOptions
+from dlctl.local.node.launch import PodPaths
+from dlctl.local.node.logs import LogFiles
+from tests.local.node.harness import NodeHarness
 
 HOST = KubeletOptions(network="host")
 
@@ -117,6 +121,33 @@ async def test_unnamed_run_directory_is_removed_with_the_cluster() -> None:
     async with LocalCluster(HOST) as cluster:
         assert exists(bytes(cluster.run_dir))
     assert not exists(bytes(cluster.run_dir))
+
+
+async def test_node_that_shuts_down_gives_pods_their_grace_period_and_starts_no_others() -> None:
+    saves = "trap 'sleep 0.3; echo saved; exit 0' TERM; echo ready; while :; do sleep 0.01; done"
+    ignores = "trap '' TERM; echo ready; while :; do sleep 0.01; done"
+    options = attrs.evolve(HOST, keep_logs=True)
+    async with LocalCluster(options) as cluster, Client(cluster.config()) as client:
+        harness = NodeHarness(cluster, client)
+        for name, script in (("saves", saves), ("ignores", ignores)):
+            await harness.start(name, command=["sh", "-c", script])
+            await harness.until(name, lambda status: status.get("phase") == "Running")
+            await harness.first_line(name)
+        uids = {name: UID(harness.uid(name)) for name in ("saves", "ignores")}
+        async with asyncio.timeout(10):
+            await cluster.node.shut_down(max_grace_s=1)
+        await harness.start("late", command=["true"])
+        # The status is still that of running pods: the next cluster calls them interrupted.
+        for name in ("saves", "ignores"):
+            pod = await client.get(PODS, ObjectKey("default", name), dict[str, Any])
+            assert pod["status"]["phase"] == "Running"
+        logs = {
+            name: LogFiles(PodPaths.of(cluster.run_dir, uid).logs("main")).path(0).read_text()
+            for name, uid in uids.items()
+        }
+        late = await client.get(PODS, ObjectKey("default", "late"), dict[str, Any])
+    assert logs == {"saves": "ready\nsaved\n", "ignores": "ready\n"}
+    assert late["status"]["phase"] == "Pending"
 
 
 async def test_error_of_the_block_is_raised_unwrapped() -> None:

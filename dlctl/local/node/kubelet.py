@@ -104,6 +104,8 @@ class Kubelet:
         self._client = client
         self._run_dir = run_dir
         self._workers: dict[UID, PodWorker] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._shutting_down = False
         self._log_times = LogTimes(self.clock)
 
     async def run(self) -> None:
@@ -168,6 +170,17 @@ class Kubelet:
                 informer.add_handler(partial(self._on_content_change, informer.resource.kind))
             self.ready.set()
 
+    async def shut_down(self, max_grace_s: float) -> None:
+        """End all pods as a graceful node shutdown does, and start no others; return once they end.
+
+        Each has its own grace period, but no more than this one.
+        """
+        self._shutting_down = True
+        for worker in self._workers.values():
+            worker.shut_down(max_grace_s)
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
     def logs(self, pod: ObjectKey, container: str, query: LogOptions) -> AsyncIterator[bytes]:
         """Return the output of a container; raise at once if there is none."""
         worker = self._worker(pod)
@@ -230,9 +243,13 @@ class Kubelet:
         if worker := self._workers.get(uid):
             worker.update(pod)
             return
+        if self._shutting_down:
+            return
         worker = self._workers[uid] = PodWorker(pod, context)
         task = group.create_task(worker.run(), name=f"pod {pod.key}")
+        self._tasks.add(task)
         task.add_done_callback(lambda _: self._workers.pop(uid))
+        task.add_done_callback(self._tasks.discard)
 
     def _on_content_change(self, kind: str, change: Change[Object]) -> None:
         if change.new is not None and not change.initial:

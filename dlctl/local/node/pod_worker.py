@@ -85,6 +85,12 @@ class PodWorker:
         self._gone = True
         self._stop(0.0)
 
+    def shut_down(self, max_grace_s: float) -> None:
+        """End the containers within the pod's grace period, or this one if it is shorter."""
+        # Nothing is reported: the server ends with the node, or calls the pod interrupted later.
+        self._gone = True
+        self._stop(min(self.pod.grace_s, max_grace_s))
+
     def runner(self, container: str) -> ContainerRunner | None:
         """Return a container by name; the empty name is the first one."""
         everyone = [*self._runners, *self._init_runners]
