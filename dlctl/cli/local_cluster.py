@@ -62,6 +62,7 @@ async def local_control_plane(
         node_labels=options.node_labels,
         hand_out_gpus=options.hand_out_gpus,
         log_dir=options.log_dir,
+        immediate_restarts=options.immediate_restarts,
         directories=options.directories,
     )
     async with AsyncExitStack() as stack:

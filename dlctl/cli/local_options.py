@@ -34,6 +34,8 @@ class LocalOptions:
     directories: NodeDirectories = attrs.field(factory=NodeDirectories)
     # Keeps all logs.
     log_dir: Path | None = None
+    # Of a container; later ones wait, so that a run can end before them.
+    immediate_restarts: int | None = None
 
 
 def add_local_arguments(parser: argparse.ArgumentParser) -> None:

@@ -3,6 +3,9 @@
 import datetime
 from collections.abc import Iterator, Sequence
 
+import attrs
+
+from dlctl.api.exit_codes import RetryPolicy
 from dlctl.api.job import Job
 from dlctl.api.pods import Pod
 from dlctl.reconcilers.launcher_job.launcher_state import creation_order
@@ -23,4 +26,7 @@ def observed_replicas(
             yield one
         else:
             newest = max(launches, key=creation_order)
+            if not newest.phase.finished:
+                # A Job leaves restarts in place to the kubelet, which judges no exit codes.
+                spec = attrs.evolve(spec, retry_policy=RetryPolicy.ALL)
             yield observe_replica(job, spec, one.replica, newest, now)

@@ -59,7 +59,9 @@ class RunSession:
         ):
             if not log.kept:
                 interrupts.remove_if_killed(log.path)
-            options = attrs.evolve(self.options, log_dir=logs)
+            options = attrs.evolve(
+                self.options, log_dir=logs, immediate_restarts=self.output.max_restarts
+            )
             async with local_control_plane(
                 served, options, keep_logs=True, run_dir=run_dir
             ) as running:

@@ -111,16 +111,34 @@ def test_job_beyond_the_time_limit_exits_1_and_shows_its_state(
     assert "mxjob default/linear has not finished" in done.err
 
 
-def test_replica_that_crashes_more_often_than_allowed_ends_the_run(
-    dlctl: Dlctl, written: Written
+def test_first_failure_ends_a_run_without_restarts(
+    dlctl: Dlctl, written: Written, tmp_path: Path
 ) -> None:
-    job = pytorch_job("import sys; print('no data set', file=sys.stderr); sys.exit(3)")
+    starts = tmp_path / "starts"
+    script = f"import sys; print('start', file=open('{starts}', 'a')); sys.exit('no data set')"
+    job = pytorch_job(script)
     done = dlctl("run", written(job), "--max-restarts", "0")
     kept_log(done).unlink()
     assert done.code == 1
-    assert "(pod sum-master-0) was restarted 1 time; exit code 3" in done.err
+    assert starts.read_text() == "start\n"
+    assert "(pod sum-master-0) was not restarted; exit code 1" in done.err
     assert "--max-restarts allows 0" in done.err
     assert "last lines of master-0:\n  | no data set\n" in done.err
+
+
+def test_first_failure_of_a_launcher_ends_a_run_without_restarts(
+    dlctl: Dlctl, written: Written, tmp_path: Path
+) -> None:
+    starts = tmp_path / "starts"
+    launcher = program("sh", "-c", f"echo start >> {starts}; exit 3")
+    job = mpi_job(workers=1, worker=program("sleep", "60"), launcher=launcher)
+    del job["metadata"]["namespace"], job["metadata"]["uid"]
+    job["spec"]["mpiReplicaSpecs"]["Launcher"]["restartPolicy"] = "OnFailure"
+    done = dlctl("run", written(job), "--max-restarts", "0", "--timeout", "30s")
+    kept_log(done).unlink()
+    assert done.code == 1
+    assert starts.read_text() == "start\n"
+    assert "was not restarted; exit code 3" in done.err
 
 
 def test_replica_that_never_started_is_named_beside_the_success(

@@ -65,6 +65,8 @@ class KubeletOptions:
     images: Mapping[str, Path] = attrs.field(factory=dict)
     network: NetworkChoice = "auto"
     crash_loop: Backoff = CRASH_LOOP
+    # After this many, each restart of a container waits, so that its pod can be ended before.
+    immediate_restarts: int | None = None
     name: str = NODE_NAME
     keep_logs: bool = False
     # Keeps the log of each start of each container, also after the run directory is removed.
@@ -133,6 +135,7 @@ class Kubelet:
                 run_dir=self._run_dir,
                 images=self.options.images,
                 crash_loop=self.options.crash_loop,
+                immediate_restarts=self.options.immediate_restarts,
                 sandboxes=sandboxes,
                 names=names,
                 addresses=AddressPool(),

@@ -40,6 +40,7 @@ class NodeContext:
     run_dir: Path
     images: Mapping[str, Path]
     crash_loop: Backoff
+    immediate_restarts: int | None
     sandboxes: Sandboxes
     names: HostsFiles
     addresses: AddressPool

@@ -16,17 +16,21 @@ CRASH_LOOP: Final = Backoff(base_s=10.0, cap_s=300.0, reset_s=600.0)
 
 @attrs.define
 class CrashLoopBackoff:
-    """The back-off of one container."""
+    """The back-off of one container; after ``immediate_restarts``, each restart waits."""
 
     backoff: Backoff = CRASH_LOOP
+    immediate_restarts: int | None = None
     _restarts: int = attrs.field(init=False, default=0)
+    _total: int = attrs.field(init=False, default=0)
 
     def delay_s(self, ran_s: float) -> float:
         """Return how long to wait after a run of this length."""
         if ran_s >= self.backoff.reset_s:
             self._restarts = 0
         self._restarts += 1
-        return self.backoff.delay_s(self._restarts - 1)
+        self._total += 1
+        waits = self.immediate_restarts is not None and self._total > self.immediate_restarts
+        return self.backoff.delay_s(max(self._restarts - 1, int(waits)))
 
 
 def should_restart(pod: NodePod, exit_code: int, *, init: bool, sidecar: bool = False) -> bool:

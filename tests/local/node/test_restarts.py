@@ -20,6 +20,20 @@ def test_long_run_starts_the_backoff_over() -> None:
 
 
 @pytest.mark.parametrize(
+    ("immediate", "waits"),
+    [
+        pytest.param(0, [10, 10, 20, 10], id="none"),
+        pytest.param(3, [0, 10, 20, 10], id="three, of which the back-off makes one"),
+    ],
+)
+def test_restarts_beyond_the_immediate_ones_wait_after_a_long_run_too(
+    immediate: int, waits: list[float]
+) -> None:
+    backoff = CrashLoopBackoff(immediate_restarts=immediate)
+    assert [backoff.delay_s(ran_s) for ran_s in (1, 1, 1, 600)] == waits
+
+
+@pytest.mark.parametrize(
     ("policy", "exit_code", "init", "expected"),
     [
         ("Always", 0, False, True),
