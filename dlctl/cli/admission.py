@@ -48,13 +48,17 @@ class Admission:
 
     def rejections(self, kind: Kind, resource: Resource, obj: JSON) -> list[Rejection]:
         """Return why a job, or a scaler of jobs of the kind, would not be created."""
-        strategy = self._strategy(kind, resource)
-        # Values of YAML that JSON lacks, such as dates, become what a client sends.
-        sent = msgspec.json.decode(msgspec.json.encode(obj), type=JSON)
+        strategy, sent = self._strategy(kind, resource), _sent(obj)
         unknown = strategy.unknown_fields(sent)
         if unknown:
             return [_unknown_field(field) for field in unknown]
         return list(_without_repetitions(_create_errors(strategy, resource, sent)))
+
+    def wrong_values(self, kind: Kind, obj: JSON) -> Iterator[Rejection]:
+        """Yield which values of a job are wrong, whatever misspelt fields leave out."""
+        sent = _sent(obj)
+        errors = _create_errors(self._strategy(kind, kind.resource), kind.resource, sent)
+        return _without_repetitions([error for error in errors if _is_of_scalar(error, sent)])
 
     def pod_rejections(self, kind: Kind, manifest: JSON) -> Iterator[Rejection]:
         """Yield why the pods of a valid job would not be created, once for each pod template.
@@ -136,6 +140,21 @@ def _without_repetitions(errors: Sequence[FieldError]) -> Iterator[Rejection]:
         if rejection not in seen:
             seen.add(rejection)
             yield rejection
+
+
+def _sent(obj: JSON) -> JSON:
+    """Return what a client sends: values of YAML that JSON lacks, such as dates, change."""
+    return msgspec.json.decode(msgspec.json.encode(obj), type=JSON)
+
+
+def _is_of_scalar(error: FieldError, obj: JSON) -> bool:
+    value: Any = obj
+    for step in parsed(error.field):
+        is_there = step in value if isinstance(value, dict) else isinstance(value, list)
+        if not is_there:
+            return False
+        value = value[step]
+    return not isinstance(value, dict | list)
 
 
 def _unknown_field(field: str) -> Rejection:

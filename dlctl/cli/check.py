@@ -8,7 +8,7 @@ from typing import Any, Final
 import attrs
 
 from dlctl.cli.frameworks import loadable
-from dlctl.cli.manifest_checks import Problem, can_admit, manifest_problems
+from dlctl.cli.manifest_checks import Problem, can_admit, in_order, manifest_problems
 from dlctl.cli.manifests import Manifest, job_kind, load, scaler_resource
 from dlctl.cli.operators import operator_of
 from dlctl.cli.pod_references import containers, templates
@@ -118,7 +118,7 @@ def _wire(problem: Problem) -> dict[str, Any]:
 def manifest_reports(
     kinds: Sequence[Kind], manifests: Sequence[Manifest], namespace: str
 ) -> Iterator[Report]:
-    problems = list(manifest_problems(kinds, manifests, namespace))
+    problems = in_order(manifest_problems(kinds, manifests, namespace))
     checks = StartChecks(kinds, manifests, namespace, {})
     # Jobs with problems cannot be rendered.
     hopeless = [] if problems else list(checks.problems())

@@ -49,14 +49,14 @@ def check(kinds: Sequence[Kind], manifests: Iterable[Manifest], namespace: str) 
 
 def report(problems: Iterable[Problem], error: type[Exception]) -> None:
     """Raise the error if there are problems: one line for each."""
-    lines = [str(problem) for problem in _in_order(problems)]
+    lines = [str(problem) for problem in in_order(problems)]
     if len(lines) > 1:
         lines.insert(0, f"{len(lines)} problems:")
     if lines:
         raise error("\n  ".join(lines))
 
 
-def _in_order(problems: Iterable[Problem]) -> list[Problem]:
+def in_order(problems: Iterable[Problem]) -> list[Problem]:
     """Return the problems in the order of their manifests and lines."""
     position: dict[int, int] = {}
     return sorted(
@@ -125,7 +125,9 @@ def _job_problems(
     for field in unknown:
         yield Problem(manifest, field.path, f"{dotted(field.path)}: {field.message}")
     if unknown:
-        # The missing field may be the misspelt one.
+        # The missing field may be the misspelt one, but wrong values are wrong in any case.
+        if admission:
+            yield from _problems(manifest, admission.wrong_values(kind, named))
         return
     if not obj.metadata.name:
         yield Problem(manifest, ("metadata",), "metadata.name: is missing: name the job")

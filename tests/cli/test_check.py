@@ -42,6 +42,24 @@ def test_problems_exit_1_and_are_listed_with_their_lines(dlctl: Dlctl, written: 
     assert "metadata.name: PyTorchJob train in" in done.out
 
 
+def test_unknown_fields_and_wrong_values_are_listed_together_in_the_order_of_lines(
+    dlctl: Dlctl, written: Written
+) -> None:
+    job = pytorch_job(runPolicy={"cleanPodPolicy": "Some", "ttlSeconds": 1})
+    master = job["spec"]["pytorchReplicaSpecs"]["Master"]
+    master["replicas"] = -1
+    master["template"]["spec"]["containers"] = [{"name": "pytorch", "imag": "python"}]
+    done = dlctl("check", "-o", "json", written(job))
+    (report,) = json.loads(done.out)
+    # The image is not missing: it is misspelt.
+    assert [problem["field"].removeprefix("spec.") for problem in report["problems"]] == [
+        "pytorchReplicaSpecs.Master.replicas",
+        "pytorchReplicaSpecs.Master.template.spec.containers[0].imag",
+        "runPolicy.cleanPodPolicy",
+        "runPolicy.ttlSeconds",
+    ]
+
+
 def test_json_has_an_entry_for_each_object(dlctl: Dlctl, written: Written) -> None:
     config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}}
     job = pytorch_job(runPolicy={"cleanPodPolicy": 1})
