@@ -91,7 +91,7 @@ class Report:
     def lines(self) -> Iterator[str]:
         """Yield the report for people."""
         verdict = f"{len(self.problems)} problems" if len(self.problems) > 1 else "1 problem"
-        version = self.manifest.obj.get("apiVersion")
+        version = self.manifest.obj.get("apiVersion") or "no apiVersion"
         valid = "valid" if self.checked else "not a job, not checked"
         yield f"{self.manifest.titled()} ({version}): {verdict if self.problems else valid}"
         for problem in self.problems:

@@ -15,7 +15,7 @@ from dlctl.cli.manifests import (
     with_example_name,
 )
 from dlctl.cli.served_kinds import unserved_reason
-from dlctl.cli.unknown_fields import unknown_fields
+from dlctl.cli.unknown_fields import misspelt, unknown_fields
 from dlctl.cli.yaml_lines import Path, dotted, parsed
 from dlctl.dialects.dialect import DecodedObject
 from dlctl.dialects.kind import Kind
@@ -72,6 +72,9 @@ def manifest_problems(
     jobs: dict[tuple[str, str], Manifest] = {}
     admission = _admission()
     for manifest in manifests:
+        if not manifest.obj.get("apiVersion"):
+            yield _without_version(manifest)
+            continue
         kind = job_kind(kinds, manifest.obj)
         if kind is None:
             if reason := unserved_reason(kinds, manifest.obj):
@@ -88,6 +91,13 @@ def manifest_problems(
             in_ = f" in {first.place}" if first.place else ""
             message = f"metadata.name: {first.title}{in_} has it as well"
             yield Problem(manifest, ("metadata", "name"), f"{message}: give each job its own")
+
+
+def _without_version(manifest: Manifest) -> Problem:
+    field = misspelt(manifest.obj, "apiVersion")
+    if field is None:
+        return Problem(manifest, (), "apiVersion: is missing")
+    return Problem(manifest, field.path, f"{dotted(field.path)}: {field.message}")
 
 
 def _admission() -> "Admission | None":

@@ -13,6 +13,8 @@ import yaml
 from dlctl.api.job import JobObject
 from dlctl.api.meta import Resource
 from dlctl.cli.pod_references import containers
+from dlctl.cli.unknown_fields import misspelt
+from dlctl.cli.yaml_errors import describe_yaml_error
 from dlctl.cli.yaml_lines import DuplicateFieldError, Path, child, documents, line_of
 from dlctl.dialects.kind import Kind
 from dlctl.dialects.kinds import kind_of_api_version
@@ -95,6 +97,8 @@ def parse(text: str, name: str) -> Iterator[Manifest]:
 
 
 def _manifest(value: Any, place: _Place) -> Manifest:
+    if isinstance(value, dict) and (field := misspelt(value, "kind")):
+        raise ConfigError(f"{place.of(field.path)}: {field.message}")
     if not isinstance(value, dict) or not value.get("kind"):
         raise ConfigError(f"{place}: a document has no kind; each must be a Kubernetes object")
     if not isinstance(value.get("metadata"), dict | NoneType):
@@ -174,14 +178,6 @@ def _text(name: str) -> str:
 def _documents(text: str, name: str) -> list[tuple[Any, yaml.Node]]:
     try:
         return list(documents(text))
-    except DuplicateFieldError as error:
-        raise ConfigError(f"{name}: {_in_one_line(error)}") from error
     except yaml.YAMLError as error:
-        raise ConfigError(f"{name} is not YAML: {_in_one_line(error)}") from error
-
-
-def _in_one_line(error: yaml.YAMLError) -> str:
-    if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
-        return str(error)
-    mark = error.problem_mark
-    return f"line {mark.line + 1}, column {mark.column + 1}: {error.problem}"
+        title = name if isinstance(error, DuplicateFieldError) else f"{name} is not YAML"
+        raise ConfigError(f"{title}: {describe_yaml_error(error, text)}") from error

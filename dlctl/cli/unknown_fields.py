@@ -10,7 +10,7 @@ from typing import Any, Final
 import attrs
 
 from dlctl.api.core_types.type_tables import pod_types
-from dlctl.cli.suggestions import did_you_mean
+from dlctl.cli.suggestions import closest, did_you_mean
 from dlctl.cli.yaml_lines import Path
 from dlctl.dialects.dialect import Dialect
 
@@ -30,6 +30,14 @@ class UnknownField:
     @property
     def message(self) -> str:
         return f"unknown field {self.path[-1]!r}{self.suggestion}"
+
+
+def misspelt(manifest: JSON, name: str) -> UnknownField | None:
+    """Return the field of an object that seems to be meant for a missing one."""
+    if name in manifest:
+        return None
+    given = closest(name, (str(key) for key in manifest if key not in _OBJECT_FIELDS))
+    return UnknownField((given,), f"; did you mean {name}?") if given else None
 
 
 def unknown_fields(manifest: JSON, dialect: Dialect) -> Iterator[UnknownField]:

@@ -74,6 +74,18 @@ CONTAINER = "spec.pytorchReplicaSpecs.Master.template.spec.containers[0]"
             id="kind",
         ),
         pytest.param(
+            "apiVersion: kubeflow",
+            "apiversion: kubeflow",
+            ["document 2, line 5", "apiversion: unknown field", "did you mean apiVersion?"],
+            id="field apiVersion",
+        ),
+        pytest.param(
+            "kind: PyTorchJob",
+            "Kind: PyTorchJob",
+            ["document 2, line 6: unknown field 'Kind'; did you mean kind?"],
+            id="field kind",
+        ),
+        pytest.param(
             "kubeflow.org/v1",
             "kubeflow.org/v2",
             ["does not serve PyTorchJob in kubeflow.org/v2; it serves", "kubeflow.org/v1,"],

@@ -1,0 +1,98 @@
+"""Why a text is not YAML, in plain words with the fix. Pure.
+
+The parser names the token that it did not expect, and not the indentation that led to it.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+import yaml
+
+_KEY_WITHOUT_SPACE: Final = re.compile(r"\s*(?:- )*([\w.-]+):[^\s:]\S*$")
+_NO_COLON: Final = "has no colon after its field: write NAME: VALUE"
+_NO_TOKEN: Final = re.compile(r"found character '([%@`])' that cannot start any token")
+
+
+def describe_yaml_error(error: yaml.YAMLError, text: str) -> str:
+    """Return the place of an error and what to do about it, in one line."""
+    if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
+        return " ".join(str(error).split())
+    mark = error.problem_mark
+    message = _explained(error, mark, text.splitlines()) or str(error.problem)
+    return f"line {mark.line + 1}, column {mark.column + 1}: {message}"
+
+
+def _explained(error: yaml.MarkedYAMLError, mark: yaml.Mark, lines: list[str]) -> str:
+    """Return what is wrong; empty if the parser says it well enough."""
+    problem, start = error.problem or "", error.context_mark
+    line = lines[mark.line] if mark.line < len(lines) else ""
+    is_first = not line[: mark.column].strip()
+    if "\t" in line[: mark.column + 1] and is_first:
+        return "it is indented with a tab: use spaces"
+    if repr("\t") in problem:
+        return "a tab: use spaces"
+    if problem.startswith("mapping values are not allowed"):
+        return _second_colon(line[: mark.column], lines[: mark.line])
+    if problem.startswith("expected <block end>") and start and is_first:
+        return _misplaced(line, lines[: mark.line], start)
+    if problem.startswith("could not find expected ':'") and start:
+        return f"line {start.line + 1} {_NO_COLON}"
+    if problem.startswith("found unexpected end of stream") and start:
+        return f"the quote that line {start.line + 1} opens is not closed"
+    if found := _NO_TOKEN.match(problem):
+        return f"no value begins with {found[1]}: put it in quotes"
+    return ""
+
+
+def _second_colon(before: str, above: list[str]) -> str:
+    """Explain a colon where none may be, given its line up to it, and the lines above."""
+    if re.search(r":\s", before):
+        return "a second colon in the line: put the value in quotes"
+    number, last = next((each for each in _upwards(above) if each[1].strip()), (0, ""))
+    if found := _KEY_WITHOUT_SPACE.match(last):
+        return f"line {number} has no space after the colon of {found[1]}"
+    if ":" not in last and not last.lstrip().startswith("- "):
+        return f"line {number} {_NO_COLON}"
+    return (
+        f"it is indented deeper than line {number}, which has a value already: "
+        f"begin it in column {_column(last, is_item=False)}"
+    )
+
+
+def _misplaced(line: str, above: list[str], start: yaml.Mark) -> str:
+    """Explain a line that belongs to no line above, given where the innermost one left begins."""
+    is_item, place = line.lstrip().startswith("- "), f"from line {start.line + 1} on"
+    if _indent(line) == start.column:
+        if is_item:
+            return (
+                f"an item of a list among the fields of a mapping, {place}: align it with its list"
+            )
+        return f"a field among the items of a list, {place}: begin it with - or indent it otherwise"
+    number, column = _neighbour(above, _column(line, is_item=is_item), is_item=is_item)
+    begins = f"line {number}, column {column}"
+    return f"no line that it could belong to begins there: align it with {begins}"
+
+
+def _neighbour(above: list[str], column: int, *, is_item: bool) -> tuple[int, int]:
+    """Return the line, of those that are still open, that begins next to a column."""
+    found, outermost = list[tuple[int, int]](), len(max(above, key=len, default=""))
+    for number, each in _upwards(above):
+        if each.strip() and _indent(each) < outermost and not each.lstrip().startswith("#"):
+            outermost = _indent(each)
+            if not is_item or each.lstrip().startswith("- "):
+                found.append((number, _column(each, is_item=is_item)))
+    return min([*found, (1, 1)], key=lambda place: abs(place[1] - column))
+
+
+def _upwards(lines: list[str]) -> Iterator[tuple[int, str]]:
+    return reversed([*enumerate(lines, 1)])
+
+
+def _column(line: str, *, is_item: bool) -> int:
+    """Return the column, from 1, of the item that a line begins, or of its first field."""
+    return 1 + (_indent(line) if is_item else len(line) - len(line.lstrip(" -")))
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
