@@ -4,17 +4,16 @@ The classes below run jobs on this machine from Python, and need the extra ``loc
 imported on first use.
 """
 
-import importlib
-import typing
-from typing import Any, Final
-
-if typing.TYPE_CHECKING:
+# Nothing else is imported here: the program handles no Ctrl-C before.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
     from dlctl.blocking_cluster import BlockingCluster
     from dlctl.embedded_cluster import Cluster, JobFailedError, JobResult
+del TYPE_CHECKING
 
 __all__ = ("BlockingCluster", "Cluster", "JobFailedError", "JobResult")
 
-_MODULES: Final = {
+_MODULES = {
     "BlockingCluster": "dlctl.blocking_cluster",
     "Cluster": "dlctl.embedded_cluster",
     "JobFailedError": "dlctl.embedded_cluster",
@@ -22,9 +21,11 @@ _MODULES: Final = {
 }
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import importlib
+
     from dlctl.cli.local_options import require_local_packages
 
     require_local_packages()

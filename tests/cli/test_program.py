@@ -37,6 +37,19 @@ main()
 """
 
 
+FIRST = """
+import sys
+before = set(sys.modules)
+import dlctl.__main__
+print(*sorted(set(sys.modules) - before))
+"""
+
+
+def test_program_imports_nothing_before_it_handles_signals() -> None:
+    done = subprocess.run([sys.executable, "-c", FIRST], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["dlctl", "dlctl.__main__"]
+
+
 def test_help_imports_nothing_heavy() -> None:
     done = subprocess.run([sys.executable, "-c", QUICK], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "heavy:"
