@@ -11,12 +11,13 @@ import shutil
 import signal
 import stat
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, NoReturn
+
+from dlctl.local.run_directory import temporary_run_directory
 
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 _STDOUT: Final = 1
@@ -39,9 +40,9 @@ class Interrupts:
     @contextmanager
     def temporary_directory(self) -> Iterator[Path]:
         """Yield a directory that is removed after the block, also by the second signal."""
-        with tempfile.TemporaryDirectory(prefix="dlctl-") as path:
-            self.remove_if_killed(Path(path))
-            yield Path(path)
+        with temporary_run_directory() as path:
+            self.remove_if_killed(path)
+            yield path
 
     def remove_if_killed(self, path: Path) -> None:
         """Name a file or directory that the second signal removes."""

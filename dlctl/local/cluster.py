@@ -7,7 +7,6 @@ unless the caller chose it. Other controllers are not included: they connect as 
 import asyncio
 import datetime
 import socket
-import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
@@ -38,6 +37,7 @@ from dlctl.local.node.logs import LogOptions
 from dlctl.local.node.sandboxes import Network, StartError
 from dlctl.local.node.scheduler import Scheduler
 from dlctl.local.private_file import write_private_file
+from dlctl.local.run_directory import temporary_run_directory
 
 USER_AGENT: Final = "dlctl-node"
 _START_TIMEOUT_S: Final = 60.0
@@ -222,8 +222,8 @@ def _end_interrupted_pods(objects: Objects) -> None:
 @contextmanager
 def _directory(kept: Path | None) -> Iterator[Path]:
     if kept is None:
-        with tempfile.TemporaryDirectory(prefix="dlctl-") as path:
-            yield Path(path)
+        with temporary_run_directory() as path:
+            yield path
     else:
         kept.mkdir(mode=0o700, parents=True, exist_ok=True)
         yield kept

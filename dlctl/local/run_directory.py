@@ -1,0 +1,39 @@
+"""The temporary directory of a cluster: removed with it, or by the next one if it was killed."""
+
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+from dlctl.local.file_lock import exclusive_lock, holder, write_holder
+
+_PREFIX: Final = "dlctl-"
+_LOCK: Final = "lock"
+
+
+@contextmanager
+def temporary_run_directory() -> Iterator[Path]:
+    """Yield a private directory for the duration of the block; first remove abandoned ones."""
+    for path in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        if _is_abandoned(path):
+            shutil.rmtree(path, ignore_errors=True)
+    with (
+        tempfile.TemporaryDirectory(prefix=_PREFIX) as name,
+        exclusive_lock(Path(name) / _LOCK) as lock,
+    ):
+        write_holder(lock)
+        yield Path(name)
+
+
+def _is_abandoned(path: Path) -> bool:
+    """Return whether it is a directory of this user whose process is gone."""
+    with suppress(OSError):
+        found, lock = path.lstat(), path / _LOCK
+        is_ours = stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid()
+        # Named in the file only once it is held: an empty one is about to be.
+        return is_ours and lock.stat().st_size > 0 and holder(lock) is None
+    return False
