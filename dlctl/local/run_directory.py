@@ -12,7 +12,8 @@ from typing import Final
 from dlctl.local.file_lock import exclusive_lock, holder, write_holder
 
 _PREFIX: Final = "dlctl-"
-_LOCK: Final = "lock"
+# No other directory has a file of this name, whatever its own is called.
+_LOCK: Final = "run-directory.lock"
 
 
 @contextmanager

@@ -49,7 +49,7 @@ def test_other_directories_stay(tmp_path: Path, name: str) -> None:
     path.mkdir()
     if name != "dlctl-other":
         # Not held yet, and not ours by name.
-        (path / "lock").write_text("" if name == "dlctl-new" else "1")
+        (path / "run-directory.lock").write_text("" if name == "dlctl-new" else "1")
     with temporary_run_directory():
         assert path.exists()
 
@@ -57,7 +57,7 @@ def test_other_directories_stay(tmp_path: Path, name: str) -> None:
 def test_link_is_not_followed(tmp_path: Path) -> None:
     target = tmp_path / "target"
     target.mkdir()
-    (target / "lock").write_text("1")
+    (target / "run-directory.lock").write_text("1")
     os.symlink(target, tmp_path / "dlctl-link")
     with temporary_run_directory():
-        assert (target / "lock").exists()
+        assert (target / "run-directory.lock").exists()
