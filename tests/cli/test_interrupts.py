@@ -1,5 +1,6 @@
 """Runs that a signal or the time limit ends: what programs may still do, and what is left."""
 
+import itertools
 import os
 import signal
 import subprocess
@@ -26,8 +27,10 @@ SAVES = """
 
 
 @contextmanager
-def running(job: str, tmp_path: Path, *options: str) -> Iterator["subprocess.Popen[str]"]:
-    """Start a run, and yield once a program of it has said that it is ready."""
+def running(
+    job: str, tmp_path: Path, *options: str, programs: int = 1
+) -> Iterator["subprocess.Popen[str]"]:
+    """Start a run, and yield once this many of its programs have said that they are ready."""
     with subprocess.Popen(
         [sys.executable, "-m", "dlctl", "run", job, *options],
         stdout=subprocess.PIPE,
@@ -36,7 +39,8 @@ def running(job: str, tmp_path: Path, *options: str) -> Iterator["subprocess.Pop
         env={**os.environ, "TMPDIR": str(tmp_path)},
     ) as process:
         assert process.stdout is not None
-        assert any("worker-0 | ready" in line for line in process.stdout)
+        ready = (line for line in process.stdout if "| ready" in line)
+        assert len([*itertools.islice(ready, programs)]) == programs
         yield process
 
 
@@ -47,7 +51,7 @@ def test_programs_save_their_work_after_an_interrupt(
     folder = tmp_path / "saved"
     folder.mkdir()
     job = written(script_job(SAVES.format(folder=folder)))
-    with running(job, tmp_path) as process:
+    with running(job, tmp_path, programs=2) as process:
         process.send_signal(number)
         out, err = process.communicate(timeout=15)
     assert process.returncode == 128 + number, err
@@ -60,11 +64,11 @@ def test_programs_save_their_work_after_an_interrupt(
 def test_programs_save_their_work_after_the_time_limit(
     dlctl: Dlctl, written: Written, tmp_path: Path
 ) -> None:
-    done = dlctl("run", written(script_job(SAVES.format(folder=tmp_path))), "--timeout", "2")
+    done = dlctl("run", written(script_job(SAVES.format(folder=tmp_path))), "--timeout", "6")
     Path(done.err.split("the controller's log: ")[1].strip()).unlink()
     assert done.code == 1
     assert "linear worker-0 | saved" in done.out
-    assert "has not finished: timed out after 2" in done.err
+    assert "has not finished: timed out after 6" in done.err
 
 
 @pytest.mark.parametrize(
