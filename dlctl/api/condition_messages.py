@@ -12,6 +12,11 @@ from dlctl.api.meta import ObjectKey
 from dlctl.api.status import Failure, JobState
 
 
+def backoff_limit_reached(job: str) -> str:
+    """Return the message about the failure of a job by its backoff limit."""
+    return f"Job {job} has failed because it has reached the specified backoff limit"
+
+
 @attrs.frozen
 class ConditionMessages:
     """The messages, reasons and options by which a job's state is reported."""
@@ -32,8 +37,10 @@ class ConditionMessages:
     emits_unseen_run: bool = False
     # Whether reasons of events name the kind of the child: SuccessfulCreatePod.
     emits_child_kinds: bool = False
-    # Whether events report how each pod ended, why it does not run, and its deletion.
+    # Whether events report why single pods do not run, and their deletion.
     emits_pod_events: bool = False
+    # Whether events report with which code each program ended.
+    emits_exit_codes: bool = False
     # The reason of the event about a child whose name is taken; without it, no event.
     name_conflict_reason: str = ""
     # The source component of events.

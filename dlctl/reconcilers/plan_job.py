@@ -88,7 +88,7 @@ def plan_job(
     planned = _plan(job, observed, desired, now, policy.restart_limits)
     planned = with_waiting(job, planned, observed, desired.hold_reason, now, policy.restart_limits)
     planned = without_exclusions(planned, job, observed, now)
-    if job.messages.emits_pod_events and planned.status != job.status:
+    if job.messages.emits_exit_codes and planned.status != job.status:
         planned = attrs.evolve(
             planned, notes=(*exit_events(job, planned.status, observed), *planned.notes)
         )
@@ -133,7 +133,7 @@ def _plan(
     if outcome is None and (
         failure := _exceeded_limit(current, observed, desired.hold_reason, now, limits.backoff)
     ):
-        outcome = Completion(failure)
+        outcome, next_status = Completion(failure), _without_restart(job, next_status)
     if outcome is None and job.is_partial:
         return _plan_partial(job, Plan(next_status, notes=notes), observed, desired, now)
     if outcome is None:
@@ -241,14 +241,19 @@ def _judge_failure(
         return status, None, None
     if decision.action is FailureAction.FAIL_JOB:
         failure = policy_decisions.policy_failure(job, decision, status)
-        # The replicas that have failed are not restarting.
-        status = attrs.evolve(status, conditions=job.status.conditions)
-        return status, Completion(failure), None
+        return _without_restart(job, status), Completion(failure), None
     cause = policy_decisions.restart_text(decision, status, limits, now)
     restarting, note = job_restarts.restarting_status(
         job, status, cause, now, counts=decision.counts
     )
     return restarting, None, note
+
+
+def _without_restart(job: Job, status: JobStatus) -> JobStatus:
+    """Return the status of a job that ends: the replicas that have failed are not restarting."""
+    if job.status.phase is JobPhase.NEW:
+        return status
+    return attrs.evolve(status, conditions=job.status.conditions)
 
 
 def _plan_suspended(job: Job, observed: Observed, desired: Desired, now: datetime.datetime) -> Plan:

@@ -56,6 +56,41 @@ async def test_restarts_by_exit_code_count_towards_the_backoff_limit(
         assert ended["completionTime"]
 
 
+@pytest.mark.parametrize("policy", ["Never", "ExitCode"])
+@pytest.mark.parametrize("kind", KINDS)
+async def test_failure_with_a_backoff_limit_of_0_is_one_of_the_limit(
+    kind: str, policy: str, start_cluster: StartCluster
+) -> None:
+    async with start_cluster(kinds=only(kind)) as cluster:
+        cluster.start()
+        job = job_of(kind, policy=policy, run_policy={"backoffLimit": 0})
+        others = {**forever(), **forever("worker-1", "worker-2")}
+        await cluster.submit(job, {**others, "worker-0": [Exit(3)]}, last_replica="worker-0")
+        ended = await cluster.ended()
+        reason, cause = cluster.condition("Failed").split(". First cause: ")
+        assert reason == "Job linear has failed because it has reached the specified backoff limit"
+        assert "worker-0" in cause
+        assert "exit code 3" in cause
+        assert conditions(cluster)[-1] == ("Failed", "True", f"{kind}Failed")
+        assert ended["dlctl"]["failure"]["exitCode"] == 3
+        assert "Restarting" not in str(ended["conditions"])
+
+
+async def test_replica_that_reaches_the_backoff_limit_is_not_restarting(
+    start_cluster: StartCluster,
+) -> None:
+    async with start_cluster(kinds=only("TFJob")) as cluster:
+        cluster.start()
+        job = job_of("TFJob", policy="ExitCode", run_policy={"backoffLimit": 1})
+        await cluster.submit(job, {"worker-0": [Exit(137)], **forever("worker-1", "worker-2")})
+        await cluster.ended()
+        assert conditions(cluster) == [
+            ("Created", "True", "TFJobCreated"),
+            ("Running", "False", "TFJobRunning"),
+            ("Failed", "True", "TFJobFailed"),
+        ]
+
+
 async def test_restarts_in_place_count_towards_the_backoff_limit(
     start_cluster: StartCluster,
 ) -> None:

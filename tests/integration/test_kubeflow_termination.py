@@ -271,6 +271,25 @@ async def test_job_without_replicas_succeeds(kind: str, start_cluster: StartClus
         assert [c["type"] for c in cluster.status()["conditions"]] == ["Created", "Succeeded"]
 
 
+@pytest.mark.parametrize(
+    ("kind", "counts"),
+    [
+        ("TFJob", {"Chief": 0, "Worker": 1}),
+        ("TFJob", {"PS": 1, "Worker": 0}),
+        ("PaddleJob", {"Master": 0, "Worker": 1}),
+        ("MXJob", {"Scheduler": 0, "Server": 1, "Worker": 1}),
+    ],
+)
+async def test_job_without_replicas_of_the_type_that_decides_succeeds(
+    kind: str, counts: dict[str, int], start_cluster: StartCluster
+) -> None:
+    async with start_cluster(kinds=only(kind)) as cluster:
+        cluster.start()
+        await cluster.submit(training_job(kind, **counts))
+        await cluster.ended()
+        assert [c["type"] for c in cluster.status()["conditions"]] == ["Created", "Succeeded"]
+
+
 async def test_running_job_that_is_scaled_to_nothing_goes_on(start_cluster: StartCluster) -> None:
     async with start_cluster(kinds=only("JAXJob")) as cluster:
         cluster.start()

@@ -167,7 +167,7 @@ _XGBOOST: Final = KubeflowKind(
     metric_label="xgboost",
     # As in xgboost-operator.
     container_aliases=["xgboostjob"],
-    messages=KindMessages(emits_unseen_run=True),
+    messages=KindMessages(counts_restarts=True, emits_unseen_run=True),
 )
 _PADDLE: Final = KubeflowKind(
     framework=PaddleJob,
@@ -242,6 +242,7 @@ _MPI: Final = KubeflowKind(
         namespaced=lambda _: False,
         counts_restarts=True,
         reason_by_condition={"Failed": "MPIJobMPIJobFailed"},
+        emits_exit_codes=False,
         # mpi-operator's reason.
         name_conflict_reason="ErrResourceExists",
         # Misspelt by training-operator; scripts look for what it writes.

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Mapping
 
 import attrs
 
-from dlctl.api.condition_messages import ConditionMessages
+from dlctl.api.condition_messages import ConditionMessages, backoff_limit_reached
 from dlctl.api.job import Job, replica_type
 from dlctl.api.status import Failure, JobState
 
@@ -27,6 +27,8 @@ class KindMessages:
     emits_unseen_run: bool = False
     # Reasons by condition type, if they are not the kind and the type.
     reason_by_condition: Mapping[str, str] = attrs.field(factory=dict)
+    # Whether events report with which code each program ended.
+    emits_exit_codes: bool = True
     # The reason of the event about a child whose name is taken; without it, no event.
     name_conflict_reason: str = ""
     # The reason of the event about a job deleted after its TTL.
@@ -46,6 +48,8 @@ class KubeflowMessages(ConditionMessages):
     namespaced: bool = False
     # The types whose restart policy is ExitCode.
     exit_code_types: Collection[str] = ()
+    # Whether the backoff limit is 0: it comes before all else that is said of a failure.
+    tolerates_no_failure: bool = False
     restarting_state: JobState = JobState.FAILED
     emits_replica_states: bool = False
     emits_in_place_restarts: bool = False
@@ -81,6 +85,8 @@ class KubeflowMessages(ConditionMessages):
     def failed(self, failure: Failure, failed_count: int) -> str:
         if not failure.replica:
             return failure.message
+        if self.tolerates_no_failure:
+            return backoff_limit_reached(self.key.name)
         type_name = self.type_name(replica_type(failure.replica))
         if self._has_exit_code_policy(failure):
             return f'job "{self.key.name}" is failing because "{type_name}" replica(s) failed.'
@@ -89,7 +95,14 @@ class KubeflowMessages(ConditionMessages):
         )
         return f"{subject} failed because {failed_count} {type_name} replica(s) failed."
 
+    def failed_reason(self, failure: Failure) -> str:
+        if self.tolerates_no_failure:
+            return self.job_failed_reason(failure)
+        return super().failed_reason(failure)
+
     def failed_event_type(self, failure: Failure) -> str:
+        if self.tolerates_no_failure:
+            return "Normal"
         return "Warning" if self._has_exit_code_policy(failure) else "Normal"
 
     def ttl_deletion_reason(self) -> str:

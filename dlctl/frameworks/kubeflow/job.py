@@ -19,12 +19,21 @@ class KubeflowJob(DLJob, abstract=True):
     sets_env_in_all_containers = True
 
     def success_policy(self) -> SuccessPolicy:
-        """Return the policy: the masters decide if there are any, else the workers."""
-        masters = tuple(self.replicas_of("master"))
-        if masters:
-            return SuccessPolicy(success_replicas=masters, running_replicas=masters)
-        workers = tuple(self.replicas_of("worker"))
-        return SuccessPolicy(success_replicas=workers, running_replicas=workers)
+        """Return the policy: the masters decide if they are listed, else the workers."""
+        return self.policy_of("master" if self.lists("master") else "worker")
+
+    def policy_of(self, replica_type: str) -> SuccessPolicy:
+        """Return the policy by which the replicas of one type decide."""
+        replicas = tuple(self.replicas_of(replica_type))
+        return SuccessPolicy(
+            success_replicas=replicas,
+            running_replicas=replicas,
+            has_nobody_to_wait_for=self.lists(replica_type) and not replicas,
+        )
+
+    def lists(self, replica_type: str) -> bool:
+        """Return whether the job lists a type, be it with no replicas."""
+        return self.job.replica_spec(replica_type) is not None
 
     def is_master(self, replica: Replica) -> bool:
         """Return whether a replica's pod has the master label, by which clients find the logs."""

@@ -20,13 +20,9 @@ class KubeflowMXJob(KubeflowJob):
     def success_policy(self) -> SuccessPolicy:
         if self.job.spec.get("jobMode") == "MXTune":
             # Tracker and servers never exit; the tuner does.
-            tuners = tuple(self.replicas_of("tuner"))
-            return SuccessPolicy(success_replicas=tuners, running_replicas=tuners)
-        schedulers = tuple(self.replicas_of("scheduler"))
-        workers = tuple(self.replicas_of("worker"))
-        if schedulers or self.number_of_replicas("server"):
-            return SuccessPolicy(success_replicas=schedulers, running_replicas=schedulers)
-        return SuccessPolicy(success_replicas=workers, running_replicas=workers)
+            return self.policy_of("tuner")
+        has_servers = self.number_of_replicas("server") > 0
+        return self.policy_of("scheduler" if self.lists("scheduler") or has_servers else "worker")
 
     def is_master(self, replica: Replica) -> bool:
         return replica.type == "server"

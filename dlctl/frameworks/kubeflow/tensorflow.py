@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
+import attrs
+
 from dlctl.api.job import Replica, ReplicaSpec, SuccessPolicy
 from dlctl.frameworks.kubeflow.job import KubeflowJob, compact_json
 
@@ -20,18 +22,14 @@ class KubeflowTFJob(KubeflowJob):
 
     def success_policy(self) -> SuccessPolicy:
         tolerated = frozenset({"worker"} if self._has_dynamic_workers else ())
-        chiefs = tuple(self._chiefs())
-        if chiefs:
-            return SuccessPolicy(
-                success_replicas=chiefs, running_replicas=chiefs, tolerated_types=tolerated
-            )
-        workers = tuple(self.replicas_of("worker"))
-        all_workers = self.job.spec.get("successPolicy") == _ALL_WORKERS
-        return SuccessPolicy(
-            success_replicas=workers if all_workers else workers[:1],
-            running_replicas=workers,
-            tolerated_types=tolerated,
-        )
+        # At most one of them is listed.
+        for chief in ("chief", "master"):
+            if self.lists(chief):
+                return attrs.evolve(self.policy_of(chief), tolerated_types=tolerated)
+        policy = attrs.evolve(self.policy_of("worker"), tolerated_types=tolerated)
+        if self.job.spec.get("successPolicy") == _ALL_WORKERS:
+            return policy
+        return attrs.evolve(policy, success_replicas=policy.success_replicas[:1])
 
     def is_master(self, replica: Replica) -> bool:
         if any(self._chiefs()):

@@ -50,6 +50,9 @@ def exit_events(job: Job, new: JobStatus, observed: Observed) -> Iterator[EventN
     for one in observed.replicas:
         if not one.pod or not one.termination or one.termination.exit_code is None:
             continue
+        if not _has_program_ended(job, one.replica, one.pod):
+            # An init container has.
+            continue
         if one.replica in tolerated or _is_new_exit(job, new, one):
             by_code.setdefault(one.termination.exit_code, []).append(one.pod.metadata.name)
     for code, names in sorted(by_code.items()):
@@ -108,6 +111,12 @@ def _rejection_events(job: Job, name: str, rejection: Rejection) -> Iterator[Eve
         yield EventNote(
             "Warning", FAILED_CREATE + kind, f"Error creating: {rejection.server_message}"
         )
+
+
+def _has_program_ended(job: Job, replica: Replica, pod: Pod) -> bool:
+    spec = job.replica_spec(replica.type)
+    status = pod.container_status(spec.container) if spec else None
+    return status is None or any(s and s.terminated for s in (status.state, status.last_state))
 
 
 def _is_new_exit(job: Job, new: JobStatus, one: ObservedReplica) -> bool:

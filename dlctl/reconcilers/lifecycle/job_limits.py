@@ -7,6 +7,7 @@ import datetime
 from collections.abc import Mapping
 from typing import Final
 
+from dlctl.api.condition_messages import backoff_limit_reached
 from dlctl.api.elastic import WORKER
 from dlctl.api.job import Job
 from dlctl.api.status import Failure, JobStatus, RestartRecord
@@ -27,16 +28,15 @@ def exceeded_limit(
         return backoff_limit_failure(job, now)
     left_s = deadline_left_s(job, status, now)
     if left_s is not None and left_s <= 0:
-        message = "it was active longer than specified deadline"
-        return _job_failure(job, DEADLINE_EXCEEDED, message, now)
+        cause = "it was active longer than specified deadline"
+        message = f"Job {job.key.name} has failed because {cause}"
+        return _job_failure(DEADLINE_EXCEEDED, message, now)
     return None
 
 
 def backoff_limit_failure(job: Job, now: datetime.datetime) -> Failure:
     """Return the failure of a job that has reached its restart limit."""
-    return _job_failure(
-        job, BACKOFF_LIMIT_EXCEEDED, "it has reached the specified backoff limit", now
-    )
+    return _job_failure(BACKOFF_LIMIT_EXCEEDED, backoff_limit_reached(job.key.name), now)
 
 
 def deadline_left_s(job: Job, status: JobStatus, now: datetime.datetime) -> float | None:
@@ -82,6 +82,5 @@ def _failures(job: Job, restarts: Mapping[str, RestartRecord], observed: Observe
     return replaced + sum(one.restarts_in_place for one in active)
 
 
-def _job_failure(job: Job, reason: str, cause: str, now: datetime.datetime) -> Failure:
-    message = f"Job {job.key.name} has failed because {cause}"
+def _job_failure(reason: str, message: str, now: datetime.datetime) -> Failure:
     return Failure(replica="", pod="", reason=reason, message=message, time=now)

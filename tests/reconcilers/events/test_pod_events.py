@@ -59,6 +59,20 @@ def test_exit_is_reported_once_and_not_if_the_status_has_it() -> None:
     assert not planned(later, manifest, *pods).notes
 
 
+@pytest.mark.parametrize("kind", ["TFJob", "MPIJob"])
+def test_exit_of_an_init_container_or_in_an_mpi_job_is_not_reported(kind: str) -> None:
+    manifest = training_job(kind, **({"Launcher": 1} if kind == "MPIJob" else {}), Worker=2)
+    job = make_job(manifest)
+    init = [{"name": "fetch", "state": exited(5)}]
+    ended = (
+        pod_of(job, TWO, 1)
+        if kind == "MPIJob"
+        else make_pod(job, TWO, phase="Failed", state={"waiting": {}}, initContainerStatuses=init)
+    )
+    made = planned(job, manifest, pod_of(job, ONE), ended)
+    assert [reason for _, reason, _ in event_messages(made)] == [f"{kind}Failed"]
+
+
 def test_failure_is_reported_with_training_operators_exit_message() -> None:
     job, manifest = tf_job()
     made = planned(job, manifest, pod_of(job, ONE), pod_of(job, TWO, 1))
