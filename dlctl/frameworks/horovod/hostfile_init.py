@@ -9,9 +9,10 @@ from dlctl.frameworks.horovod.config_files import CONFIG_PATH, COPY_PATHS, DISCO
 
 MAX_WAIT_S: Final = 60
 # Horovod exits immediately if it cannot log in to a host. A missing program in the image is not an
-# error. The trap comes last: a shell that has just been forked loses signals to the traps of its
-# parent.
+# error. Where the API server is on its own machine, pods share the network, and no name resolves.
+# The trap comes last: a shell that has just been forked loses signals to the traps of its parent.
 _WAIT_SCRIPT: Final = """\
+[ "$KUBERNETES_SERVICE_HOST" != 127.0.0.1 ] || exit 0
 resolves() {{
   if command -v getent; then getent hosts "$1"
   elif command -v nslookup; then nslookup "$1"

@@ -15,7 +15,12 @@ HOSTS = "et-worker-0:1\net-worker-1:1\n"
 
 
 def run(
-    tmp_path: Path, programs: Mapping[str, str], *, by_ssh: bool = True, limit_s: float = 9
+    tmp_path: Path,
+    programs: Mapping[str, str],
+    *,
+    by_ssh: bool = True,
+    limit_s: float = 9,
+    server: str = "10.96.0.1",
 ) -> str:
     """Run the script with these additional programs, and return its output."""
     for folder in ("mpi", "edl", "job", "bin"):
@@ -44,7 +49,11 @@ def run(
         ["/bin/sh", "-c", command],
         capture_output=True,
         text=True,
-        env={"PATH": str(tmp_path / "bin"), "SEEN": str(tmp_path)},
+        env={
+            "PATH": str(tmp_path / "bin"),
+            "SEEN": str(tmp_path),
+            "KUBERNETES_SERVICE_HOST": server,
+        },
         check=True,
         timeout=9,
     )
@@ -89,6 +98,11 @@ def test_kubectl_needs_no_port(tmp_path: Path) -> None:
 def test_launcher_starts_after_the_timeout_with_an_unreachable_host(tmp_path: Path) -> None:
     told = run(tmp_path, {"nc": "exit 1"}, limit_s=0.5)
     assert told == "waiting for et-worker-0\nno longer waiting\n"
+
+
+def test_launcher_does_not_wait_for_names_that_resolve_nowhere(tmp_path: Path) -> None:
+    assert run(tmp_path, {"nc": "exit 1"}, server="127.0.0.1") == ""
+    assert (tmp_path / "edl/hostfile").read_text() == HOSTS
 
 
 def test_missing_file_fails_the_launcher(tmp_path: Path) -> None:
