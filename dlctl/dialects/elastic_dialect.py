@@ -63,7 +63,7 @@ class ElasticConditions(Protocol):
     ) -> Condition: ...
 
     def has_executed_script(self, scaler: Scaler) -> bool:
-        """Return whether a scaler's script has succeeded."""
+        """Return whether a scaler's script has succeeded, or without one the hosts are written."""
 
 
 class ElasticFramework(Protocol):

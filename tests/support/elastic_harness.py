@@ -74,6 +74,9 @@ class ElasticHarness:
                 return dict(stored.decoded(resource).get("status") or {})
         raise LookupError(name)
 
+    def scaler_conditions(self, name: str) -> list[str]:
+        return [condition["type"] for condition in self.scaler(name)["conditions"]]
+
     async def scaler_result(self, name: str) -> tuple[str, str]:
         """Wait until a ScaleIn or ScaleOut finishes; return its phase and message."""
         await self.cluster.until(lambda: self.scaler(name).get("phase") in _FINISHED)

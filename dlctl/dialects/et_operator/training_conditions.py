@@ -116,7 +116,7 @@ def script_executed(scaler: Scaler, now: datetime.datetime) -> Condition:
 
 
 def has_executed_script(scaler: Scaler) -> bool:
-    """Return whether a scaler's script has succeeded."""
+    """Return whether a scaler's script has succeeded, or without one the hosts are written."""
     return conditions.is_true(scaler.status.conditions, SCRIPT_EXECUTED)
 
 

@@ -25,12 +25,17 @@ def scaling_started(plan: MembershipPlan, scaler: Scaler, pods: Sequence[str]) -
 
 
 def script_executed(plan: MembershipPlan, scaler: Scaler) -> MembershipPlan:
+    """Record once that a scaler's script has run or, without one, the host files are written."""
+    if plan.dialect.conditions.has_executed_script(scaler):
+        return plan
     executed = plan.dialect.conditions.script_executed(scaler, plan.now)
     return plan.with_scaler_update(_with_condition(plan, scaler, executed))
 
 
 def scaling_finished(plan: MembershipPlan, scaler: Scaler, failure: str = "") -> MembershipPlan:
     """Set the result of a scaler: failed with a message, or succeeded without one."""
+    if not failure and scaler.script is None:
+        plan = script_executed(plan, scaler)
     condition = plan.dialect.conditions.scaler_finished(
         scaler, plan.now, ok=not failure, message=failure
     )

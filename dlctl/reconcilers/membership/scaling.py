@@ -62,6 +62,8 @@ def scale_in(
         return _check_leaving(state, plan, operation)
     if scaler and scaler.script and not operation.done:
         return _run_leaving_script(state, plan, operation, scaler)
+    if scaler and not scaler.script and _has_hosts(state, plan):
+        plan = scaler_status.script_executed(plan, scaler)
     is_gone, plan = has_left(state, plan, operation)
     return _finish(state, _remove(plan, operation), operation) if is_gone else plan
 
@@ -273,12 +275,17 @@ def _await_host_update(
 
     The workers stay members in both cases: the launcher may have the list.
     """
-    written = state.launcher is None or hosts.is_written(state, plan.membership)
+    written = _has_hosts(state, plan)
     wait_s = state.left_s(operation, _timeout_s(state, scaler) + state.policy.drain_timeout_s)
     if not written and wait_s > 0:
         return plan.with_wait(wait_s)
     failure = "" if written else "the launcher's host file was not updated in time"
     return _finish(state, _add(plan, operation), operation, failure)
+
+
+def _has_hosts(state: MembershipState, plan: MembershipPlan) -> bool:
+    """Return whether no launcher runs that has other hosts than planned."""
+    return state.launcher is None or hosts.is_written(state, plan.membership)
 
 
 def _timeout_s(state: MembershipState, scaler: Scaler | None) -> float:

@@ -12,6 +12,7 @@ from tests.support.fake_launcher import ExecFault, Program
 pytestmark = [pytest.mark.looptime(noop_cycles=8)]
 
 ONE: Final = {"count": 1}
+SUCCEEDED: Final = ["Created", "Scaling", "ScriptExecuted", "ScaleSucceeded"]
 
 
 async def test_scale_in_by_count_deletes_the_last_workers() -> None:
@@ -25,7 +26,20 @@ async def test_scale_in_by_count_deletes_the_last_workers() -> None:
         assert stage.members() == [0, 1]
         await stage.cluster.settled()
         assert stage.is_consistent()
+        assert stage.scaler_conditions("in") == SUCCEEDED
         assert stage.scaler("in")["toDeletePods"] == ["linear-worker-2", "linear-worker-3"]
+
+
+async def test_script_counts_as_executed_once_the_launcher_has_the_hosts_that_stay() -> None:
+    async with start_elastic_cluster() as stage:
+        await stage.running(2)
+        stage.launchers.disconnects_s = 20
+        await stage.scale_in(toDelete={"podNames": ["linear-worker-0"]})
+        await stage.cluster.until(lambda: stage.listed() == [1])
+        await stage.cluster.advance(5)
+        assert stage.scaler_conditions("in") == SUCCEEDED[:-1]
+        await stage.scaler_result("in")
+        assert stage.scaler_conditions("in") == SUCCEEDED
 
 
 async def test_scale_in_by_name_deletes_only_the_named_workers() -> None:

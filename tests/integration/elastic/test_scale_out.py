@@ -15,6 +15,7 @@ pytestmark = [pytest.mark.looptime(noop_cycles=8)]
 
 TWO: Final = {"count": 2}
 NEVER: Final = float("inf")
+SUCCEEDED: Final = ["Created", "Scaling", "ScriptExecuted", "ScaleSucceeded"]
 
 
 async def test_scale_out_adds_and_lists_workers_together() -> None:
@@ -28,6 +29,7 @@ async def test_scale_out_adds_and_lists_workers_together() -> None:
         await stage.cluster.settled()
         assert stage.members() == [0, 1, 2, 3]
         assert stage.is_consistent()
+        assert stage.scaler_conditions("out") == SUCCEEDED
         assert stage.scaler("out")["addPods"] == ["linear-worker-2", "linear-worker-3"]
         listed = [len(hosts) for _, hosts in stage.launcher().listed]
         assert listed == [2, 4]
@@ -206,8 +208,7 @@ async def test_scale_out_script_gets_the_workers_and_its_variables() -> None:
         (run,) = stage.launchers.runs
         assert run.workers == ["linear-worker-1:1", "linear-worker-2:1"]
         assert run.variables == ["A=it's 1", "B=2"]
-        types = [condition["type"] for condition in stage.scaler("out")["conditions"]]
-        assert types == ["Created", "Scaling", "ScriptExecuted", "ScaleSucceeded"]
+        assert stage.scaler_conditions("out") == SUCCEEDED
         await stage.cluster.settled()
         assert stage.is_consistent()
 
