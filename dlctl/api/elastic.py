@@ -61,6 +61,24 @@ class ScalerPhase(enum.StrEnum):
         return self in (ScalerPhase.SUCCEEDED, ScalerPhase.FAILED)
 
 
+class FailedStep(enum.Enum):
+    """The step at which scaling failed."""
+
+    SELECT_WORKERS = enum.auto()
+    AWAIT_WORKERS = enum.auto()
+    RUN_SCRIPT = enum.auto()
+    # Any other.
+    OTHER = enum.auto()
+
+
+@attrs.frozen
+class ScaleFailure:
+    """Why a ScaleIn, a ScaleOut or a change by the spec failed."""
+
+    message: str
+    step: FailedStep = FailedStep.OTHER
+
+
 @attrs.frozen
 class Script:
     """A program in the launcher that takes part in scaling; it gets the names of the workers."""

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import attrs
 
 from dlctl.api.conditions import Condition
-from dlctl.api.elastic import Scaler, ScalerObject, ScalerStatus
+from dlctl.api.elastic import ScaleFailure, Scaler, ScalerObject, ScalerStatus
 from dlctl.api.job import Job
 from dlctl.api.meta import Resource
 
@@ -46,7 +46,7 @@ class ElasticConditions(Protocol):
     def scaling(self, job: Job, scaler: str, now: datetime.datetime) -> Condition: ...
 
     def scaling_finished(
-        self, job: Job, scaler: str, now: datetime.datetime, *, ok: bool
+        self, job: Job, scaler: str, now: datetime.datetime, failure: ScaleFailure | None
     ) -> Condition: ...
 
     def workers_created_at(self, conditions: Iterable[Condition]) -> datetime.datetime | None:
@@ -59,7 +59,7 @@ class ElasticConditions(Protocol):
     def script_executed(self, scaler: Scaler, now: datetime.datetime) -> Condition: ...
 
     def scaler_finished(
-        self, scaler: Scaler, now: datetime.datetime, *, ok: bool, message: str = ""
+        self, scaler: Scaler, now: datetime.datetime, failure: ScaleFailure | None
     ) -> Condition: ...
 
     def has_executed_script(self, scaler: Scaler) -> bool:

@@ -12,7 +12,7 @@ import attrs
 from dlctl.api import conditions
 from dlctl.api.condition_messages import ConditionMessages
 from dlctl.api.conditions import Condition
-from dlctl.api.elastic import LAUNCHER, Scaler, ScalerPhase
+from dlctl.api.elastic import LAUNCHER, FailedStep, ScaleFailure, Scaler, ScalerPhase
 from dlctl.api.job import Job, replica_type
 from dlctl.api.status import Failure, JobState
 from dlctl.dialects.et_operator.resources import SCALE_INS, SCALE_OUTS
@@ -94,10 +94,11 @@ def scaling(job: Job, scaler: str, now: datetime.datetime) -> Condition:
     return _true_condition(SCALING, "ScalingStart", message, now)
 
 
-def scaling_finished(job: Job, scaler: str, now: datetime.datetime, *, ok: bool) -> Condition:
-    """Return the condition of a job after a scale operation."""
-    subject = scaler or f"trainingjob({job.key}): {_OWN_CHANGE}"
-    return _finished(scaler.partition(":")[0], f"{subject} has {_outcome(ok)}", now, ok=ok)
+def scaling_finished(
+    job: Job, scaler: str, now: datetime.datetime, failure: ScaleFailure | None = None
+) -> Condition:
+    """Return the condition of a job after a scale operation: the same as its scaler's."""
+    return _finished(scaler or f"trainingjob({job.key}): {_OWN_CHANGE}", now, failure)
 
 
 def scaler_created(scaler: Scaler, now: datetime.datetime) -> Condition:
@@ -121,22 +122,31 @@ def has_executed_script(scaler: Scaler) -> bool:
 
 
 def scaler_finished(
-    scaler: Scaler, now: datetime.datetime, *, ok: bool, message: str = ""
+    scaler: Scaler, now: datetime.datetime, failure: ScaleFailure | None = None
 ) -> Condition:
-    """Return the terminal condition of a request; ``message`` has details such as the cause."""
-    summary = f"{scaler.full_name} has {_outcome(ok)}"
-    return _finished(
-        scaler.resource.kind, f"{summary}: {message}" if message else summary, now, ok=ok
-    )
+    """Return the terminal condition of a request."""
+    return _finished(scaler.full_name, now, failure)
 
 
-def _finished(kind: str, message: str, now: datetime.datetime, *, ok: bool) -> Condition:
-    reason = f"{_REASON_BY_KIND.get(kind, 'Scaling')}{_outcome(ok)}"
-    return _true_condition(SCALE_SUCCEEDED if ok else SCALE_FAILED, reason, message, now)
+def _finished(subject: str, now: datetime.datetime, failure: ScaleFailure | None) -> Condition:
+    kind, _, _ = subject.partition(":")
+    reason = f"{_REASON_BY_KIND.get(kind, 'Scaling')}{'Failed' if failure else 'Succeeded'}"
+    if failure is None:
+        return _true_condition(SCALE_SUCCEEDED, reason, f"{subject} has Succeeded", now)
+    return _true_condition(SCALE_FAILED, reason, _failure_message(kind, subject, failure), now)
 
 
-def _outcome(ok: bool) -> str:
-    return "Succeeded" if ok else "Failed"
+def _failure_message(kind: str, subject: str, failure: ScaleFailure) -> str:
+    """Return et-operator's message about the step, followed by the cause."""
+    if failure.step is FailedStep.AWAIT_WORKERS:
+        summary = f"scaleout job {subject} execution timeout"
+    elif failure.step is FailedStep.RUN_SCRIPT:
+        summary = f"{subject} execute script failed, error"
+    elif failure.step is FailedStep.SELECT_WORKERS and kind == SCALE_INS.kind:
+        summary = f"{subject} get to delete workers name failed, error"
+    else:
+        summary = f"{subject} has Failed"
+    return f"{summary}: {failure.message}" if failure.message else summary
 
 
 def _job_name(scaler: Scaler) -> str:

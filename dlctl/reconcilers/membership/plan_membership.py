@@ -6,7 +6,7 @@ It precedes the plan for the job's children, which creates and deletes pods for 
 import attrs
 
 from dlctl.api import conditions
-from dlctl.api.elastic import WORKER, Membership, ScalerPhase
+from dlctl.api.elastic import WORKER, FailedStep, Membership, ScaleFailure, ScalerPhase
 from dlctl.api.job import Job
 from dlctl.api.status import JobPhase, JobStatus
 from dlctl.reconcilers.membership import hosts, node_drain, scaler_status, scaling, worker_failures
@@ -90,7 +90,7 @@ def _finish(state: MembershipState, plan: MembershipPlan) -> MembershipPlan:
     """End all operations of a finished job; its pending scalers fail."""
     plan = plan.with_membership(plan.membership.with_scaling(None).with_evacuating(None))
     for scaler in state.scalers:
-        over = f"{state.job.resource.kind} {state.job.key} has ended"
+        over = ScaleFailure(f"{state.job.resource.kind} {state.job.key} has ended")
         plan = scaler_status.scaling_finished(plan, scaler, over)
     return plan
 
@@ -106,7 +106,8 @@ def _accept_scalers(state: MembershipState, plan: MembershipPlan) -> MembershipP
     """Acknowledge new scalers, and fail invalid ones."""
     for scaler in state.scalers:
         if scaler.invalid_reason:
-            plan = scaler_status.scaling_finished(plan, scaler, scaler.invalid_reason)
+            failure = ScaleFailure(scaler.invalid_reason, FailedStep.SELECT_WORKERS)
+            plan = scaler_status.rejected(plan, scaler, failure)
         elif not scaler.status.conditions:
             plan = scaler_status.scaler_created(plan, scaler)
     return plan

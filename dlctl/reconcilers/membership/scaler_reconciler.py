@@ -9,7 +9,7 @@ from typing import Final
 
 import attrs
 
-from dlctl.api.elastic import Scaler, ScalerObject, ScalerPhase
+from dlctl.api.elastic import FailedStep, ScaleFailure, Scaler, ScalerObject, ScalerPhase
 from dlctl.api.job import JobObject
 from dlctl.api.meta import ObjectKey, Resource
 from dlctl.clock import Clock
@@ -87,11 +87,10 @@ class ScalerReconciler:
         left_s = self._left_s(scaler.created, GRACE_S)
         if left_s > 0:
             return Result(requeue_after_s=left_s)
-        job = f"{scaler.key.namespace}/{scaler.job}"
-        message = scaler.invalid_reason or f"there is no {self.job_kind} {job}"
-        ended = self.dialect.conditions.scaler_finished(
-            scaler, self.clock.now(), ok=False, message=message
-        )
+        failure = ScaleFailure(f"there is no {self.job_kind} {scaler.key.namespace}/{scaler.job}")
+        if scaler.invalid_reason:
+            failure = ScaleFailure(scaler.invalid_reason, FailedStep.SELECT_WORKERS)
+        ended = self.dialect.conditions.scaler_finished(scaler, self.clock.now(), failure)
         conditions = (*scaler.status.conditions, ended)
         failed = attrs.evolve(scaler.status, phase=ScalerPhase.FAILED, conditions=conditions)
         body = {"status": self.dialect.scalers.write_status(failed, self.resource)}

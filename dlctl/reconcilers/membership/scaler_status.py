@@ -6,7 +6,7 @@ import attrs
 
 from dlctl.api import conditions
 from dlctl.api.conditions import Condition
-from dlctl.api.elastic import Scaler, ScalerPhase
+from dlctl.api.elastic import ScaleFailure, Scaler, ScalerPhase
 from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.membership.membership_plan import MembershipPlan, ScalerUpdate
 
@@ -32,13 +32,22 @@ def script_executed(plan: MembershipPlan, scaler: Scaler) -> MembershipPlan:
     return plan.with_scaler_update(_with_condition(plan, scaler, executed))
 
 
-def scaling_finished(plan: MembershipPlan, scaler: Scaler, failure: str = "") -> MembershipPlan:
-    """Set the result of a scaler: failed with a message, or succeeded without one."""
+def rejected(plan: MembershipPlan, scaler: Scaler, failure: ScaleFailure) -> MembershipPlan:
+    """Fail a scaler that cannot be carried out, with the conditions of one that has started."""
+    if not scaler.status.conditions:
+        plan = scaler_created(plan, scaler)
+    if scaler.status.phase is ScalerPhase.NEW:
+        plan = scaling_started(plan, scaler, scaler.status.pods)
+    return scaling_finished(plan, scaler, failure)
+
+
+def scaling_finished(
+    plan: MembershipPlan, scaler: Scaler, failure: ScaleFailure | None = None
+) -> MembershipPlan:
+    """Set the result of a scaler."""
     if not failure and scaler.script is None:
         plan = script_executed(plan, scaler)
-    condition = plan.dialect.conditions.scaler_finished(
-        scaler, plan.now, ok=not failure, message=failure
-    )
+    condition = plan.dialect.conditions.scaler_finished(scaler, plan.now, failure)
     update = _with_condition(plan, scaler, condition)
     phase = ScalerPhase.FAILED if failure else ScalerPhase.SUCCEEDED
     note = EventNote("Warning" if failure else "Normal", condition.reason, condition.message)

@@ -7,7 +7,14 @@ from collections.abc import Sequence
 
 import attrs
 
-from dlctl.api.elastic import ScaleOperation, Scaler, ScalerPhase, worker_indexes
+from dlctl.api.elastic import (
+    FailedStep,
+    ScaleFailure,
+    ScaleOperation,
+    Scaler,
+    ScalerPhase,
+    worker_indexes,
+)
 from dlctl.reconcilers.membership import hosts, scaler_status
 from dlctl.reconcilers.membership.drain import has_left, unused_workers
 from dlctl.reconcilers.membership.membership_plan import MembershipPlan
@@ -79,7 +86,7 @@ def scale_out(
         return _scale_out_by_scaler(state, plan, operation, scaler)
     if operation.uid:
         # No scaler requests the workers any more, and the launcher does not know them yet.
-        return _finish(state, plan, operation, "it was deleted")
+        return _finish(state, plan, operation, ScaleFailure("it was deleted"))
     return _scale_out_by_spec(state, plan, operation)
 
 
@@ -87,10 +94,13 @@ def finish(
     state: MembershipState, plan: MembershipPlan, operation: ScaleOperation
 ) -> MembershipPlan:
     """End an operation whose scaler is finished: the controller ended before updating the job."""
-    ok = any(one.uid == operation.uid and one.succeeded for one in state.finished_scalers)
-    if ok:
+    finished = [one for one in state.finished_scalers if one.uid == operation.uid]
+    if any(one.succeeded for one in finished):
         plan = _add(plan, operation) if operation.is_scale_out else _remove(plan, operation)
-    return _finish(state, plan, operation, "" if ok else "it has failed")
+    for condition in (c for one in finished for c in one.status.conditions):
+        if condition.type in (ScalerPhase.SUCCEEDED, ScalerPhase.FAILED):
+            plan = plan.with_condition(condition)
+    return plan.with_membership(plan.membership.with_scaling(None))
 
 
 def complete(state: MembershipState, plan: MembershipPlan) -> MembershipPlan:
@@ -118,10 +128,11 @@ def _reject(
     state: MembershipState, plan: MembershipPlan, scaler: Scaler, reason: str
 ) -> MembershipPlan:
     """Fail a scaler whose request cannot be met."""
-    plan = scaler_status.scaling_finished(plan, scaler, reason)
-    return plan.with_condition(
-        state.dialect.conditions.scaling_finished(state.job, scaler.full_name, state.now, ok=False)
-    )
+    failure = ScaleFailure(reason, FailedStep.SELECT_WORKERS)
+    plan = scaler_status.rejected(plan, scaler, failure)
+    name, reported = scaler.full_name, state.dialect.conditions
+    plan = plan.with_condition(reported.scaling(state.job, name, state.now))
+    return plan.with_condition(reported.scaling_finished(state.job, name, state.now, failure))
 
 
 def _follow_spec(state: MembershipState, plan: MembershipPlan) -> MembershipPlan:
@@ -171,8 +182,8 @@ def _run_leaving_script(
     state: MembershipState, plan: MembershipPlan, operation: ScaleOperation, scaler: Scaler
 ) -> MembershipPlan:
     result, plan = run_script(state, plan, operation, scaler)
-    if result.error:
-        return _finish(state, plan, operation, result.error)
+    if result.failure:
+        return _finish(state, plan, operation, result.failure)
     if result.is_finished:
         # The workers are removed once it is persisted that the script has run.
         done = attrs.evolve(operation, done=True)
@@ -190,14 +201,15 @@ def _remove(plan: MembershipPlan, operation: ScaleOperation) -> MembershipPlan:
 
 
 def _finish(
-    state: MembershipState, plan: MembershipPlan, operation: ScaleOperation, failure: str = ""
+    state: MembershipState,
+    plan: MembershipPlan,
+    operation: ScaleOperation,
+    failure: ScaleFailure | None = None,
 ) -> MembershipPlan:
     """End an operation; the new workers of a failed one do not become members."""
     plan = plan.with_membership(plan.membership.with_scaling(None))
     plan = plan.with_condition(
-        state.dialect.conditions.scaling_finished(
-            state.job, operation.scaler, state.now, ok=not failure
-        )
+        state.dialect.conditions.scaling_finished(state.job, operation.scaler, state.now, failure)
     )
     scaler = state.scaler(operation.uid)
     return scaler_status.scaling_finished(plan, scaler, failure) if scaler else plan
@@ -245,7 +257,8 @@ def _scale_out_by_scaler(
         return plan
     if not arrived:
         reasons = hosts.unreachable_message(state, operation.workers)
-        return _finish(state, plan, operation, f"execution timeout: {reasons}")
+        failure = ScaleFailure(reasons, FailedStep.AWAIT_WORKERS)
+        return _finish(state, plan, operation, failure)
     if scaler.script or len(arrived) < len(operation.workers):
         # Persisted first: the running script knows only these workers, even if others come late.
         ready = attrs.evolve(operation, workers=arrived, ready=True)
@@ -259,8 +272,8 @@ def _list_arrived(
     """List the new workers as hosts, after the scaler's script if it has one."""
     if scaler.script:
         result, plan = run_script(state, plan, operation, scaler)
-        if result.error:
-            return _finish(state, plan, operation, result.error)
+        if result.failure:
+            return _finish(state, plan, operation, result.failure)
         if not result.is_finished:
             return plan
     membership = plan.membership.with_scaling(attrs.evolve(operation, done=True))
@@ -279,8 +292,8 @@ def _await_host_update(
     wait_s = state.left_s(operation, _timeout_s(state, scaler) + state.policy.drain_timeout_s)
     if not written and wait_s > 0:
         return plan.with_wait(wait_s)
-    failure = "" if written else "the launcher's host file was not updated in time"
-    return _finish(state, _add(plan, operation), operation, failure)
+    failure = ScaleFailure("the launcher's host file was not updated in time")
+    return _finish(state, _add(plan, operation), operation, None if written else failure)
 
 
 def _has_hosts(state: MembershipState, plan: MembershipPlan) -> bool:
@@ -324,7 +337,7 @@ def _retry(
 ) -> MembershipPlan:
     if operation.failures >= scaler.backoff_limit:
         names = ", ".join(state.pod_names(failed))
-        failure = f"{names} ended before the launcher could use them"
+        failure = ScaleFailure(f"{names} ended before the launcher could use them")
         return _finish(state, plan, operation, failure)
     again = attrs.evolve(operation, failures=operation.failures + 1)
     plan = plan.with_deleted_pods(state.pods(failed))

@@ -8,7 +8,7 @@ from typing import Final
 
 import attrs
 
-from dlctl.api.elastic import ScaleOperation, Scaler
+from dlctl.api.elastic import FailedStep, ScaleFailure, ScaleOperation, Scaler
 from dlctl.reconcilers.membership import scaler_status
 from dlctl.reconcilers.membership.exec_tasks import RunScript
 from dlctl.reconcilers.membership.membership_plan import MembershipPlan
@@ -17,10 +17,10 @@ from dlctl.reconcilers.membership.membership_state import MembershipState
 
 @attrs.frozen
 class ScriptResult:
-    """Whether a script has ended, and the message if it has failed for good."""
+    """Whether a script has ended, and how if it has failed for good."""
 
     is_finished: bool
-    error: str = ""
+    failure: ScaleFailure | None = None
 
 
 _PENDING: Final = ScriptResult(is_finished=False)
@@ -44,6 +44,6 @@ def run_script(
     if not outcome.error:
         return _SUCCEEDED, scaler_status.script_executed(plan.with_exec_task(task), scaler)
     if outcome.attempts > scaler.backoff_limit:
-        error = f"execute script failed, error: {outcome.error}"
-        return ScriptResult(is_finished=True, error=error), plan.with_exec_task(task)
+        failure = ScaleFailure(outcome.error, FailedStep.RUN_SCRIPT)
+        return ScriptResult(is_finished=True, failure=failure), plan.with_exec_task(task)
     return _PENDING, plan.with_exec_task(task, retry=True)

@@ -3,6 +3,7 @@
 import pytest
 
 from dlctl.api.conditions import Condition
+from dlctl.api.elastic import FailedStep, ScaleFailure, Scaler
 from dlctl.api.status import Failure
 from dlctl.dialects.et_operator import training_conditions
 from tests.builders import NOW
@@ -46,13 +47,13 @@ IN, OUT = read_scaler(scale_in()), read_scaler(scale_out())
             "trainingjob(ml/linear) execute a change that its spec or its nodes ask for",
         ),
         (
-            training_conditions.scaling_finished(JOB, IN.full_name, NOW, ok=True),
+            training_conditions.scaling_finished(JOB, IN.full_name, NOW),
             "ScaleSucceeded",
             "ScalingInSucceeded",
             "ScaleIn:ml/change has Succeeded",
         ),
         (
-            training_conditions.scaling_finished(JOB, "", NOW, ok=False),
+            training_conditions.scaling_finished(JOB, "", NOW, ScaleFailure("")),
             "ScaleFailed",
             "ScalingFailed",
             "trainingjob(ml/linear): a change that its spec or its nodes ask for has Failed",
@@ -76,16 +77,16 @@ IN, OUT = read_scaler(scale_in()), read_scaler(scale_out())
             "trainingjob(ml/linear): execute script on launcher for ScaleIn:ml/change",
         ),
         (
-            training_conditions.scaler_finished(OUT, NOW, ok=True),
+            training_conditions.scaler_finished(OUT, NOW),
             "ScaleSucceeded",
             "ScalingOutSucceeded",
             "ScaleOut:ml/change has Succeeded",
         ),
         (
-            training_conditions.scaler_finished(IN, NOW, ok=False, message="no worker is called x"),
+            training_conditions.scaler_finished(IN, NOW, ScaleFailure("its job has ended")),
             "ScaleFailed",
             "ScalingInFailed",
-            "ScaleIn:ml/change has Failed: no worker is called x",
+            "ScaleIn:ml/change has Failed: its job has ended",
         ),
     ],
 )
@@ -95,6 +96,42 @@ def test_condition_has_et_operators_reason_and_message(
     assert (condition.type, condition.reason, condition.message) == (type_, reason, message)
     assert condition.status
     assert condition.last_transition_time == condition.last_update_time == NOW
+
+
+@pytest.mark.parametrize(
+    ("scaler", "step", "message"),
+    [
+        pytest.param(
+            IN,
+            FailedStep.SELECT_WORKERS,
+            "ScaleIn:ml/change get to delete workers name failed, error: why",
+            id="selection",
+        ),
+        pytest.param(
+            OUT, FailedStep.SELECT_WORKERS, "ScaleOut:ml/change has Failed: why", id="too many"
+        ),
+        pytest.param(
+            OUT,
+            FailedStep.AWAIT_WORKERS,
+            "scaleout job ScaleOut:ml/change execution timeout: why",
+            id="timeout",
+        ),
+        pytest.param(
+            IN,
+            FailedStep.RUN_SCRIPT,
+            "ScaleIn:ml/change execute script failed, error: why",
+            id="script",
+        ),
+    ],
+)
+def test_scaler_and_job_name_the_step_that_failed(
+    scaler: Scaler, step: FailedStep, message: str
+) -> None:
+    failure = ScaleFailure("why", step)
+    of_scaler = training_conditions.scaler_finished(scaler, NOW, failure)
+    of_job = training_conditions.scaling_finished(JOB, scaler.full_name, NOW, failure)
+    assert of_scaler.message == message
+    assert of_job == of_scaler
 
 
 def test_messages_are_those_of_et_operator() -> None:

@@ -87,7 +87,11 @@ async def test_scale_in_below_min_replicas_is_rejected(count: int) -> None:
         await stage.scale_in(toDelete={"count": count})
         phase, message = await stage.scaler_result("in")
         assert phase == "ScaleFailed"
+        assert message.startswith("ScaleIn:default/in get to delete workers name failed, error: ")
         assert "minReplicas" in message or "less than current replicas 3" in message
+        assert stage.scaler_conditions("in") == ["Created", "Scaling", "ScaleFailed"]
+        await stage.cluster.settled()
+        assert stage.cluster.condition("ScaleFailed") == message
         assert stage.members() == [0, 1, 2]
 
 

@@ -68,7 +68,8 @@ async def test_scale_out_timeout_removes_only_its_own_workers() -> None:
         await stage.scale_out(toAdd=TWO, timeout=60)
         phase, message = await stage.scaler_result("out")
         assert phase == "ScaleFailed"
-        assert "execution timeout" in message
+        assert message.startswith("scaleout job ScaleOut:default/out execution timeout: ")
+        assert stage.cluster.condition("ScaleFailed") == message
         await stage.cluster.settled()
         assert stage.members() == [0, 1]
         assert stage.is_consistent()
@@ -220,6 +221,8 @@ async def test_failed_scale_out_script_removes_the_new_workers() -> None:
         await stage.scale_out(toAdd=TWO, script="/more.sh", backoffLimit=1)
         phase, message = await stage.scaler_result("out")
         assert (phase, "exit code 3" in message) == ("ScaleFailed", True)
+        assert message.startswith("ScaleOut:default/out execute script failed, error: ")
+        assert stage.cluster.condition("ScaleFailed") == message
         assert len(stage.launchers.runs) == 2
         await stage.cluster.settled()
         assert stage.members() == [0]

@@ -3,7 +3,7 @@
 import attrs
 import pytest
 
-from dlctl.api.elastic import ScalerPhase
+from dlctl.api.elastic import ScaleFailure, ScalerPhase
 from dlctl.reconcilers.membership import scaler_status
 from tests.reconcilers.membership.builders import make_state, scaler_in, scaler_out, unchanged
 
@@ -24,19 +24,21 @@ def test_started_scaler_names_its_pods() -> None:
 @pytest.mark.parametrize(
     ("failure", "phase", "type_", "reason"),
     [
-        pytest.param("", ScalerPhase.SUCCEEDED, "Normal", "ScalingOutSucceeded", id="succeeded"),
-        pytest.param("too slow", ScalerPhase.FAILED, "Warning", "ScalingOutFailed", id="failed"),
+        pytest.param(None, ScalerPhase.SUCCEEDED, "Normal", "ScalingOutSucceeded", id="succeeded"),
+        pytest.param(
+            ScaleFailure("no"), ScalerPhase.FAILED, "Warning", "ScalingOutFailed", id="failed"
+        ),
     ],
 )
 def test_finished_scaler_gets_an_event(
-    failure: str, phase: ScalerPhase, type_: str, reason: str
+    failure: ScaleFailure | None, phase: ScalerPhase, type_: str, reason: str
 ) -> None:
     plan = scaler_status.scaling_finished(PLAN, SCALER, failure)
     (update,) = plan.scaler_updates.values()
     assert update.status.phase is phase
     assert update.note is not None
     assert (update.note.type, update.note.reason) == (type_, reason)
-    assert failure in update.note.message
+    assert update.note.message == update.status.conditions[-1].message
 
 
 def test_newest_condition_is_last_and_each_type_appears_once() -> None:

@@ -5,6 +5,7 @@ from typing import Any
 import attrs
 import pytest
 
+from dlctl.api.conditions import Condition
 from dlctl.api.elastic import Elasticity, Membership, ScaleOperation, Scaler, ScalerPhase
 from dlctl.controller.background_tasks import TaskOutcome
 from dlctl.reconcilers.membership import scaling
@@ -87,7 +88,7 @@ def test_rejected_and_invalid_scalers_do_not_block_the_next() -> None:
     plan = scaling.start(state, unchanged(state))
     assert plan.membership.scaling == adding(2, 3, **by_scaler(OUT))
     assert phases(plan) == {many.uid: ScalerPhase.FAILED, OUT.uid: ScalerPhase.SCALING}
-    assert conditions(plan) == ["ScaleFailed", "Scaling"]
+    assert conditions(plan) == ["Scaling", "ScaleFailed", "Scaling"]
 
 
 def adopted(scaler: Scaler, *, pods: tuple[str, ...], foreign: bool = True) -> Membership:
@@ -332,11 +333,14 @@ def test_job_follows_a_result_already_in_its_scaler(
     scaler: Scaler, operation: ScaleOperation, phase: ScalerPhase, members: tuple[int, ...]
 ) -> None:
     operation = attrs.evolve(operation, **by_scaler(scaler))
-    finished = attrs.evolve(scaler, status=attrs.evolve(scaler.status, phase=phase))
+    ended = Condition(phase, True, "Reason", "why", NOW, NOW)
+    status = attrs.evolve(scaler.status, phase=phase, conditions=(ended,))
+    finished = attrs.evolve(scaler, status=status)
     state = make_state(LISTED.with_scaling(operation), finished_scalers=[finished])
     plan = scaling.finish(state, unchanged(state), operation)
     assert plan.membership.members == members
     assert plan.membership.scaling is None
+    assert plan.conditions == (ended,)
     assert plan.scaler_updates == {}
 
 

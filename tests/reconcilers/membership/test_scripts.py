@@ -4,7 +4,7 @@ from typing import Any
 
 import attrs
 
-from dlctl.api.elastic import Scaler, Script
+from dlctl.api.elastic import FailedStep, ScaleFailure, Scaler, Script
 from dlctl.dialects.et_operator.training_conditions import SCRIPT_EXECUTED
 from dlctl.reconcilers.membership.exec_tasks import LauncherContainer, RunScript
 from dlctl.reconcilers.membership.membership_plan import MembershipPlan
@@ -67,7 +67,7 @@ def test_failed_script_is_retried_up_to_the_limit() -> None:
     assert (result, plan.retries) == (PENDING, first.exec_tasks)
 
     result, plan = run(answered(state, first, error="exit code 1", tries=2))
-    assert result == ScriptResult(True, "execute script failed, error: exit code 1")
+    assert result == ScriptResult(True, ScaleFailure("exit code 1", FailedStep.RUN_SCRIPT))
     # It stays wanted: a task that is no longer wanted loses its outcome.
     assert (plan.exec_tasks, plan.retries) == (first.exec_tasks, frozenset())
 
