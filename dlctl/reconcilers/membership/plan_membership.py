@@ -156,7 +156,9 @@ def _add_progress_conditions(state: MembershipState, plan: MembershipPlan) -> Me
     if plan.create_launcher:
         count = len(plan.membership.hosts)
         reached.append(reported.workers_ready(job, count, now))
-    if state.is_launched:
+    launcher = state.launcher_replica
+    if launcher is not None and launcher.state is not ReplicaState.MISSING:
+        # Even if it has ended already.
         reached.append(reported.launcher_created(job, now))
     for condition in reached:
         if not conditions.is_true(current, condition.type):

@@ -9,7 +9,9 @@ from dlctl.api.meta import EVENTS, PODS
 from dlctl.options import Options
 from dlctl.reconcilers.children.kueue import FINALIZER
 from tests.builders import template
+from tests.dialects.et_operator.manifests import elastic_job
 from tests.support.elastic_harness import JOBS, ElasticHarness, start_elastic_cluster
+from tests.support.outcomes import Exit
 from tests.support.pod_groups import admit, kinds_with_gangs, serve_pod_groups
 
 pytestmark = [pytest.mark.looptime(noop_cycles=8)]
@@ -34,6 +36,17 @@ async def test_job_succeeds_with_its_launcher() -> None:
         assert stage.cluster.condition("Succeeded") == "job(default/linear) successfully completed."
         assert not stage.cluster.condition("Running")
         assert stage.uid(LAUNCHER)
+
+
+@pytest.mark.parametrize(("code", "end"), [(0, "Succeeded"), (1, "Failed")])
+async def test_launcher_that_ends_at_once_has_been_created(code: int, end: str) -> None:
+    async with start_elastic_cluster() as stage:
+        stage.cluster.node.run_s = stage.cluster.node.phase_lag_s = 0
+        job = elastic_job(launcherAttachMode="kubexec")
+        await stage.cluster.submit(job, {"launcher-0": [Exit(code)]})
+        await stage.cluster.until(lambda: stage.cluster.phase() == end)
+        types = [condition["type"] for condition in stage.cluster.status()["conditions"]]
+        assert types == ["Created", "WorkersCreated", "WorkersReady", "LauncherCreated", end]
 
 
 @pytest.mark.parametrize(
