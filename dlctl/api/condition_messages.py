@@ -47,6 +47,8 @@ class ConditionMessages:
     event_source: str = "dlctl"
     # Conditions that only report progress: they are written together with the next other change.
     progress_conditions: Collection[str] = ()
+    # Whether replicas that still run when the job succeeds count as succeeded.
+    counts_running_as_succeeded: bool = False
     # Types whose replicas are no longer counted once the job has ended.
     uncounted_after_finish: Collection[str] = ()
 

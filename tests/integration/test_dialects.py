@@ -152,5 +152,5 @@ async def test_list_form_statuses_always_decode_in_typed_clients(
         await cluster.submit(manifest, {chief: [KEEPS_RUNNING]}, last_replica=chief)
         await cluster.until(lambda: cluster.status().get("phase") == "Running")
         await end(cluster, chief)
-        assert (await cluster.ended())["replicaStatuses"]["Worker"] == {"succeeded": 2}
+        assert (await cluster.ended())["replicaStatuses"]["Worker"] == {"active": 2}
         assert [undecodable_status(status) for status in seen] == [""] * len(seen)

@@ -172,7 +172,10 @@ async def test_sample_runs_to_its_end_unchanged(name: str, tmp_path: Path) -> No
         status = await stage.reached("Done")
         isolated = stage.running.cluster.network.isolated
         assert status["state"] == "Succeeded", status
-        assert replicas(status) == {role: {"Succeeded": 1} for role in ROLES}
+        counts = replicas(status)
+        assert counts["scheduler"] == {"Succeeded": 1}
+        # The others may end a moment later than the scheduler, which ends the job.
+        assert all(counts[role] in ({"Running": 1}, {"Succeeded": 1}) for role in ROLES)
         assert "failure" not in status
         assert "restarts" not in status
         assert {str(m.replica): n for m, n in stage.history.created.items()} == {

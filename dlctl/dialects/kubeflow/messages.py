@@ -55,6 +55,7 @@ class KubeflowMessages(ConditionMessages):
     emits_in_place_restarts: bool = False
     emits_child_kinds: bool = True
     emits_pod_events: bool = True
+    counts_running_as_succeeded: bool = True
 
     def reason(self, type_: str) -> str:
         return self.of_kind.reason_by_condition.get(type_) or super().reason(type_)

@@ -61,7 +61,9 @@ def final_replica_status(
         )
     if replica.type in uncounted and another_type_ended_it:
         return attrs.evolve(replica, count_by_state={})
-    return replica if failure else _count_as_succeeded(job, replica)
+    if failure is None and job.messages.counts_running_as_succeeded:
+        return _count_as_succeeded(replica)
+    return replica
 
 
 def _state_of(job: Job, observed: ObservedReplica) -> JobState:
@@ -81,17 +83,12 @@ def _has_succeeded(retired: ObservedReplica) -> bool:
     return pod is not None and pod.phase is PodPhase.SUCCEEDED and not pod.metadata.is_terminating
 
 
-def _count_as_succeeded(job: Job, replica: ReplicaStatus) -> ReplicaStatus:
-    """Count still running replicas of a succeeded job as succeeded: nothing observes them later."""
+def _count_as_succeeded(replica: ReplicaStatus) -> ReplicaStatus:
+    """Count running replicas as succeeded, as training-operator does before the clean-up."""
     counts = dict(replica.count_by_state)
-    running = counts.pop(JobState.RUNNING, 0)
-    if not running:
-        return replica
-    counts[JobState.SUCCEEDED] = counts.get(JobState.SUCCEEDED, 0) + running
-    if not job.messages.emits_replica_states:
-        return attrs.evolve(replica, count_by_state=counts)
-    state = _common_state(counts, sum(counts.values()))
-    return attrs.evolve(replica, count_by_state=counts, state=state)
+    if running := counts.pop(JobState.RUNNING, 0):
+        counts[JobState.SUCCEEDED] = counts.get(JobState.SUCCEEDED, 0) + running
+    return attrs.evolve(replica, count_by_state=counts)
 
 
 def _common_state(counts: Mapping[JobState, int], replicas: int) -> JobState:

@@ -32,7 +32,8 @@ async def test_job_succeeds_with_its_launcher() -> None:
         assert status["phase"] == "Succeeded"
         assert status["completionTime"]
         assert status["replicaStatuses"]["Launcher"] == {"succeeded": 1}
-        assert "active" not in status["replicaStatuses"]["Worker"]
+        worker = status["replicaStatuses"]["Worker"]
+        assert (worker["active"], "succeeded" in worker) == (2, False)
         assert stage.cluster.condition("Succeeded") == "job(default/linear) successfully completed."
         assert not stage.cluster.condition("Running")
         assert stage.uid(LAUNCHER)

@@ -17,7 +17,17 @@ from dlctl.reconcilers.observe import Observed
 from dlctl.reconcilers.plan import Plan
 from dlctl.reconcilers.status import invalid_status, job_status
 from dlctl.reconcilers.status.completion import Completion
-from tests.builders import NOW, RUNNING, exited, make_job, make_pod, observed_of, training_job
+from tests.builders import (
+    NOW,
+    RUNNING,
+    bare_job,
+    exited,
+    make_job,
+    make_pod,
+    observed_of,
+    training_job,
+)
+from tests.dialects.et_operator.manifests import elastic_job
 
 LATER = NOW + datetime.timedelta(minutes=1)
 SCHEDULER, WORKER = Replica("scheduler", 0), Replica("worker", 0)
@@ -286,14 +296,29 @@ def test_status_without_observed_replicas_is_unknown() -> None:
     assert [r.state for r in seen.replica_statuses] == [JobState.UNKNOWN] * 3
 
 
-def test_replicas_that_run_when_the_job_succeeds_count_as_succeeded() -> None:
-    job = make_job(workers=2)
-    running = ReplicaStatus(
-        "worker", JobState.RUNNING, {JobState.RUNNING: 1, JobState.SUCCEEDED: 1}, frozenset({0})
-    )
+@pytest.mark.parametrize(
+    ("job", "counts"),
+    [
+        pytest.param(
+            make_job(training_job("TFJob", Worker=2)), {JobState.SUCCEEDED: 2}, id="kubeflow"
+        ),
+        pytest.param(
+            make_job(workers=2), {JobState.RUNNING: 1, JobState.SUCCEEDED: 1}, id="list form"
+        ),
+        pytest.param(make_job(bare_job()), {JobState.RUNNING: 1, JobState.SUCCEEDED: 1}, id="bare"),
+        pytest.param(
+            make_job(elastic_job()), {JobState.RUNNING: 1, JobState.SUCCEEDED: 1}, id="elastic"
+        ),
+    ],
+)
+def test_replicas_that_run_when_the_job_succeeds_count_as_succeeded_for_kubeflow_only(
+    job: Job, counts: dict[JobState, int]
+) -> None:
+    observed = {JobState.RUNNING: 1, JobState.SUCCEEDED: 1}
+    running = ReplicaStatus("worker", JobState.RUNNING, observed)
     before = attrs.evolve(job.status, replica_statuses=(running,))
 
     ended, _ = job_status.terminal_status(job, before, Completion(), NOW)
 
     (worker,) = ended.replica_statuses
-    assert (worker.state, worker.count_by_state) == (JobState.SUCCEEDED, {JobState.SUCCEEDED: 2})
+    assert worker.count_by_state == counts

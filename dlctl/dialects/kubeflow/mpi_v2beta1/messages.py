@@ -23,6 +23,7 @@ class MPIJobMessages(ConditionMessages):
     restarting_state: JobState = JobState.FAILED
     name_conflict_reason: str = "ErrResourceExists"
     event_source: str = "mpi-job-controller"
+    counts_running_as_succeeded: bool = True
     # From the end of the launcher on, whatever the clean-up does.
     uncounted_after_finish: frozenset[str] = frozenset({"worker"})
 
