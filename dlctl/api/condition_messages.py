@@ -33,6 +33,8 @@ class ConditionMessages:
     emits_in_place_restarts: bool = True
     # Whether Running, as false, and counts of 0 are written even for a job that has never run.
     emits_idle: bool = False
+    # Whether a suspended job gets Created, and Running as false.
+    suspension_sets_others: bool = True
     # Whether Running, as false, is written for a job that was not seen to run before it ended.
     emits_unseen_run: bool = False
     # Whether reasons of events name the kind of the child: SuccessfulCreatePod.

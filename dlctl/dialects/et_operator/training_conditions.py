@@ -38,7 +38,7 @@ class TrainingJobMessages(ConditionMessages):
     emits_in_place_restarts: bool = False
     event_source: str = "trainingjob"
     progress_conditions: Collection[str] = (WORKERS_CREATED, WORKERS_READY, LAUNCHER_CREATED)
-    # Whether the scheduler has given up on the job for now.
+    # Whether et-operator's annotation suspends the job: the scheduler has given up for now.
     waits_for_resources: bool = False
 
     def running(self) -> str:
@@ -60,6 +60,11 @@ class TrainingJobMessages(ConditionMessages):
         if found == "Evicted":
             return "TrainingJobEvicted"
         return found or super().failed_reason(failure)
+
+    def suspended(self) -> str:
+        if self.waits_for_resources:
+            return f"{self.kind} {self.key.name} is waiting resource timeout."
+        return super().suspended()
 
     def suspended_reason(self) -> str:
         return "WaitingResourceTimeout" if self.waits_for_resources else super().suspended_reason()

@@ -137,7 +137,8 @@ def suspended_status(job: Job, now: datetime.datetime) -> tuple[JobStatus, tuple
     status = job.status
     if status.phase is JobPhase.SUSPENDED:
         return attrs.evolve(status, observed_generation=job.generation), ()
-    if status.phase is JobPhase.NEW:
+    sets_others = job.messages.suspension_sets_others
+    if status.phase is JobPhase.NEW and sets_others:
         counts = _replica_statuses(job, Observed(())) if job.messages.emits_idle else ()
         status = _created_status(status, job, now)
         status = attrs.evolve(status, replica_statuses=counts or status.replica_statuses)
@@ -145,7 +146,7 @@ def suspended_status(job: Job, now: datetime.datetime) -> tuple[JobStatus, tuple
     new_conditions = status.conditions
     changes = [(conditions.SUSPENDED, message, True)]
     is_running = conditions.is_true(new_conditions, conditions.RUNNING)
-    if is_running or job.messages.emits_idle:
+    if (is_running and sets_others) or job.messages.emits_idle:
         changes.insert(0, (conditions.RUNNING, job.messages.not_running(), False))
     for type_, text, value in changes:
         new = Condition.at(now, type_, reason, text, status=value)
@@ -185,12 +186,20 @@ def _resumed_status(
     status: JobStatus, job: Job, now: datetime.datetime
 ) -> tuple[JobStatus, EventNote]:
     reason, message = f"{job.resource.kind}Resumed", job.messages.resumed()
-    over = Condition.at(now, conditions.SUSPENDED, reason, message, status=False)
+    if not _is_set(status.conditions, conditions.CREATED):
+        status = _created_status(status, job, now)
+    new_conditions = status.conditions
+    over = [conditions.SUSPENDED]
+    if conditions.is_true(new_conditions, conditions.RUNNING):
+        over.insert(0, conditions.RUNNING)
+    for type_ in over:
+        new = Condition.at(now, type_, reason, message, status=False)
+        new_conditions = conditions.with_condition(new_conditions, new)
     resumed = attrs.evolve(
         status,
         phase=JobPhase.CREATING,
         state=JobState.RUNNING,
-        conditions=conditions.with_condition(status.conditions, over),
+        conditions=new_conditions,
         start_time=now,
     )
     return resumed, EventNote("Normal", reason, message)

@@ -172,7 +172,9 @@ def test_failure_has_the_reason_of_the_launchers_pod(
     assert JOB.messages.failed_reason(failure) == said
 
 
-def test_job_waiting_for_resources_has_its_suspension_reason() -> None:
+def test_job_waiting_for_resources_has_its_suspension_reason_and_message() -> None:
     waiting = read_job(annotations={"job-supervisor.kube-ai.io/job-suspended": "true"})
     assert waiting.messages.suspended_reason() == "WaitingResourceTimeout"
+    assert waiting.messages.suspended() == "TrainingJob linear is waiting resource timeout."
     assert JOB.messages.suspended_reason() == "TrainingJobSuspended"
+    assert JOB.messages.suspended() == "TrainingJob linear is suspended."

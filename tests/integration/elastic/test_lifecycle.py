@@ -20,6 +20,7 @@ JSON = dict[str, Any]
 ONE: Final = {"count": 1}
 LAUNCHER: Final = "linear-launcher"
 SUSPENDED: Final = "job-supervisor.kube-ai.io/job-suspended"
+WAITS_FOR_RESOURCES: Final = "TrainingJob linear is waiting resource timeout."
 
 
 async def test_job_succeeds_with_its_launcher() -> None:
@@ -212,6 +213,35 @@ async def test_resumed_job_has_the_same_number_of_workers(by: str) -> None:
         assert stage.is_consistent()
 
 
+async def test_annotation_suspends_a_job_with_one_condition_and_leaves_the_others() -> None:
+    async with start_elastic_cluster(gently=False) as stage:
+        await stage.running(2)
+        before = condition_statuses(stage)
+        await stage.edit(_suspend("annotation", suspended=True))
+        await stage.cluster.until(lambda: stage.cluster.phase() == "Suspended")
+        await stage.cluster.settled()
+        assert condition_statuses(stage) == {**before, "Waiting": "True", "Suspended": "True"}
+        assert stage.cluster.condition("Suspended") == WAITS_FOR_RESOURCES
+        assert stage.event_messages("WaitingResourceTimeout") == [WAITS_FOR_RESOURCES]
+        await stage.edit(_suspend("annotation", suspended=False))
+        await stage.cluster.until(lambda: stage.cluster.phase() == "Created")
+        assert condition_statuses(stage)["Running"] == "False"
+        await stage.until_running()
+        assert condition_statuses(stage) == {**before, "Suspended": "False"}
+
+
+async def test_job_created_suspended_by_annotation_is_created_once_resumed() -> None:
+    async with start_elastic_cluster() as stage:
+        await stage.submit(annotations={SUSPENDED: "true"})
+        await stage.cluster.settled()
+        assert stage.cluster.phase() == "Suspended"
+        assert condition_statuses(stage) == {"Waiting": "True", "Suspended": "True"}
+        assert "startTime" not in stage.cluster.status()
+        await stage.edit(_suspend("annotation", suspended=False))
+        await stage.until_running()
+        assert condition_statuses(stage)["Created"] == "True"
+
+
 async def test_suspending_a_finished_job_changes_nothing() -> None:
     async with start_elastic_cluster() as stage:
         await stage.running(1)
@@ -303,6 +333,11 @@ async def test_each_event_is_recorded_once() -> None:
         events = stage.cluster.objects(EVENTS)
         assert all(event["reason"] for event in events)
         assert not any("phase is Deleted" in event["message"] for event in events)
+
+
+def condition_statuses(stage: ElasticHarness) -> dict[str, str]:
+    """Return the status of each condition by type."""
+    return {c["type"]: c["status"] for c in stage.cluster.status()["conditions"]}
 
 
 def _suspend(by: str, *, suspended: bool) -> JSON:
