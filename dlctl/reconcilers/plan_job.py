@@ -233,6 +233,8 @@ def _judge_failure(
         if not job_restarts.should_restart(job, observed):
             return status, None, None
         if job_restarts.limit_reached(job):
+            # The launcher is not restarting.
+            status = attrs.evolve(status, conditions=job.status.conditions)
             return status, Completion(job_limits.backoff_limit_failure(job, now)), None
         cause = job_restarts.failure_text(job, observed)
         restarting, note = job_restarts.restarting_status(job, status, cause, now)

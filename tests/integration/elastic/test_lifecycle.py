@@ -152,6 +152,23 @@ async def test_whole_job_restarts_up_to_its_limit() -> None:
         assert stage.cluster.status()["completionTime"]
 
 
+async def test_job_that_fails_after_whole_job_restarts_has_never_been_restarting() -> None:
+    async with start_elastic_cluster(Options(restart_backoff_s=1)) as stage:
+        await stage.running(1, restartPolicy="OnFailure", backoffLimit=1)
+        await stage.end(LAUNCHER, 143)
+        await restarted(stage, 1)
+        await stage.end(LAUNCHER, 143)
+        await stage.cluster.until(lambda: stage.cluster.phase() == "Failed")
+        assert condition_statuses(stage) == {
+            "Created": "True",
+            "WorkersCreated": "True",
+            "WorkersReady": "True",
+            "LauncherCreated": "True",
+            "Running": "False",
+            "Failed": "True",
+        }
+
+
 async def test_restarted_job_waits_for_all_its_workers_again() -> None:
     async with start_elastic_cluster(
         Options(restart_backoff_s=1, elastic_start_after_s=60)
