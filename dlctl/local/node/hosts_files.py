@@ -7,6 +7,7 @@ them. Files are changed in place, since containers mount them over ``/etc/hosts`
 """
 
 import asyncio
+import logging
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -18,6 +19,8 @@ from dlctl.api.meta import UID
 from dlctl.local.node.api_access import IN_CLUSTER_IP
 from dlctl.local.node.api_types import NodeService
 
+logger = logging.getLogger(__name__)
+
 DOMAIN: Final = "cluster.local"
 _LOOPBACK: Final = "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n"
 _API: Final = (
@@ -25,6 +28,8 @@ _API: Final = (
 )
 # A job starts and stops many pods at once; one rewrite covers all of them.
 _DEBOUNCE_S: Final = 0.02
+# After a file that could not be written, such as on a full disk.
+_RETRY_S: Final = 1.0
 
 
 @attrs.define
@@ -94,10 +99,15 @@ class HostsFiles:
         self._writing = asyncio.Lock()
 
     async def add(self, uid: UID, pod_address: PodAddress) -> None:
-        """Add a pod; on return it can resolve its own names, the others can soon."""
+        """Add a pod; on return it can resolve its own names, the others can soon.
+
+        :raises OSError: if its file cannot be written.
+        """
         self._pod_addresses[uid] = pod_address
-        await self._write([uid])
+        failures = await self._write([uid])
         self._changed.set()
+        if uid in failures:
+            raise failures[uid]
 
     def remove(self, uid: UID) -> None:
         self._pod_addresses.pop(uid, None)
@@ -124,13 +134,22 @@ class HostsFiles:
             await self._changed.wait()
             await asyncio.sleep(_DEBOUNCE_S)
             self._changed.clear()
-            await self._write(list(self._pod_addresses))
+            failures = await self._write(list(self._pod_addresses))
+            for error in failures.values():
+                # The pod may have been removed meanwhile, and its directory with it.
+                if not isinstance(error, FileNotFoundError):
+                    logger.warning("hosts file not written", extra={"error": str(error)})
+                    asyncio.get_running_loop().call_later(_RETRY_S, self._changed.set)
 
-    async def _write(self, uids: Iterable[UID]) -> None:
+    async def _write(self, uids: Iterable[UID]) -> dict[UID, OSError]:
+        """Write the files that differ; return the errors of those that cannot be written."""
         async with self._writing:
             texts = self._texts(uids)
-            await asyncio.to_thread(_rewrite_all, texts.values())
-            self._written |= {uid: text for uid, (_, text) in texts.items()}
+            failures = await asyncio.to_thread(_rewrite_all, texts)
+            for uid, (_, text) in texts.items():
+                if uid in self._pod_addresses and uid not in failures:
+                    self._written[uid] = text
+            return failures
 
     def _texts(self, uids: Iterable[UID]) -> dict[UID, tuple[Path, str]]:
         shared = service_lines(self._services, self._pod_addresses.values())
@@ -162,13 +181,21 @@ def _short_lines(shared: Iterable[str], domain: str) -> list[str]:
     return lines
 
 
-def _rewrite_all(files: Iterable[tuple[Path, str]]) -> None:
-    for path, text in files:
-        content = text.encode()
-        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+def _rewrite_all(texts: Mapping[UID, tuple[Path, str]]) -> dict[UID, OSError]:
+    failures = {}
+    for uid, (path, text) in texts.items():
         try:
-            # Never empty in between: a program may be reading.
-            os.pwrite(fd, content, 0)
-            os.ftruncate(fd, len(content))
-        finally:
-            os.close(fd)
+            _rewrite(path, text.encode())
+        except OSError as error:
+            failures[uid] = error
+    return failures
+
+
+def _rewrite(path: Path, content: bytes) -> None:
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        # Never empty in between: a program may be reading.
+        os.pwrite(fd, content, 0)
+        os.ftruncate(fd, len(content))
+    finally:
+        os.close(fd)

@@ -1,6 +1,7 @@
 """The hosts files of pods."""
 
 import asyncio
+import shutil
 from pathlib import Path
 
 import pytest
@@ -118,4 +119,41 @@ async def test_files_follow_services_and_pods_in_place(tmp_path: Path) -> None:
         table.set_ready(UID("1"), ready=False)
         await text_with(path, "svc.default", present=False)
         assert path.stat().st_ino == inode
+        running.cancel()
+
+
+async def test_files_of_others_follow_services_after_the_directory_of_a_pod_is_removed(
+    tmp_path: Path,
+) -> None:
+    table = HostsFiles(services := list[NodeService]())
+    for name in ("a", "b"):
+        path = tmp_path / name / "hosts"
+        path.parent.mkdir()
+        await table.add(UID(name), make_neighbour(name, "10.244.0.2", hosts_path=path))
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(table.run())
+        # As while a rewrite is on its way: the table knows the pod still.
+        shutil.rmtree(tmp_path / "a")
+        services.append(make_service("svc", selector={"job": "j"}))
+        table.services_changed()
+        await text_with(tmp_path / "b" / "hosts", "svc.default", present=True)
+        running.cancel()
+
+
+async def test_file_that_could_not_be_written_is_written_later(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "a"
+    path.mkdir()
+    table = HostsFiles([])
+    with pytest.raises(IsADirectoryError):
+        await table.add(UID("1"), make_neighbour("a", "10.244.0.2", hosts_path=path))
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(table.run())
+        async with asyncio.timeout(5):
+            while not caplog.records:  # noqa: ASYNC110 - a log has no events
+                await asyncio.sleep(0)
+        path.rmdir()
+        path.touch()
+        await text_with(path, "10.244.0.2", present=True)
         running.cancel()
