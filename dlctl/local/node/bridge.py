@@ -104,6 +104,8 @@ class Bridge:
         try:
             if found := self._ip.link_lookup(ifname=cable.name):
                 self._ip.link("del", index=found[0])
+        except NetlinkError as error:
+            raise OSError(error.code, f"network of the pod: {error}") from error
         finally:
             os.close(cable.netns_fd)
 

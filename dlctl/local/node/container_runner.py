@@ -5,7 +5,9 @@ Its record is what gets reported; it does not access the API server.
 
 import asyncio
 import datetime
+import signal
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -16,10 +18,9 @@ from dlctl.clock import Clock
 from dlctl.errors import DlctlError
 from dlctl.local.node.api_types import Container, NodePod
 from dlctl.local.node.control_groups import ContainerGroup, ControlGroups, ResourceLimits
-from dlctl.local.node.env import MissingReferenceError
 from dlctl.local.node.handler_types import Handler, Probe
 from dlctl.local.node.handlers import Handlers
-from dlctl.local.node.images import Image, NoCommandError
+from dlctl.local.node.images import Image
 from dlctl.local.node.launch import DEFAULT_MESSAGE_PATH, PodPaths
 from dlctl.local.node.logs import LogArchive, LogFiles, tail_position
 from dlctl.local.node.probes import ContainerProbes
@@ -27,13 +28,13 @@ from dlctl.local.node.protocol import StartContainer
 from dlctl.local.node.restarts import CrashLoopBackoff, should_restart
 from dlctl.local.node.sandboxes import Sandboxes, StartError
 from dlctl.local.node.status import ContainerRecord, Running, Terminated, Waiting
-from dlctl.local.node.volumes import UnsupportedVolumeError
 
 # Errors that may be fixed from outside, such as a ConfigMap created later, are retried.
 CONFIG_RETRY_S: Final = 1.0
 # Kubelets wait without end for a hook after the start.
 _HOOK_TIMEOUT_S: Final = 24 * 3600.0
 _CANNOT_LIMIT: Final = 128
+_KILLED: Final = 128 + signal.SIGKILL
 _MESSAGE_BYTES: Final = 4096
 # Of a log that is used instead.
 _LOG_BYTES: Final = 2048
@@ -100,6 +101,16 @@ class ContainerRunner:
         self._killed = self._killed or kill
         if self._running and kill:
             self.sandboxes.stop(self._running, kill=True)
+
+    def abandon(self, message: str) -> None:
+        """Kill the program without waiting for its end, after :meth:`run` has failed."""
+        self.stop(kill=True)
+        if isinstance(state := self.record.state, Running):
+            now = self.clock.now()
+            self.record.state = Terminated(
+                _KILLED, "ContainerStatusUnknown", state.since, now, message
+            )
+        self.record.done = True
 
     async def started(self) -> None:
         """Wait until the container has started, by its startup probe, or is done."""
@@ -230,7 +241,7 @@ class ContainerRunner:
             try:
                 await asyncio.to_thread(self._rotate_logs)
                 start = await self.start_request(self.container, self.image, self._log_path)
-            except (MissingReferenceError, NoCommandError, UnsupportedVolumeError) as failure:
+            except (DlctlError, OSError) as failure:
                 self.record.state = Waiting("CreateContainerConfigError", str(failure))
                 self.warn("Failed", f"Error: {failure}")
                 self.changed()
@@ -274,8 +285,8 @@ class ContainerRunner:
         return Terminated(failure.exit_code, "StartError", now, now, str(failure))
 
     def _write_failure(self, message: str) -> None:
-        # The log is where users look for the reason first.
-        with self._log_path.open("a", encoding="utf-8") as log:
+        # The log is where users look for the reason first; its directory may be gone.
+        with suppress(OSError), self._log_path.open("a", encoding="utf-8") as log:
             log.write(f"cannot start the container: {message}\n")
 
     @property
@@ -283,6 +294,12 @@ class ContainerRunner:
         return self.logs.path(self.record.restarts)
 
     def _message(self, exit_code: int) -> str:
+        """Return the termination message; empty if its file has been removed."""
+        with suppress(OSError):
+            return self._read_message(exit_code)
+        return ""
+
+    def _read_message(self, exit_code: int) -> str:
         path = self.paths.message(self.container.name)
         if self.container.termination_message_path not in (None, DEFAULT_MESSAGE_PATH):
             text = path.read_bytes()[-_MESSAGE_BYTES:].decode(errors="replace")

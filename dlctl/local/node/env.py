@@ -20,7 +20,7 @@ _SUBSCRIPT = re.compile(r"metadata\.(labels|annotations)\['([^']*)'\]")
 
 
 class MissingReferenceError(DlctlError):
-    """A ConfigMap, Secret, key or field that a container needs does not exist (yet)."""
+    """A ConfigMap, Secret, key or field that a container needs is missing (yet), or is no text."""
 
 
 @attrs.frozen
@@ -91,7 +91,8 @@ def environment(
         ):
             if reference is not None:
                 content = _content(reference, held, kind)
-                env |= {prefix + key: value.decode() for key, value in content.items()}
+                holder = f'{kind} "{reference.name}"'
+                env |= {prefix + key: _text(content, key, holder) for key in content}
     for variable in container.env or ():
         value = _value(variable, pod, place, sources)
         if value is not None:
@@ -125,11 +126,20 @@ def _value(
             LocalObjectReference(name=reference.name, optional=reference.optional), held, kind
         )
         if reference.key in content:
-            return content[reference.key].decode()
+            return _text(content, reference.key, f'{kind} "{reference.name}"')
         if reference.optional:
             return None
         raise MissingReferenceError(f'key "{reference.key}" not found in {kind} "{reference.name}"')
     raise MissingReferenceError(f"env {variable.name}: unsupported valueFrom")
+
+
+def _text(content: Mapping[str, bytes], key: str, holder: str) -> str:
+    try:
+        return content[key].decode()
+    except UnicodeDecodeError:
+        raise MissingReferenceError(
+            f'key "{key}" in {holder} is not UTF-8 text: mount it as a volume'
+        ) from None
 
 
 def references(pod: NodePod) -> tuple[set[str], set[str]]:

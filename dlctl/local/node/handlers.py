@@ -42,6 +42,9 @@ class Handlers:
             raise HandlerError(f"no result within {timeout_s:g} s") from None
         except OSError as error:
             raise HandlerError(error.strerror or str(error)) from error
+        except ValueError as error:
+            # A host that cannot be a name, or a line of a response without an end.
+            raise HandlerError(str(error)) from error
 
     async def _perform(self, handler: Handler) -> None:
         if handler.exec is not None:

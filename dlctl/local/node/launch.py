@@ -7,6 +7,7 @@ whether directories exist, so it runs off the event loop.
 import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, Self
 
@@ -97,7 +98,8 @@ class PodPaths:
             shutil.rmtree(self.root, ignore_errors=True)
         elif self.root.exists():
             for file in (self.hosts, ServiceAccountFiles(self.account).kubeconfig):
-                file.unlink(missing_ok=True)
+                with suppress(OSError):
+                    file.unlink()
             for path in (*self._directories, self.account):
                 shutil.rmtree(path, ignore_errors=True)
 

@@ -121,7 +121,7 @@ class LogTimes:
     def _observe(self, path: Path, now: datetime.datetime) -> None:
         try:
             self._times[path].add(path.stat().st_size, now)
-        except FileNotFoundError:
+        except OSError:
             return
 
     def _resume(self, fd: int) -> None:

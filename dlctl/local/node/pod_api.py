@@ -43,6 +43,8 @@ class PodApi:
             await _retry(lambda: self.client.patch(PODS, pod.key, body, subresource="status"))
         except (NotFoundError, ConflictError):
             return False
+        except ApiError as failure:
+            _log_rejection(pod, "status of a pod not written", failure)
         return True
 
     async def remove(self, pod: NodePod) -> None:
@@ -52,6 +54,8 @@ class PodApi:
             await _retry(lambda: self.client.delete(PODS, pod.key, uid=uid, grace_period_s=0))
         except ConflictError:
             return
+        except ApiError as failure:
+            _log_rejection(pod, "pod not deleted", failure)
 
     async def sources(self, pod: NodePod) -> ConfigSources:
         """Return the existing ConfigMaps and Secrets that the pod refers to."""
@@ -95,6 +99,10 @@ class PodApi:
             return await _retry(lambda: self.client.get(resource, key, as_))
         except NotFoundError:
             return None
+
+
+def _log_rejection(pod: NodePod, message: str, failure: ApiError) -> None:
+    logger.warning(message, extra={"key": str(pod.key), "error": str(failure)})
 
 
 async def _retry(ask: Callable[[], Awaitable[T]]) -> T:

@@ -5,9 +5,10 @@ One task per pod, from its binding until its object is gone. Plain calls announc
 """
 
 import asyncio
+import logging
 import uuid
 from collections.abc import Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,12 +16,13 @@ from typing import Any
 import attrs
 
 from dlctl.api.meta import CONFIG_MAPS, ObjectKey
+from dlctl.errors import DlctlError
 from dlctl.local.node.addresses import LOOPBACK_IP, NoAddressError
 from dlctl.local.node.api_types import Container, NodePod
 from dlctl.local.node.connections import Connection, connect
 from dlctl.local.node.container_runner import CONFIG_RETRY_S, ContainerRunner
 from dlctl.local.node.devices import NoDeviceError
-from dlctl.local.node.env import MissingReferenceError, references
+from dlctl.local.node.env import references
 from dlctl.local.node.exec_sessions import (
     ContainerSession,
     ExecCommand,
@@ -35,8 +37,9 @@ from dlctl.local.node.protocol import StartContainer
 from dlctl.local.node.restarts import CrashLoopBackoff
 from dlctl.local.node.sandboxes import StartError
 from dlctl.local.node.status import PodState, Waiting, status
-from dlctl.local.node.volumes import UnsupportedVolumeError
-from dlctl.tasks import run_until_first
+from dlctl.tasks import run_until_first, unwrap_exception_groups
+
+logger = logging.getLogger(__name__)
 
 
 class PodWorker:
@@ -141,7 +144,12 @@ class PodWorker:
                 refreshing = group.create_task(self._refresh_volumes(), name="pod volumes")
                 deadline = self._arm_deadline()
                 try:
-                    await self._run_pod()
+                    with unwrap_exception_groups():
+                        await self._run_pod()
+                except Exception as failure:
+                    # One broken pod must not end the node.
+                    logger.exception("pod failed", extra={"key": str(self.pod.key)})
+                    self._abandon(str(failure))
                 finally:
                     refreshing.cancel()
                     if deadline:
@@ -169,7 +177,8 @@ class PodWorker:
                 elif not self._terminating.is_set():
                     await runner.run()
                 if not runner.record.initialized:
-                    self._give_up()
+                    for record in self._state.containers:
+                        record.done = True
                     break
             else:
                 await self._run_containers()
@@ -208,34 +217,31 @@ class PodWorker:
             self._stale.clear()
             try:
                 await self._pod_setup.refresh_volumes()
-            except OSError as failure:
+            except (DlctlError, OSError) as failure:
                 self._warn("FailedMount", str(failure))
 
-    def _give_up(self) -> None:
-        for record in self._state.containers:
-            record.done = True
+    def _abandon(self, message: str) -> None:
+        self._state.failure_reason, self._state.message = "UnexpectedError", message
+        self._terminating.set()
+        for runner in [*self._init_runners, *self._runners]:
+            runner.abandon(message)
 
     async def _set_up(self) -> None:
-        await asyncio.to_thread(self._paths.make)
         while not self._terminating.is_set():
             try:
+                await asyncio.to_thread(self._paths.make)
                 self._state.ip = self._state.ip or await self._pod_setup.join_network()
                 self._mark_changed()
                 self._runtime = await self._pod_setup.create_volumes(self._state.ip, self._warn)
             except (StartError, NoAddressError, NoDeviceError) as failure:
                 self._warn("FailedCreatePodSandBox", str(failure))
-            except (MissingReferenceError, UnsupportedVolumeError) as failure:
+            except (DlctlError, OSError) as failure:
                 self._warn("FailedMount", str(failure))
             else:
                 return
-            await self._finished_within(CONFIG_RETRY_S)
-
-    async def _finished_within(self, seconds: float) -> None:
-        try:
-            async with asyncio.timeout(seconds):
-                await self._terminating.wait()
-        except TimeoutError:
-            return
+            with suppress(TimeoutError):
+                async with asyncio.timeout(CONFIG_RETRY_S):
+                    await self._terminating.wait()
 
     def _runner(self, container: Container, *, init: bool) -> ContainerRunner:
         context = self._context

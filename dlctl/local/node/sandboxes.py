@@ -34,6 +34,7 @@ NetworkChoice = Literal["auto", "isolated", "host"]
 
 # Executing a program takes milliseconds; this allows for a machine that swaps.
 RESPONSE_TIMEOUT_S: Final = 30.0
+_CANNOT_START: Final = 128
 _KILLED: Final = 128 + signal.SIGKILL
 
 AnsweredRequest = CreateSandbox | RemoveSandbox | OpenSocket | StartContainer | ExecInContainer
@@ -201,6 +202,9 @@ class Sandboxes:
             self._send(request)
             async with asyncio.timeout(RESPONSE_TIMEOUT_S):
                 answer = await future
+        except TimeoutError:
+            message = f"the node's agent has not responded for {RESPONSE_TIMEOUT_S:g} s"
+            raise StartError(message, exit_code=_CANNOT_START) from None
         finally:
             del self._responses[request.id]
         if answer.error:
