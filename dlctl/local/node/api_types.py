@@ -13,6 +13,7 @@ from dlctl.api.pods import PodSchedulingGate
 from dlctl.local.node.handler_types import ContainerPort, Lifecycle, Probe
 
 DEFAULT_GRACE_S = 30
+_HOSTNAME_LIMIT = 63
 
 
 class KeySelector(Projection, frozen=True, gc=False):
@@ -273,7 +274,8 @@ class NodePod(Object, frozen=True, gc=False, kw_only=True):
 
     @property
     def hostname(self) -> str:
-        return self.spec.hostname or self.metadata.name
+        # Shortened as by kubelets: Linux takes no more than 64 bytes.
+        return (self.spec.hostname or self.metadata.name)[:_HOSTNAME_LIMIT].rstrip("-.")
 
     @property
     def has_readiness_probe(self) -> bool:

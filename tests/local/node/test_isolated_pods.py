@@ -198,3 +198,17 @@ async def test_running_container_sees_a_config_map_change(harness: NodeHarness) 
     await harness.client.patch(CONFIG_MAPS, ObjectKey("default", "hosts-of-job"), change)
     await harness.finished("discovers")
     assert await harness.log("discovers") == "one\ntwo\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "hostname"),
+    [
+        pytest.param(f"{'n' * 60}-worker-0", f"{'n' * 60}-wo", id="cut"),
+        pytest.param(f"{'m' * 61}--0", "m" * 61, id="ends in a separator"),
+    ],
+)
+async def test_long_name_of_a_pod_is_shortened_for_its_hostname(
+    harness: NodeHarness, name: str, hostname: str
+) -> None:
+    await harness.run(name, command=["sh", "-c", "hostname; echo $HOSTNAME"])
+    assert await harness.log(name) == f"{hostname}\n{hostname}\n"
