@@ -46,7 +46,7 @@ def unknown_fields(manifest: JSON, dialect: Dialect) -> Iterator[UnknownField]:
         "properties": {
             **{name: {} for name in _OBJECT_FIELDS},
             "metadata": {"properties": {name: {} for name in pod_types()["ObjectMeta"].fields}},
-            "spec": dialect.spec_schema(),
+            "spec": dialect.manifest_schema(),
         }
     }
     yield from _foreign(manifest.get("spec"), dialect)

@@ -152,6 +152,10 @@ class Dialect(abc.ABC):
     def spec_schema(self) -> JSON:
         """Return the structural schema of ``spec`` for the CRD."""
 
+    def manifest_schema(self) -> JSON:
+        """Return it with the fields of old manifests that it lacks: they are read or ignored."""
+        return self.spec_schema()
+
     @abc.abstractmethod
     def status_schema(self) -> JSON:
         """Return the structural schema of ``status``; it must accept those of all versions."""

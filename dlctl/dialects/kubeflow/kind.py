@@ -75,6 +75,8 @@ class KubeflowKind:
     container_aliases: Sequence[str] = ()
     # Pod annotations that were fields of the replica spec, by field.
     annotation_by_field: Mapping[str, str] = attrs.field(factory=dict)
+    # Fields of spec that old manifests have, and no operator has read.
+    ignored_fields: Sequence[str] = ()
     # Whether ``kubectl scale`` sets the number of workers.
     is_scalable: bool = False
     # Whether ``kubectl get`` shows the age before the state.

@@ -260,6 +260,8 @@ _MXNET: Final = KubeflowKind(
     type_names={"tunertracker": "TunerTracker", "tunerserver": "TunerServer"},
     # A field before v1.
     annotation_by_field={"label": TUNER_KEY},
+    # Of mxnet-operator's own examples.
+    ignored_fields=("successPolicy",),
     spec_properties={
         # In the list form it has other values.
         "jobMode": {"type": "string", "description": "MXTrain, or MXTune to tune the compiler."},

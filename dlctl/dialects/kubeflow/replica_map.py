@@ -160,6 +160,10 @@ class ReplicaMap(Dialect):
     def spec_schema(self) -> JSON:
         return replica_map_schema.replica_map_schema(self.kind, is_v1=self.is_v1)
 
+    def manifest_schema(self) -> JSON:
+        schema = replica_map_schema.replica_map_schema(self.kind, is_v1=self.is_v1)
+        return replica_map_schema.add_former_fields(schema, self.kind)
+
     @property
     def validation_rules(self) -> Sequence[JSON]:
         return (

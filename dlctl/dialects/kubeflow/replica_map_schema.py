@@ -53,6 +53,15 @@ def replica_map_schema(kind: KubeflowKind, *, is_v1: bool = True) -> JSON:
     return schema
 
 
+def add_former_fields(schema: JSON, kind: KubeflowKind) -> JSON:
+    """Add what only old manifests have to the schema of a spec, and return it."""
+    properties = schema["properties"]
+    replica = properties[kind.replica_specs_field]["additionalProperties"]
+    replica["properties"].update({name: {} for name in kind.annotation_by_field})
+    properties.update({name: {} for name in kind.ignored_fields})
+    return schema
+
+
 def _replica_specs(kind: KubeflowKind, unknown_fields: JSON, *, is_v1: bool) -> JSON:
     entry: JSON = {
         "type": "object",

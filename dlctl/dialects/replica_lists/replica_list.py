@@ -144,6 +144,11 @@ class ReplicaList(Dialect):
     def spec_schema(self) -> JSON:
         return list_schema.replica_list_schema(self)
 
+    def manifest_schema(self) -> JSON:
+        schema = self.spec_schema()
+        former = self.storage_kind.list_properties if self.storage_kind else None
+        return {**schema, "properties": {**(former or {}), **schema["properties"]}}
+
     def _read_run_policy(self, fields: FieldReader) -> RunPolicy:
         clean = fields.enum("cleanupPodPolicy", CleanPodPolicy, self.default_clean_pod_policy)
         types = {type_: type_ for type_ in self.framework.replica_types}

@@ -1,0 +1,55 @@
+"""Fields of old manifests that no CRD lists: read, or ignored as they were then."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Dlctl
+
+TEMPLATE = "template: {spec: {containers: [{name: NAME, image: any, command: [train]}]}}"
+PYTORCH = f"""\
+apiVersion: kubeflow.org/v1alpha1
+kind: PyTorchJob
+metadata: {{name: train}}
+spec:
+  backend: tcp
+  masterPort: "23456"
+  replicaSpecs:
+    - {{replicas: 1, replicaType: MASTER, {TEMPLATE.replace("NAME", "pytorch")}}}
+"""
+MXNET = f"""\
+apiVersion: kubeflow.org/v1
+kind: MXJob
+metadata: {{name: tune}}
+spec:
+  jobMode: MXTune
+  successPolicy: AllWorkers
+  mxReplicaSpecs:
+    TunerTracker: {{replicas: 1, {TEMPLATE.replace("NAME", "mxnet")}}}
+    TunerServer: {{label: 2080ti, replicas: 1, {TEMPLATE.replace("NAME", "mxnet")}}}
+    Tuner: {{replicas: 1, {TEMPLATE.replace("NAME", "mxnet")}}}
+"""
+
+
+@pytest.mark.parametrize("command", ["check", "render"])
+@pytest.mark.parametrize("manifest", [PYTORCH, MXNET], ids=["pytorch", "mxnet"])
+def test_fields_of_old_manifests_are_known(
+    dlctl: Dlctl, tmp_path: Path, command: str, manifest: str
+) -> None:
+    path = tmp_path / "job.yaml"
+    path.write_text(manifest)
+    assert dlctl(command, str(path)).code == 0
+
+
+@pytest.mark.parametrize(
+    ("manifest", "field"),
+    [(PYTORCH, "masterPort"), (MXNET, "label"), (MXNET, "successPolicy")],
+)
+def test_misspelt_field_of_an_old_manifest_is_unknown(
+    dlctl: Dlctl, tmp_path: Path, manifest: str, field: str
+) -> None:
+    path = tmp_path / "job.yaml"
+    path.write_text(manifest.replace(f"{field}:", f"{field}s:"))
+    done = dlctl("check", str(path))
+    assert done.code != 0
+    assert f"unknown field '{field}s'; did you mean {field}?" in done.out + done.err
