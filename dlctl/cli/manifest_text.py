@@ -5,6 +5,8 @@ from typing import Any, Final
 
 import yaml
 
+from dlctl.cli.yaml_scalars import ManifestDumper
+
 _WIDTH: Final = 100
 
 
@@ -22,7 +24,7 @@ def _noted(lines: Iterable[str], notes: dict[str, str]) -> Iterator[str]:
         yield f"{line}  # {note}" if note else line
 
 
-class _Dumper(yaml.SafeDumper):
+class _Dumper(ManifestDumper):
     """Writes lists of scalars in one line, and text of several lines as it is."""
 
     def ignore_aliases(self, data: Any) -> bool:

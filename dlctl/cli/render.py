@@ -11,6 +11,7 @@ from dlctl.cli.frameworks import loadable
 from dlctl.cli.job_renderer import job_renderer
 from dlctl.cli.manifest_checks import check
 from dlctl.cli.manifests import job_kind, load, namespaced, with_example_name
+from dlctl.cli.yaml_scalars import ManifestDumper
 from dlctl.dialects.kind import Kind
 from dlctl.dialects.kinds import served_kinds
 from dlctl.errors import ConfigError
@@ -40,7 +41,7 @@ def render(args: argparse.Namespace) -> int:
             children += _children(kind, _named(kind, namespaced(manifest.obj, args.namespace)))
     if not children:
         raise ConfigError("none of the manifests is a job of a kind that dlctl serves")
-    yaml.safe_dump_all(children, sys.stdout, sort_keys=False)
+    yaml.dump_all(children, sys.stdout, ManifestDumper, sort_keys=False)
     return 0
 
 

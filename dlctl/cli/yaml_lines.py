@@ -6,6 +6,8 @@ from typing import Any
 
 import yaml
 
+from dlctl.cli.yaml_scalars import ManifestLoader
+
 Path = tuple[str | int, ...]
 
 
@@ -19,7 +21,7 @@ def documents(text: str) -> Iterator[tuple[Any, yaml.Node]]:
     :raises yaml.YAMLError: if the text is malformed.
     :raises DuplicateFieldError: if a mapping has a key twice.
     """
-    loader = yaml.SafeLoader(text)
+    loader = ManifestLoader(text)
     try:
         while loader.check_node():
             node = loader.get_node()

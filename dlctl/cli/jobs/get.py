@@ -14,6 +14,7 @@ from dlctl.cli.jobs.job_argument import add_job_argument
 from dlctl.cli.jobs.job_snapshot import JobSnapshot
 from dlctl.cli.jobs.names import known_kinds, parse_selection
 from dlctl.cli.jobs.tables import job_table
+from dlctl.cli.yaml_scalars import ManifestDumper
 from dlctl.errors import ConfigError
 
 _OUTPUTS: Final = ("wide", "name", "json", "yaml")
@@ -82,4 +83,4 @@ def _list(jobs: Sequence[JobSnapshot]) -> dict[str, Any]:
 def _dumped(value: Any, output: str) -> str:
     if output == "json":
         return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
-    return yaml.safe_dump(value, width=120, allow_unicode=True)
+    return yaml.dump(value, Dumper=ManifestDumper, width=120, allow_unicode=True)

@@ -1,0 +1,99 @@
+"""Scalars and keys of YAML as kubectl reads them, by sigs.k8s.io/yaml.
+
+PyYAML by itself takes ``1e-3`` and ``y`` for text, and ``12:30:00`` for a number of base 60.
+"""
+
+import json
+import math
+import re
+from collections.abc import Hashable
+from types import NoneType
+from typing import Any, Final
+
+import yaml
+
+_BOOL: Final = "tag:yaml.org,2002:bool"
+_INT: Final = "tag:yaml.org,2002:int"
+_FLOAT: Final = "tag:yaml.org,2002:float"
+# Tag, pattern and first characters; https://github.com/kubernetes-sigs/yaml, goyaml.v2/resolve.go.
+_RESOLVERS: Final = (
+    (
+        _BOOL,
+        "y|Y|yes|Yes|YES|true|True|TRUE|on|On|ON|n|N|no|No|NO|false|False|FALSE|off|Off|OFF",
+        "yYtToOnNfF",
+    ),
+    (
+        _INT,
+        r"[-+]?(?:0[bB][01_]+|0[xX][0-9a-fA-F_]+|0[oO]?[0-7_]*|[1-9][0-9_]*)",
+        "-+0123456789",
+    ),
+    (
+        _FLOAT,
+        r"[-+]?(?:\.[0-9]+|[0-9][0-9_]*(?:\.[0-9_]*)?)(?:[eE][-+]?[0-9_]+)?",
+        "-+.0123456789",
+    ),
+    (_FLOAT, r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)", "-+."),
+    ("tag:yaml.org,2002:null", "~|null|Null|NULL|", ["~", "n", "N", ""]),
+    ("tag:yaml.org,2002:merge", "<<", "<"),
+)
+_LEADING_ZERO: Final = re.compile(r"[-+]?0[0-7]+")
+
+
+class ManifestLoader(yaml.SafeLoader):
+    """Loads what kubectl would send to the server."""
+
+    # Without PyYAML's own, such as for dates, which are text.
+    yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 - as PyYAML declares it
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        self.flatten_mapping(node)
+        return {
+            self._key(key): self.construct_object(value, deep=deep) for key, value in node.value
+        }
+
+    def _key(self, node: yaml.Node) -> str:
+        key = self.construct_object(node, deep=True)
+        if isinstance(key, list | dict):
+            problem = "a list or mapping cannot be the name of a field: put it in quotes"
+            raise yaml.constructor.ConstructorError(problem=problem, problem_mark=node.start_mark)
+        return json.dumps(key) if isinstance(key, bool | NoneType) else str(key)
+
+
+class ManifestDumper(yaml.SafeDumper):
+    """Quotes text that PyYAML or kubectl would take for something else."""
+
+
+def _boolean(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> bool:
+    return str(loader.construct_scalar(node)).lower() in ("y", "yes", "true", "on")
+
+
+def _integer(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> int | str:
+    text = str(loader.construct_scalar(node))
+    plain = text.replace("_", "")
+    try:
+        return int(plain, 8 if _LEADING_ZERO.fullmatch(plain) else 0)
+    except ValueError:
+        return text
+
+
+def _number(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> float | int | str:
+    text = str(loader.construct_scalar(node))
+    if re.search("[a-df-z]", text.lower()):
+        problem = f"JSON has no number {text}: write another, or put it in quotes"
+        raise yaml.constructor.ConstructorError(problem=problem, problem_mark=node.start_mark)
+    try:
+        value = float(text.replace("_", ""))
+    except ValueError:
+        return text
+    if math.isinf(value):
+        return text
+    # JSON does not distinguish them.
+    return int(value) if value.is_integer() else value
+
+
+ManifestLoader.add_constructor(_BOOL, _boolean)
+ManifestLoader.add_constructor(_INT, _integer)
+ManifestLoader.add_constructor(_FLOAT, _number)
+for tag, pattern, first in _RESOLVERS:
+    for each in (ManifestLoader, ManifestDumper):
+        each.add_implicit_resolver(tag, re.compile(f"(?:{pattern})$"), list(first))
