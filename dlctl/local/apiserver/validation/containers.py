@@ -177,9 +177,12 @@ def _resources(resources: JSON, path: str) -> Iterator[FieldError]:
     for field, amounts in (("limits", limits), ("requests", requests)):
         for name, value in amounts.items():
             yield from _resource_name(name, f"{path}.{field}[{name}]")
-            if parse_quantity(value) < 0:
+            amount = parse_quantity(value)
+            if amount < 0:
                 detail = "must be greater than or equal to 0"
                 yield FieldError.invalid(f"{path}.{field}[{name}]", value, detail)
+            if _is_extended(name) and amount != amount.to_integral_value():
+                yield FieldError.invalid(f"{path}.{field}[{name}]", value, "must be an integer")
     for name, value in requests.items():
         limit = limits.get(name)
         extended = name not in _STANDARD
@@ -192,6 +195,11 @@ def _resources(resources: JSON, path: str) -> Iterator[FieldError]:
         elif limit is not None and parse_quantity(value) > parse_quantity(limit):
             detail = f"must be less than or equal to {name} limit of {limit}"
             yield FieldError.invalid(f"{path}.requests", value, detail)
+
+
+def _is_extended(name: str) -> bool:
+    """Return whether a resource is none of Kubernetes' own, such as ``nvidia.com/gpu``."""
+    return "/" in name and "kubernetes.io/" not in name
 
 
 def _resource_name(name: str, path: str) -> Iterator[FieldError]:
