@@ -32,7 +32,8 @@ def name_servers(path: Path = RESOLV_CONF) -> list[NameServer]:
 
     Read for each query, since laptops change networks.
     """
-    with suppress(OSError):
+    # A file that is no text holds none.
+    with suppress(OSError, ValueError):
         if found := list(_name_servers(path.read_text(encoding="utf-8"))):
             return found
     return [(socket.AF_INET, ("127.0.0.1", DNS_PORT))]
@@ -43,7 +44,7 @@ def _name_servers(text: str) -> Iterator[NameServer]:
         words = line.split()
         if words[:1] != ["nameserver"] or len(words) == 1:
             continue
-        with suppress(OSError):
+        with suppress(OSError, ValueError):
             family, *_, address = socket.getaddrinfo(
                 words[1], DNS_PORT, type=socket.SOCK_DGRAM, flags=socket.AI_NUMERICHOST
             )[0]

@@ -118,3 +118,10 @@ def test_machine_without_configuration_is_its_own_name_server(tmp_path: Path) ->
 )
 def test_outside_names_are_no_cluster_names(name: str) -> None:
     assert not is_cluster_name(name)
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe", b"nameserver a..b\n"], ids=["no text", "no name"])
+def test_malformed_list_of_name_servers_is_as_good_as_none(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "resolv.conf"
+    path.write_bytes(content)
+    assert name_servers(path) == [(socket.AF_INET, ("127.0.0.1", 53))]
