@@ -14,6 +14,9 @@ from typing import IO, Final
 
 import attrs
 
+from dlctl.local.node.sandboxes import StartError
+
+_CANNOT_START: Final = 128
 _LIMIT_BYTES: Final = 1 << 16
 
 
@@ -37,10 +40,16 @@ class StreamPaths:
 
 @asynccontextmanager
 async def pipes(directory: Path, *, stdin: bool) -> AsyncIterator[StreamPaths]:
-    """Create a pipe for each stream in a temporary directory."""
+    """Create a pipe for each stream in a temporary directory.
+
+    :raises StartError: if the file system refuses.
+    """
     names = ("stdin", "stdout", "stderr") if stdin else ("stdout", "stderr")
     async with AsyncExitStack() as stack:
-        await asyncio.to_thread(_make_pipes, directory, names)
+        try:
+            await asyncio.to_thread(_make_pipes, directory, names)
+        except OSError as error:
+            raise StartError(f"pipes of the command: {error}", exit_code=_CANNOT_START) from error
         stack.push_async_callback(asyncio.to_thread, shutil.rmtree, directory, ignore_errors=True)
         read = {name: stack.enter_context(_open(directory / name, "rb")) for name in names}
         # Opened before the command starts, which would otherwise read EOF; writing needs a reader,

@@ -8,6 +8,7 @@ import datetime
 import os
 import re
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -152,13 +153,13 @@ def _line_start(path: Path, position: int) -> int:
 
 def tail_position(path: Path, lines: int | None) -> int:
     """Return the offset of the last lines; an unfinished line counts as one."""
-    if lines is None or not path.exists():
+    if lines is None:
         return 0
-    end = path.stat().st_size
-    if lines == 0:
-        return end
-    with path.open("rb") as file:
-        position = end
+    # The pod may be removed at any time.
+    with suppress(FileNotFoundError), path.open("rb") as file:
+        position = end = file.seek(0, os.SEEK_END)
+        if lines == 0:
+            return end
         # The newline at the end of the last line separates nothing.
         limit, wanted = max(end - 1, 0), lines
         while limit > 0:

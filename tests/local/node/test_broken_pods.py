@@ -9,6 +9,8 @@ import pytest
 from dlctl.api.meta import CONFIG_MAPS, SECRETS, ObjectKey
 from dlctl.local.apiserver import status
 from dlctl.local.apiserver.faults import Fault
+from dlctl.local.node.exec_sessions import ExecCommand
+from dlctl.local.node.sandboxes import StartError
 from tests.local.node.builders import make_container
 from tests.local.node.harness import NodeHarness, container, exit_code
 
@@ -148,3 +150,14 @@ async def test_pod_that_fails_unexpectedly_ends_with_its_containers(harness: Nod
     ended = await harness.finished("unexpected")
     assert (ended["phase"], ended["message"]) == ("Failed", "embedded null byte")
     assert await others_run(harness, "unexpected")
+
+
+async def test_command_whose_pipes_cannot_be_made_is_not_started(harness: NodeHarness) -> None:
+    await harness.start("no-pipes", command=["sh", "-c", "echo up; sleep 60"])
+    await up(harness, "no-pipes")
+    (harness.cluster.run_dir / "pods" / harness.uid("no-pipes") / "sessions").touch()
+    key = ObjectKey("default", "no-pipes")
+    with pytest.raises(StartError, match="pipes of the command"):
+        async with harness.cluster.node.session(key, "", ExecCommand(["true"])):
+            pass
+    await harness.delete("no-pipes", grace_period_s=0)
