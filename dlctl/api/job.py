@@ -134,8 +134,8 @@ class SuccessPolicy:
     all_run: bool = False
     # The types whose failures do not fail the job.
     tolerated_types: frozenset[str] = frozenset()
-    # Whether the job succeeds at once: the type that decides is listed, with no replicas.
-    has_nobody_to_wait_for: bool = False
+    # The type that decides is listed with 0 replicas.
+    succeeds_immediately: bool = False
 
     def requires(self, replica: Replica) -> bool:
         """Return whether the job fails if a replica fails for good."""

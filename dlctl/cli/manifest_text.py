@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import yaml
 
-from dlctl.cli.yaml_scalars import ManifestDumper
+from dlctl.manifest_yaml import ManifestDumper
 
 _WIDTH: Final = 100
 

@@ -90,8 +90,11 @@ def parse(text: str, name: str) -> Iterator[Manifest]:
     for number, (value, node) in enumerate(read, 1):
         document = _Place(name, number if len(read) > 1 else None, node)
         if isinstance(value, dict) and value.get("kind") == "List":
-            items = zip(value.get("items") or [], document.items(), strict=False)
-            yield from (_manifest(item, place) for item, place in items)
+            items = value.get("items") or []
+            if not isinstance(items, list):
+                raise ConfigError(f"{document.of(('items',))}: items must be a list")
+            places = zip(items, document.items(), strict=False)
+            yield from (_manifest(item, place) for item, place in places)
         else:
             yield _manifest(value, document)
 

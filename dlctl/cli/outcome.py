@@ -13,6 +13,7 @@ from dlctl.cli.hints import hints
 from dlctl.cli.log_selection import chief_first
 from dlctl.cli.progress import JobProgress, ReplicaProgress
 from dlctl.cli.restart_limit import cannot_start, describe_restarts, replica_beyond
+from dlctl.manifest_yaml import ManifestDumper
 
 # The last lines of a replica of a job, at most that many.
 LastLines = Callable[[JobProgress, str, int], Sequence[str]]
@@ -48,7 +49,9 @@ def status_yaml(obj: Mapping[str, Any]) -> str:
         "metadata": {name: metadata[name] for name in ("name", "namespace") if name in metadata},
         "status": obj.get("status") or {},
     }
-    return yaml.safe_dump(shown, width=120, allow_unicode=True, explicit_start=True)
+    return yaml.dump(
+        shown, Dumper=ManifestDumper, width=120, allow_unicode=True, explicit_start=True
+    )
 
 
 def closing_lines(job: JobProgress, end: RunEnd, last_lines: LastLines) -> Iterator[str]:

@@ -11,10 +11,10 @@ from dlctl.cli.frameworks import loadable
 from dlctl.cli.job_renderer import job_renderer
 from dlctl.cli.manifest_checks import check
 from dlctl.cli.manifests import job_kind, load, namespaced, with_example_name
-from dlctl.cli.yaml_scalars import ManifestDumper
 from dlctl.dialects.kind import Kind
 from dlctl.dialects.kinds import served_kinds
 from dlctl.errors import ConfigError
+from dlctl.manifest_yaml import ManifestDumper
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

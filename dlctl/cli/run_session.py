@@ -32,7 +32,7 @@ from dlctl.dialects.kinds import served_kinds
 from dlctl.errors import ConfigError
 from dlctl.kube.errors import NotFoundError
 
-# Pods may have asked for hours, and somebody waits at a terminal.
+# Caps long grace periods: a user is waiting.
 _MAX_GRACE_S: Final = 30.0
 
 
@@ -75,6 +75,7 @@ class RunSession:
                 if self.keep:
                     self._print(f"\nThe cluster runs until Ctrl-C:\n{usage(running.kubeconfig)}")
                     await interrupts.wait()
+                    self._print(_grace_message(interrupts))
                     await running.cluster.node.shut_down(_MAX_GRACE_S)
         return 0 if succeeded else 1
 
@@ -149,9 +150,9 @@ class RunSession:
         with suppress(TimeoutError):
             async with asyncio.timeout(self.output.timeout_s):
                 await interrupts.wait()
-        again = "; Ctrl-C again ends them at once" if interrupts.caught else ""
-        view.show_message(f"the programs have up to {_MAX_GRACE_S:g} s to end{again}")
-        await running.cluster.node.shut_down(_MAX_GRACE_S)
+        if interrupts.caught or not self.keep:
+            view.show_message(_grace_message(interrupts))
+            await running.cluster.node.shut_down(_MAX_GRACE_S)
         follower.stop()
 
     def _close(self, follower: Follower, end: RunEnd) -> list[str]:
@@ -183,6 +184,11 @@ class RunSession:
 
     def _print(self, line: str) -> None:
         print(line, file=self._stream, flush=True)
+
+
+def _grace_message(interrupts: Interrupts) -> str:
+    again = "; Ctrl-C again ends them at once" if interrupts.caught else ""
+    return f"the programs have up to {_MAX_GRACE_S:g} s to end{again}"
 
 
 async def _status(running: LocalControlPlane, job: SubmittedJob) -> str:

@@ -46,7 +46,7 @@ def _explained(error: yaml.MarkedYAMLError, mark: yaml.Mark, lines: list[str]) -
 
 
 def _second_colon(before: str, above: list[str]) -> str:
-    """Explain a colon where none may be, given its line up to it, and the lines above."""
+    """Explain an unexpected colon, given the text before it in its line, and the lines above."""
     if re.search(r":\s", before):
         return "a second colon in the line: put the value in quotes"
     number, last = next((each for each in _upwards(above) if each[1].strip()), (0, ""))
@@ -71,7 +71,7 @@ def _misplaced(line: str, above: list[str], start: yaml.Mark) -> str:
         return f"a field among the items of a list, {place}: begin it with - or indent it otherwise"
     number, column = _neighbour(above, _column(line, is_item=is_item), is_item=is_item)
     begins = f"line {number}, column {column}"
-    return f"no line that it could belong to begins there: align it with {begins}"
+    return f"its indentation matches no line above: align it with {begins}"
 
 
 def _neighbour(above: list[str], column: int, *, is_item: bool) -> tuple[int, int]:

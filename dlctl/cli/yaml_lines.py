@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from dlctl.cli.yaml_scalars import ManifestLoader
+from dlctl.manifest_yaml import ManifestLoader
 
 Path = tuple[str | int, ...]
 

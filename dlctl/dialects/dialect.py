@@ -153,7 +153,7 @@ class Dialect(abc.ABC):
         """Return the structural schema of ``spec`` for the CRD."""
 
     def manifest_schema(self) -> JSON:
-        """Return it with the fields of old manifests that it lacks: they are read or ignored."""
+        """Return the schema of ``spec`` with the fields of old manifests, read or ignored."""
         return self.spec_schema()
 
     @abc.abstractmethod

@@ -12,7 +12,7 @@ from typing import Final
 from dlctl.local.file_lock import exclusive_lock, holder, write_holder
 
 _PREFIX: Final = "dlctl-"
-# No other directory has a file of this name, whatever its own is called.
+# Identifies a run directory: no other one has a file of this name.
 _LOCK: Final = "run-directory.lock"
 
 

@@ -233,9 +233,8 @@ def _judge_failure(
         if not job_restarts.should_restart(job, observed):
             return status, None, None
         if job_restarts.limit_reached(job):
-            # The launcher is not restarting.
-            status = attrs.evolve(status, conditions=job.status.conditions)
-            return status, Completion(job_limits.backoff_limit_failure(job, now)), None
+            outcome = Completion(job_limits.backoff_limit_failure(job, now))
+            return _without_restart(job, status), outcome, None
         cause = job_restarts.failure_text(job, observed)
         restarting, note = job_restarts.restarting_status(job, status, cause, now)
         return restarting, None, note
@@ -253,7 +252,8 @@ def _judge_failure(
 
 def _without_restart(job: Job, status: JobStatus) -> JobStatus:
     """Return the status of a job that ends: the replicas that have failed are not restarting."""
-    if job.status.phase is JobPhase.NEW:
+    if job.status.phase in (JobPhase.NEW, JobPhase.SUSPENDED):
+        # Its conditions are those of before its start.
         return status
     return attrs.evolve(status, conditions=job.status.conditions)
 

@@ -40,8 +40,11 @@ def running(
     ) as process:
         assert process.stdout is not None
         ready = (line for line in process.stdout if "| ready" in line)
-        assert len([*itertools.islice(ready, programs)]) == programs
-        yield process
+        try:
+            assert len([*itertools.islice(ready, programs)]) == programs
+            yield process
+        finally:
+            process.kill()
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -64,11 +67,11 @@ def test_programs_save_their_work_after_an_interrupt(
 def test_programs_save_their_work_after_the_time_limit(
     dlctl: Dlctl, written: Written, tmp_path: Path
 ) -> None:
-    done = dlctl("run", written(script_job(SAVES.format(folder=tmp_path))), "--timeout", "6")
+    done = dlctl("run", written(script_job(SAVES.format(folder=tmp_path))), "--timeout", "20")
     Path(done.err.split("the controller's log: ")[1].strip()).unlink()
     assert done.code == 1
     assert "linear worker-0 | saved" in done.out
-    assert "has not finished: timed out after 6" in done.err
+    assert "has not finished: timed out after 20" in done.err
 
 
 @pytest.mark.parametrize(

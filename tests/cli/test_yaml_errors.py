@@ -23,19 +23,19 @@ from dlctl.cli.yaml_errors import describe_yaml_error
         ),
         pytest.param(
             "containers:\n  - name: a\n   image: b\n",
-            "line 3, column 4: no line that it could belong to begins there: align it with line 2, "
+            "line 3, column 4: its indentation matches no line above: align it with line 2, "
             "column 5",
             id="between",
         ),
         pytest.param(
             "spec:\n    a:\n      b: {}\n  c: {}\n",
-            "line 4, column 3: no line that it could belong to begins there: align it with line 2, "
+            "line 4, column 3: its indentation matches no line above: align it with line 2, "
             "column 5",
             id="not deep enough",
         ),
         pytest.param(
             "args:\n    - a\n  - b\n",
-            "line 3, column 3: no line that it could belong to begins there: align it with line 2, "
+            "line 3, column 3: its indentation matches no line above: align it with line 2, "
             "column 5",
             id="item not deep enough",
         ),

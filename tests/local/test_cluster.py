@@ -126,8 +126,8 @@ async def test_unnamed_run_directory_is_removed_with_the_cluster() -> None:
 
 
 async def test_node_that_shuts_down_gives_pods_their_grace_period_and_starts_no_others() -> None:
-    saves = "trap 'sleep 0.3; echo saved; exit 0' TERM; echo ready; while :; do sleep 0.01; done"
-    ignores = "trap '' TERM; echo ready; while :; do sleep 0.01; done"
+    saves = "trap 'sleep 0.3; echo saved; exit 0' TERM; echo ready; while :; do sleep 0.1; done"
+    ignores = "trap '' TERM; echo ready; while :; do sleep 0.1; done"
     options = attrs.evolve(HOST, keep_logs=True)
     async with LocalCluster(options) as cluster, Client(cluster.config()) as client:
         harness = NodeHarness(cluster, client)
@@ -136,8 +136,8 @@ async def test_node_that_shuts_down_gives_pods_their_grace_period_and_starts_no_
             await harness.until(name, lambda status: status.get("phase") == "Running")
             await harness.first_line(name)
         uids = {name: UID(harness.uid(name)) for name in ("saves", "ignores")}
-        async with asyncio.timeout(10):
-            await cluster.node.shut_down(max_grace_s=1)
+        async with asyncio.timeout(20):
+            await cluster.node.shut_down(max_grace_s=4)
         await harness.start("late", command=["true"])
         # The status is still that of running pods: the next cluster calls them interrupted.
         for name in ("saves", "ignores"):

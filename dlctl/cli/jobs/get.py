@@ -14,8 +14,8 @@ from dlctl.cli.jobs.job_argument import add_job_argument
 from dlctl.cli.jobs.job_snapshot import JobSnapshot
 from dlctl.cli.jobs.names import known_kinds, parse_selection
 from dlctl.cli.jobs.tables import job_table
-from dlctl.cli.yaml_scalars import ManifestDumper
 from dlctl.errors import ConfigError
+from dlctl.manifest_yaml import ManifestDumper
 
 _OUTPUTS: Final = ("wide", "name", "json", "yaml")
 

@@ -159,7 +159,7 @@ class KubeflowKind:
                 for spec in job.replica_specs
                 if spec.retry_policy not in (RetryPolicy.ALL, RetryPolicy.NONE)
             ),
-            tolerates_no_failure=job.run_policy.backoff_limit == 0
+            has_zero_backoff_limit=job.run_policy.backoff_limit == 0
             and job.run_policy.failure_policy is None,
             emits_unseen_run=self.messages.emits_unseen_run,
             emits_exit_codes=self.messages.emits_exit_codes,

@@ -48,8 +48,8 @@ class KubeflowMessages(ConditionMessages):
     namespaced: bool = False
     # The types whose restart policy is ExitCode.
     exit_code_types: Collection[str] = ()
-    # Whether the backoff limit is 0: it comes before all else that is said of a failure.
-    tolerates_no_failure: bool = False
+    # Whether the backoff limit is 0: its message takes precedence over others about a failure.
+    has_zero_backoff_limit: bool = False
     restarting_state: JobState = JobState.FAILED
     emits_replica_states: bool = False
     emits_in_place_restarts: bool = False
@@ -86,7 +86,7 @@ class KubeflowMessages(ConditionMessages):
     def failed(self, failure: Failure, failed_count: int) -> str:
         if not failure.replica:
             return failure.message
-        if self.tolerates_no_failure:
+        if self.has_zero_backoff_limit:
             return backoff_limit_reached(self.key.name)
         type_name = self.type_name(replica_type(failure.replica))
         if self._has_exit_code_policy(failure):
@@ -97,12 +97,12 @@ class KubeflowMessages(ConditionMessages):
         return f"{subject} failed because {failed_count} {type_name} replica(s) failed."
 
     def failed_reason(self, failure: Failure) -> str:
-        if self.tolerates_no_failure:
+        if self.has_zero_backoff_limit:
             return self.job_failed_reason(failure)
         return super().failed_reason(failure)
 
     def failed_event_type(self, failure: Failure) -> str:
-        if self.tolerates_no_failure:
+        if self.has_zero_backoff_limit:
             return "Normal"
         return "Warning" if self._has_exit_code_policy(failure) else "Normal"
 

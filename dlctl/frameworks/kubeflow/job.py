@@ -20,19 +20,22 @@ class KubeflowJob(DLJob, abstract=True):
 
     def success_policy(self) -> SuccessPolicy:
         """Return the policy: the masters decide if they are listed, else the workers."""
-        return self.policy_of("master" if self.lists("master") else "worker")
+        return self.policy_of("master" if self.has_replica_type("master") else "worker")
 
     def policy_of(self, replica_type: str) -> SuccessPolicy:
-        """Return the policy by which the replicas of one type decide."""
+        """Return the policy by which the replicas of one type decide.
+
+        If it is listed with 0 replicas, a job that has started nonetheless ends with its workers.
+        """
         replicas = tuple(self.replicas_of(replica_type))
+        is_empty = self.has_replica_type(replica_type) and not replicas
+        deciding = tuple(self.replicas_of("worker")) if is_empty else replicas
         return SuccessPolicy(
-            success_replicas=replicas,
-            running_replicas=replicas,
-            has_nobody_to_wait_for=self.lists(replica_type) and not replicas,
+            success_replicas=deciding, running_replicas=deciding, succeeds_immediately=is_empty
         )
 
-    def lists(self, replica_type: str) -> bool:
-        """Return whether the job lists a type, be it with no replicas."""
+    def has_replica_type(self, replica_type: str) -> bool:
+        """Return whether the job lists a type, even with 0 replicas."""
         return self.job.replica_spec(replica_type) is not None
 
     def is_master(self, replica: Replica) -> bool:

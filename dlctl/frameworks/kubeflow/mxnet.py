@@ -22,7 +22,9 @@ class KubeflowMXJob(KubeflowJob):
             # Tracker and servers never exit; the tuner does.
             return self.policy_of("tuner")
         has_servers = self.number_of_replicas("server") > 0
-        return self.policy_of("scheduler" if self.lists("scheduler") or has_servers else "worker")
+        return self.policy_of(
+            "scheduler" if self.has_replica_type("scheduler") or has_servers else "worker"
+        )
 
     def is_master(self, replica: Replica) -> bool:
         return replica.type == "server"

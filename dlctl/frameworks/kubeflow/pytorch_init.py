@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import yaml
 
+from dlctl import manifest_yaml
 from dlctl.api.defaults import JobDefaults
 from dlctl.errors import ConfigError
 
@@ -70,7 +71,7 @@ def _parsed_template(defaults: JobDefaults) -> list[Mapping[str, Any]]:
 
     text = _ACTION.sub(value, defaults.pytorch_init_template or _DEFAULT_TEMPLATE)
     try:
-        containers = yaml.safe_load(text)
+        containers = manifest_yaml.load(text)
     except yaml.YAMLError as error:
         raise ConfigError(f"{_FLAG}: the rendered template is not YAML: {error}") from error
     if not isinstance(containers, list) or not all(map(_is_container, containers)):

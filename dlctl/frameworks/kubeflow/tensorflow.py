@@ -24,7 +24,7 @@ class KubeflowTFJob(KubeflowJob):
         tolerated = frozenset({"worker"} if self._has_dynamic_workers else ())
         # At most one of them is listed.
         for chief in ("chief", "master"):
-            if self.lists(chief):
+            if self.has_replica_type(chief):
                 return attrs.evolve(self.policy_of(chief), tolerated_types=tolerated)
         policy = attrs.evolve(self.policy_of("worker"), tolerated_types=tolerated)
         if self.job.spec.get("successPolicy") == _ALL_WORKERS:

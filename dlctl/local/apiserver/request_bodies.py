@@ -10,6 +10,7 @@ import attrs
 import msgspec
 import yaml
 
+from dlctl import manifest_yaml
 from dlctl.local.apiserver import resource_traits, status
 from dlctl.local.apiserver.patches.json_patch import json_patched
 from dlctl.local.apiserver.patches.merge_patch import merged
@@ -48,7 +49,7 @@ def parse(body: bytes, content_type: str, kind: str = "") -> Any:
         raise status.unsupported_media_type(_UNKNOWN + accepted)
     try:
         if media == _YAML:
-            return yaml.safe_load(body)
+            return manifest_yaml.load(body)
         nesting_depth.check(body)
         return _decode_json(body)
     except (msgspec.DecodeError, yaml.YAMLError, RecursionError) as error:
@@ -164,7 +165,7 @@ def configuration(body: bytes, served: ServedResource) -> JSON:
     resource = served.resource
     try:
         nesting_depth.check(body)
-        value = _decode_json(body) if body.lstrip().startswith(b"{") else yaml.safe_load(body)
+        value = _decode_json(body) if body.lstrip().startswith(b"{") else manifest_yaml.load(body)
     except (msgspec.DecodeError, yaml.YAMLError, RecursionError) as error:
         problem = f"error decoding YAML: error converting YAML to JSON: {error}"
         raise status.bad_request(problem) from None

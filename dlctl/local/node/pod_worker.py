@@ -300,7 +300,11 @@ class PodWorker:
         self._stop_containers(grace_s)
 
     def _stop_containers(self, grace_s: float) -> None:
-        """Send SIGTERM to all now, SIGKILL later; a second, shorter period replaces the first."""
+        """Send SIGTERM to all now, SIGKILL later; only a shorter period replaces the first."""
+        loop = asyncio.get_running_loop()
+        kill_at = loop.time() + grace_s
+        if self._kill_timer and grace_s > 0 and self._kill_timer.when() <= kill_at:
+            return
         self._terminating.set()
         for runner in [*self._init_runners, *self._runners]:
             # Sidecars end after the others, unless time is up.
@@ -309,8 +313,7 @@ class PodWorker:
         if self._kill_timer:
             self._kill_timer.cancel()
         if grace_s > 0:
-            loop = asyncio.get_running_loop()
-            self._kill_timer = loop.call_later(grace_s, self._stop_containers, 0.0)
+            self._kill_timer = loop.call_at(kill_at, self._stop_containers, 0.0)
 
     def _warn(self, reason: str, message: str) -> None:
         self._context.events.warn(self.pod, reason, message)

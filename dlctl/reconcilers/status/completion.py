@@ -38,8 +38,8 @@ def completion(
     is_policed = job.run_policy.failure_policy is not None
     if launcher is not None and launcher.is_finished and not is_policed:
         return _launcher_completion(job, observed, launcher)
-    nobody = not job.total_replicas or job.success_policy.has_nobody_to_wait_for
-    if nobody and not job.is_partial and job.status.phase.is_before_run:
+    at_once = not job.total_replicas or job.success_policy.succeeds_immediately
+    if at_once and not job.is_partial and job.status.phase.is_before_run:
         # As in training-operator; one that is scaled down may be scaled up again.
         return Completion()
     states = observed.states

@@ -28,9 +28,9 @@ from dlctl.reconcilers.status.waiting_replicas import ReplicaWait, replica_waits
 # A job that starts within this time gets no condition, and no additional status write, for pods
 # that are being scheduled, created and initialized.
 PATIENCE_S: Final = 30.0
-# Each look at a large job reads all of its pods, whose patience ends one after the other.
+# Each check of a large job reads all of its pods, so checks are spaced out.
 _REPLICAS_PER_S: Final = 500
-_MAX_BETWEEN_LOOKS_S: Final = 10.0
+_MAX_BETWEEN_CHECKS_S: Final = 10.0
 _BACK_OFF: Final = "RestartBackOff"
 _UNFINISHED: Final = frozenset(
     {JobPhase.CREATING, JobPhase.RUNNING, JobPhase.RESTARTING, JobPhase.SUSPENDED}
@@ -130,7 +130,7 @@ def _of_replicas(
         longest.setdefault((found.stage, found.reason), (found, []))[1].append(str(replica))
     total = len(observed.replicas)
     if next_s is not None:
-        next_s = max(next_s, min(total / _REPLICAS_PER_S, _MAX_BETWEEN_LOOKS_S))
+        next_s = max(next_s, min(total / _REPLICAS_PER_S, _MAX_BETWEEN_CHECKS_S))
     if not longest:
         return WaitState(None, next_s)
     wait, names = longest[min(longest)]

@@ -22,6 +22,11 @@ async def others_run(harness: NodeHarness, name: str) -> bool:
     return str(status["phase"]) == "Succeeded"
 
 
+def ends_after(file: Path) -> list[str]:
+    """Return the command of a program that fails once a file is there."""
+    return ["sh", "-c", f"echo up; until [ -e {file} ]; do sleep 0.05; done; exit 3"]
+
+
 async def up(harness: NodeHarness, name: str) -> None:
     await harness.until(name, lambda status: status.get("phase") == "Running")
     assert await harness.first_line(name) == "up"
@@ -72,27 +77,28 @@ async def test_variable_from_a_secret_that_is_no_text_is_a_configuration_error(
     await harness.delete(name)
 
 
-async def test_pod_whose_directory_is_removed_while_it_runs_ends(harness: NodeHarness) -> None:
-    main = make_container(
-        command=["sh", "-c", "echo up; sleep 0.5; exit 3"], terminationMessagePath="/tmp/said"
-    )
+async def test_pod_whose_directory_is_removed_while_it_runs_ends(
+    harness: NodeHarness, tmp_path: Path
+) -> None:
+    main = make_container(command=ends_after(tmp_path / "go"), terminationMessagePath="/tmp/said")
     await harness.start("no-directory", containers=[main])
     await up(harness, "no-directory")
     shutil.rmtree(harness.cluster.run_dir / "pods" / harness.uid("no-directory"))
+    (tmp_path / "go").touch()
     assert exit_code(await harness.finished("no-directory")) == 3
     assert await others_run(harness, "no-directory")
 
 
 async def test_pod_whose_directory_is_removed_before_a_restart_waits(
-    harness: NodeHarness,
+    harness: NodeHarness, tmp_path: Path
 ) -> None:
     main = make_container(
-        command=["sh", "-c", "echo up; sleep 0.5; exit 3"],
-        terminationMessagePolicy="FallbackToLogsOnError",
+        command=ends_after(tmp_path / "go"), terminationMessagePolicy="FallbackToLogsOnError"
     )
     await harness.start("emptied", containers=[main], restartPolicy="Always")
     await up(harness, "emptied")
     shutil.rmtree(harness.cluster.run_dir / "pods" / harness.uid("emptied"))
+    (tmp_path / "go").touch()
     await harness.warning("No such file or directory")
     assert await others_run(harness, "emptied")
     await harness.delete("emptied")

@@ -1,10 +1,13 @@
 """Containers as real processes: exit codes, restarts, init containers, environment."""
 
+import asyncio
+import itertools
 import signal
+from contextlib import suppress
 
 import pytest
 
-from dlctl.api.meta import CONFIG_MAPS
+from dlctl.api.meta import CONFIG_MAPS, PODS, ObjectKey
 from dlctl.informers.handlers import Change
 from dlctl.kube.errors import NotFoundError
 from dlctl.local.node.api_types import NodePod
@@ -235,6 +238,21 @@ async def test_program_that_ignores_sigterm_is_killed_after_its_grace_period(
     await harness.until("ignores", lambda status: status["phase"] == "Running")
     await harness.delete("ignores", grace_period_s=1)
     await harness.gone("ignores")
+
+
+async def test_grace_period_does_not_begin_again_with_each_change_of_the_pod(
+    harness: NodeHarness,
+) -> None:
+    await harness.start("edited", command=["sh", "-c", "trap '' TERM; echo up; sleep 60"])
+    await harness.until("edited", lambda status: status["phase"] == "Running")
+    await harness.delete("edited", grace_period_s=2)
+    # Until it is gone.
+    async with asyncio.timeout(15):
+        with suppress(NotFoundError):
+            for number in itertools.count():
+                edit = {"metadata": {"annotations": {"edit": str(number)}}}
+                await harness.client.patch(PODS, ObjectKey("default", "edited"), edit)
+                await asyncio.sleep(0.5)
 
 
 async def test_lifecycle_of_a_pod_takes_few_writes(harness: NodeHarness) -> None:

@@ -3,10 +3,12 @@
 import datetime
 from typing import Any
 
+import attrs
 import pytest
 
 from dlctl.api.job import Replica
 from dlctl.api.pods import Pod
+from dlctl.api.status import JobPhase
 from dlctl.api.verdict import Cause, Confidence, Verdict
 from dlctl.reconcilers.status.completion import Completion, completion
 from tests.builders import NOW, RUNNING, exited, make_job, make_pod, observed_of, training_job
@@ -50,6 +52,14 @@ def test_chief_is_the_replica_that_the_policy_names() -> None:
     assert completion(job, observed_of(job, make_pod(job, FIRST, state=exited(0))), NOW) is None
     ended = completion(job, observed_of(job, make_pod(job, SECOND, state=exited(0))), NOW)
     assert ended == Completion()
+
+
+def test_started_job_whose_chief_has_no_replicas_ends_with_its_workers() -> None:
+    job = make_job(training_job("PaddleJob", Master=0, Worker=2))
+    job = attrs.evolve(job, status=attrs.evolve(job.status, phase=JobPhase.RUNNING))
+    ended = [make_pod(job, replica, state=exited(0)) for replica in (FIRST, SECOND)]
+    assert completion(job, observed_of(job, *ended), NOW) == Completion()
+    assert completion(job, observed_of(job, ended[0]), NOW) is None
 
 
 @pytest.mark.parametrize(

@@ -256,6 +256,12 @@ async def test_yaml_body_is_read(api: RawClient) -> None:
     assert answer.code == 201
 
 
+async def test_yaml_body_is_read_as_kubectl_reads_it(api: RawClient) -> None:
+    body = b"metadata:\n  name: b\ndata: {a: 12:30:00, y: '1'}\n"
+    answer = await api.post(CONFIG_MAPS, body, type_="application/yaml")
+    assert answer.body["data"] == {"a": "12:30:00", "true": "1"}
+
+
 async def test_two_controllers_are_invalid(api: RawClient) -> None:
     reference = {"apiVersion": "v1", "kind": "Pod", "name": "x", "uid": "1", "controller": True}
     answer = await api.post(CONFIG_MAPS, config_map("a", ownerReferences=[reference, reference]))

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from dlctl.cli.yaml_lines import documents
-from dlctl.cli.yaml_scalars import ManifestDumper, ManifestLoader
+from dlctl.manifest_yaml import ManifestDumper, ManifestLoader
 from tests.cli.conftest import Dlctl
 
 
@@ -46,6 +46,27 @@ def test_other_plain_scalar_is_text(text: str) -> None:
 
 def test_quoted_scalar_is_text() -> None:
     assert loaded("a: ['y', \"1e5\", !!str 5]") == {"a": ["y", "1e5", "5"]}
+
+
+@pytest.mark.parametrize("digits", ["9" * 19, "1" + "0" * 40, "1e308", "1e20"])
+def test_number_beyond_64_bits_is_a_float_as_in_kubectl(digits: str) -> None:
+    value = loaded(f"a: {digits}")["a"]
+    assert (type(value), value) == (float, float(digits))
+
+
+@pytest.mark.parametrize("text", ["0x" + "f" * 4000, "0b" + "1" * 65, "9" * 5000])
+def test_number_that_is_none_of_json_is_text(text: str) -> None:
+    assert loaded(f"a: {text}") == {"a": text}
+
+
+@pytest.mark.parametrize("text", ["!!map [1]", "!!map x", "&x [*x]", "&x {a: *x}"])
+def test_value_without_a_form_in_json_is_refused(text: str) -> None:
+    with pytest.raises(yaml.YAMLError):
+        loaded(f"a: {text}")
+
+
+def test_tag_of_a_time_is_ignored() -> None:
+    assert loaded("a: !!timestamp x") == {"a": "x"}
 
 
 def test_keys_are_text() -> None:

@@ -1,4 +1,4 @@
-"""Scalars and keys of YAML as kubectl reads them, by sigs.k8s.io/yaml.
+"""YAML as kubectl and the API server read it, by sigs.k8s.io/yaml: what has a form in JSON.
 
 PyYAML by itself takes ``1e-3`` and ``y`` for text, and ``12:30:00`` for a number of base 60.
 """
@@ -36,6 +36,9 @@ _RESOLVERS: Final = (
     ("tag:yaml.org,2002:null", "~|null|Null|NULL|", ["~", "n", "N", ""]),
     ("tag:yaml.org,2002:merge", "<<", "<"),
 )
+_INT64: Final = range(-(2**63), 2**63)
+# From here on, a float with an integral value is longer as an integer, and no more precise.
+_MAX_INTEGRAL: Final = 2.0**53
 _LEADING_ZERO: Final = re.compile(r"[-+]?0[0-7]+")
 
 
@@ -45,7 +48,17 @@ class ManifestLoader(yaml.SafeLoader):
     # Without PyYAML's own, such as for dates, which are text.
     yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 - as PyYAML declares it
 
+    def construct_document(self, node: yaml.Node) -> Any:
+        # In one go: step by step, a list may contain itself.
+        value = self.construct_object(node, deep=True)
+        self.constructed_objects, self.recursive_objects = {}, {}
+        return value
+
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        if not isinstance(node, yaml.MappingNode):
+            raise yaml.constructor.ConstructorError(
+                problem="expected a mapping", problem_mark=node.start_mark
+            )
         self.flatten_mapping(node)
         return {
             self._key(key): self.construct_object(value, deep=deep) for key, value in node.value
@@ -59,6 +72,19 @@ class ManifestLoader(yaml.SafeLoader):
         return json.dumps(key) if isinstance(key, bool | NoneType) else str(key)
 
 
+def load(text: str | bytes) -> Any:
+    """Return the value of a single document.
+
+    :raises yaml.YAMLError: if it is malformed.
+    :raises RecursionError: if it is nested too deeply.
+    """
+    loader = ManifestLoader(text)
+    try:
+        return loader.get_single_data()
+    finally:
+        loader.dispose()
+
+
 class ManifestDumper(yaml.SafeDumper):
     """Quotes text that PyYAML or kubectl would take for something else."""
 
@@ -67,13 +93,16 @@ def _boolean(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> bool:
     return str(loader.construct_scalar(node)).lower() in ("y", "yes", "true", "on")
 
 
-def _integer(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> int | str:
+def _integer(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> float | int | str:
     text = str(loader.construct_scalar(node))
     plain = text.replace("_", "")
     try:
-        return int(plain, 8 if _LEADING_ZERO.fullmatch(plain) else 0)
+        value = int(plain, 8 if _LEADING_ZERO.fullmatch(plain) else 0)
     except ValueError:
         return text
+    if value in _INT64:
+        return value
+    return _finite(text) if plain.lstrip("+-").isdigit() else text
 
 
 def _number(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> float | int | str:
@@ -81,6 +110,11 @@ def _number(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> float | int | str
     if re.search("[a-df-z]", text.lower()):
         problem = f"JSON has no number {text}: write another, or put it in quotes"
         raise yaml.constructor.ConstructorError(problem=problem, problem_mark=node.start_mark)
+    return _finite(text)
+
+
+def _finite(text: str) -> float | int | str:
+    """Return the number that a text is; the text itself if that is none, or infinite."""
     try:
         value = float(text.replace("_", ""))
     except ValueError:
@@ -88,12 +122,17 @@ def _number(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> float | int | str
     if math.isinf(value):
         return text
     # JSON does not distinguish them.
-    return int(value) if value.is_integer() else value
+    return int(value) if value.is_integer() and abs(value) < _MAX_INTEGRAL else value
+
+
+def _text(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> str:
+    return str(loader.construct_scalar(node))
 
 
 ManifestLoader.add_constructor(_BOOL, _boolean)
 ManifestLoader.add_constructor(_INT, _integer)
 ManifestLoader.add_constructor(_FLOAT, _number)
+ManifestLoader.add_constructor("tag:yaml.org,2002:timestamp", _text)
 for tag, pattern, first in _RESOLVERS:
     for each in (ManifestLoader, ManifestDumper):
         each.add_implicit_resolver(tag, re.compile(f"(?:{pattern})$"), list(first))
