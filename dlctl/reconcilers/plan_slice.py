@@ -6,9 +6,9 @@ import attrs
 
 from dlctl.reconcilers.plan import Plan
 
-# Limit of children created, updated or deleted per reconciliation. After each slice, the stores
-# have to show it before the next one is planned.
-MAX_CHANGES: Final = 2048
+# Limit of children created, updated or deleted per reconciliation: between two slices the status
+# shows what runs by then.
+MAX_CHANGES: Final = 1024
 # In order of application.
 _SLICED_FIELDS: Final = (
     "deleted_pods", "force_deleted_pods", "deleted_services", "services", "pods", "kueue_held_pods",
