@@ -65,8 +65,8 @@ class Executor:
         self.membership.set_wanted(job.key, plan.exec_tasks, plan.retried_exec_tasks)
         if job.spec_patch and (plan.pods or plan.status.phase is JobPhase.CREATING):
             await self.jobs.patch_spec(context.obj, job.spec_patch)
-        if rejections_changed:
-            # The next plan reports the rejections in the status.
+        if rejections_changed or not context.is_current():
+            # The next plan reports it in the status.
             return Result(requeue_after_s=0)
         left_s = self._backoff_left_s(context)
         if plan.has_more and not wait_s and not left_s:

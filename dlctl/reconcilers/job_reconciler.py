@@ -40,7 +40,7 @@ from dlctl.reconcilers.job_writer import JobGoneError, StatusSupersededError
 from dlctl.reconcilers.large_jobs import planning_size, to_thread_if_large
 from dlctl.reconcilers.membership.plan_membership import with_current_members, with_membership_plan
 from dlctl.reconcilers.membership.reconciler import MembershipReconciler
-from dlctl.reconcilers.observe import Observed, observe
+from dlctl.reconcilers.observe import Observed, first_pod_to_run, observe
 from dlctl.reconcilers.plan import Plan, with_membership
 from dlctl.reconcilers.plan_collections import with_collection_deletions
 from dlctl.reconcilers.plan_job import Policy, plan_job
@@ -56,6 +56,8 @@ from dlctl.reconcilers.status_guard import StatusGuard
 # While the stores do not show dlctl's own writes. A look at them costs little, and a large job
 # waits for one after each slice of its children.
 _STALE_BACKOFF: Final = Backoff(base_s=0.1, cap_s=0.2)
+# The creation of more is interrupted to report that the job runs.
+_FEW_PODS: Final = 64
 
 
 @attrs.define
@@ -240,7 +242,8 @@ class JobReconciler:
         since_write_s = self.clock.monotonic() - cache.status_written_s
         planned = debounce_counts(job, with_membership(planned, members), since_write_s)
         has_run = job_status.has_run(job, planned.status, observed)
-        current = partial(self.stores.has_spec_of, obj)
+        awaited = first_pod_to_run(job, observed) if len(planned.pods) > _FEW_PODS else None
+        current = partial(self.stores.has_no_news, obj, awaited)
         context = ReconcileContext(job, obj, cache, renderer, observed.all_pods, has_run, current)
         pods, services = self.stores.pods, self.stores.services
         planned = with_collection_deletions(planned, job.uid, pods, services)

@@ -11,7 +11,7 @@ from dlctl.api.dependents import DependentObject
 from dlctl.api.elastic import ScalerObject
 from dlctl.api.job import JobObject
 from dlctl.api.meta import BATCH_JOBS, PODS, SERVICES, UID, Object, ObjectKey, Resource
-from dlctl.api.pods import Pod, Service
+from dlctl.api.pods import Pod, PodPhase, Service
 from dlctl.api.waiting import Waiting
 from dlctl.api.workloads import Workload
 from dlctl.controller.expectations import Expectations
@@ -65,13 +65,16 @@ class JobStores:
         }
         return self.expectations.satisfied(namespace, job, stores)
 
-    def has_spec_of(self, read: Object) -> bool:
-        """Return whether a job is neither changed, but for its status, nor deleted since then."""
+    def has_no_news(self, read: Object, awaited: ObjectKey | None) -> bool:
+        """Return whether a job has the spec that was read, and the awaited pod does not run."""
         stored = self.jobs.get(read.metadata.key)
         if stored is None or stored.metadata.is_terminating:
             return False
         now, then = stored.metadata, read.metadata
-        return (now.uid, now.generation) == (then.uid, then.generation)
+        if (now.uid, now.generation) != (then.uid, then.generation):
+            return False
+        pod = self.pods.get(awaited) if awaited else None
+        return pod is None or pod.phase is not PodPhase.RUNNING
 
     def children(self, namespace: str, job: UID, rejected: RejectedChildren) -> Children:
         """Return the children of a job, and why one could not be created recently."""

@@ -26,7 +26,7 @@ class ReconcileContext:
     pods: Sequence[Pod] = ()
     # Whether any of its pods has ever run.
     has_run: bool = False
-    # Whether the stored job still has the spec that was read: a plan may take seconds to apply.
+    # Whether nothing has happened that another plan is due for: one may take long to apply.
     is_current: Callable[[], bool] = lambda: True
 
     @classmethod

@@ -8,6 +8,7 @@ from dlctl.local.apiserver.faults import Fault
 from dlctl.reconcilers.children.creation import MAX_PARALLEL
 from tests.builders import kind_of, manifest, template, training_job
 from tests.support.harness import StartCluster, start_cluster
+from tests.support.outcomes import KEEPS_RUNNING
 
 SLOW_PODS = Fault(verb="create", resource="pods", user_agent="dlctl", delay_s=1, times=None)
 
@@ -78,3 +79,18 @@ async def test_job_that_is_suspended_gets_no_more_of_its_pods(start_cluster: Sta
         assert not cluster.pods()
         await suspend(False)
         await cluster.until(lambda: len(cluster.pods()) == 300)
+
+
+@pytest.mark.embedded_only("it slows down the server")
+async def test_job_is_reported_to_run_before_all_of_its_pods_exist(
+    start_cluster: StartCluster,
+) -> None:
+    async with start_cluster(kinds=[kind_of("kubeflow.org/v1", "PyTorchJob")]) as cluster:
+        cluster.server.faults.add(SLOW_PODS)
+        cluster.start()
+        job = training_job("PyTorchJob", Master=1, Worker=300)
+        await cluster.submit(job, {"master-0": [KEEPS_RUNNING]})
+        await cluster.until(lambda: cluster.condition("Running"))
+        assert len(cluster.history.created) < 301
+        await cluster.until(lambda: len(cluster.pods()) == 301)
+    assert not cluster.history.violations
