@@ -40,7 +40,7 @@ from dlctl.reconcilers.job_writer import JobGoneError, StatusSupersededError
 from dlctl.reconcilers.large_jobs import planning_size, to_thread_if_large
 from dlctl.reconcilers.membership.plan_membership import with_current_members, with_membership_plan
 from dlctl.reconcilers.membership.reconciler import MembershipReconciler
-from dlctl.reconcilers.observe import Observed, first_pod_to_run, observe
+from dlctl.reconcilers.observe import Observed, observe
 from dlctl.reconcilers.plan import Plan, with_membership
 from dlctl.reconcilers.plan_collections import with_collection_deletions
 from dlctl.reconcilers.plan_job import Policy, plan_job
@@ -242,7 +242,7 @@ class JobReconciler:
         since_write_s = self.clock.monotonic() - cache.status_written_s
         planned = debounce_counts(job, with_membership(planned, members), since_write_s)
         has_run = job_status.has_run(job, planned.status, observed)
-        awaited = first_pod_to_run(job, observed) if len(planned.pods) > _FEW_PODS else None
+        awaited = self.stores.pod_to_start(job) if len(planned.pods) > _FEW_PODS else None
         current = partial(self.stores.has_no_news, obj, awaited)
         context = ReconcileContext(job, obj, cache, renderer, observed.all_pods, has_run, current)
         pods, services = self.stores.pods, self.stores.services

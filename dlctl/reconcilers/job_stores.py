@@ -9,7 +9,7 @@ import attrs
 from dlctl.api.batch_jobs import BatchJob
 from dlctl.api.dependents import DependentObject
 from dlctl.api.elastic import ScalerObject
-from dlctl.api.job import JobObject
+from dlctl.api.job import Job, JobObject
 from dlctl.api.meta import BATCH_JOBS, PODS, SERVICES, UID, Object, ObjectKey, Resource
 from dlctl.api.pods import Pod, PodPhase, Service
 from dlctl.api.waiting import Waiting
@@ -64,6 +64,18 @@ class JobStores:
             **self.scalers,
         }
         return self.expectations.satisfied(namespace, job, stores)
+
+    def pod_to_start(self, job: Job) -> ObjectKey | None:
+        """Return the first pod that makes a job run, as long as it is not there or has not started.
+
+        One that runs now was seen or is not the job's: nobody must wait for it.
+        """
+        first = next(iter(job.success_policy.running_replicas), None)
+        if first is None or not job.has_own_pod(first):
+            return None
+        key = ObjectKey(job.key.namespace, job.child_name(first))
+        pod = self.pods.get(key)
+        return key if pod is None or pod.phase is PodPhase.PENDING else None
 
     def has_no_news(self, read: Object, awaited: ObjectKey | None) -> bool:
         """Return whether a job has the spec that was read, and the awaited pod does not run."""

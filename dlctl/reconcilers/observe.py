@@ -13,8 +13,8 @@ from dlctl.api.dependents import DependentObject
 from dlctl.api.elastic import WORKER, Membership
 from dlctl.api.exit_codes import ExitClass
 from dlctl.api.job import Job, Replica, ReplicaSpec
-from dlctl.api.meta import UID, ObjectKey, Resource
-from dlctl.api.pods import ContainerStatus, Pod, PodPhase, Service
+from dlctl.api.meta import UID, Resource
+from dlctl.api.pods import ContainerStatus, Pod, Service
 from dlctl.api.status import Failure, JobPhase
 from dlctl.api.waiting import Waiting
 from dlctl.reconcilers.launcher_job.launcher_state import LauncherState, launcher_state
@@ -226,20 +226,6 @@ def observe(job: Job, children: Children, now: datetime.datetime) -> Observed:
         nodes=children.nodes,
         logs=children.logs,
     )
-
-
-def first_pod_to_run(job: Job, observed: Observed) -> ObjectKey | None:
-    """Return the first pod that makes a job run, whether it exists or not.
-
-    Return None if it has been running, or is not the job's own.
-    """
-    first = next(iter(job.success_policy.running_replicas), None)
-    one = next((o for o in observed.replicas if o.replica == first), None)
-    if one is None or not job.has_own_pod(one.replica):
-        return None
-    if one.pod is not None and one.pod.phase is not PodPhase.PENDING:
-        return None
-    return ObjectKey(job.key.namespace, job.child_name(one.replica))
 
 
 def _observe_launcher(

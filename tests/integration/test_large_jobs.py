@@ -4,12 +4,14 @@ from typing import Any
 
 import pytest
 
+from dlctl.api.meta import MANAGED_BY, MANAGED_BY_LABEL, PODS
 from dlctl.local.apiserver.faults import Fault
 from dlctl.reconcilers.children.creation import MAX_PARALLEL
 from tests.builders import kind_of, manifest, template, training_job
 from tests.support.harness import StartCluster, start_cluster
 from tests.support.outcomes import KEEPS_RUNNING
 
+RECONCILES = "controller_runtime_reconcile_time_seconds_count"
 SLOW_PODS = Fault(verb="create", resource="pods", user_agent="dlctl", delay_s=1, times=None)
 
 
@@ -94,3 +96,24 @@ async def test_job_is_reported_to_run_before_all_of_its_pods_exist(
         assert len(cluster.history.created) < 301
         await cluster.until(lambda: len(cluster.pods()) == 301)
     assert not cluster.history.violations
+
+
+@pytest.mark.embedded_only("it counts reconciles")
+async def test_running_pod_of_somebody_else_is_not_planned_for_in_a_loop(
+    start_cluster: StartCluster,
+) -> None:
+    """It has the name of the pod whose start would end a slice."""
+    async with start_cluster(kinds=[kind_of("kubeflow.org/v1", "JAXJob")]) as cluster:
+        registry = cluster.start().manager.metrics.registry
+        name, labels = "linear-worker-0", {"controller": "jaxjobs.kubeflow.org"}
+        metadata = {"name": name, "labels": {MANAGED_BY_LABEL: MANAGED_BY}}
+        await cluster.user.create(
+            PODS, cluster.namespace, {"metadata": metadata, **template("jax")}
+        )
+        running = {"status": {"phase": "Running"}}
+        await cluster.user.patch(PODS, cluster.key(name), running, subresource="status")
+        await cluster.submit(training_job("JAXJob", Worker=100))
+        await cluster.until(lambda: f"{name} is taken" in cluster.condition("Waiting"))
+        before = registry.get_sample_value(RECONCILES, labels) or 0
+        await cluster.advance(60)
+        assert (registry.get_sample_value(RECONCILES, labels) or 0) - before < 30
