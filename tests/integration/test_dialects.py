@@ -149,8 +149,11 @@ async def test_list_form_statuses_always_decode_in_typed_clients(
 
         cluster.server.storage.observers.append(notice)
         cluster.start()
-        await cluster.submit(manifest, {chief: [KEEPS_RUNNING]}, last_replica=chief)
+        runs_on = dict.fromkeys((chief, "worker-0", "worker-1"), (KEEPS_RUNNING,))
+        await cluster.submit(manifest, runs_on, last_replica=chief)
         await cluster.until(lambda: cluster.status().get("phase") == "Running")
+        workers = {"active": 2}
+        await cluster.until(lambda: cluster.status()["replicaStatuses"]["Worker"] == workers)
         await end(cluster, chief)
-        assert (await cluster.ended())["replicaStatuses"]["Worker"] == {"active": 2}
+        assert (await cluster.ended())["replicaStatuses"]["Worker"] == workers
         assert [undecodable_status(status) for status in seen] == [""] * len(seen)
