@@ -38,7 +38,8 @@ def test_job_has_et_operators_conditions_with_few_writes(
     assert scaling.condition_types(status) == stages
 
     status = scaling.scaled(kubectl, "ScaleIn", "one-less", toDelete={"count": 1})
-    assert scaling.condition_types(status) == ["Created", "Scaling", "ScaleSucceeded"]
+    stages = ["Created", "Scaling", "ScriptExecuted", "ScaleSucceeded"]
+    assert scaling.condition_types(status) == stages
     assert status["toDeletePods"] == scaling.names([1])
     assert elastic.workers(kubectl) == scaling.names([0])
 
