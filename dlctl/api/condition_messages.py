@@ -33,8 +33,6 @@ class ConditionMessages:
     emits_in_place_restarts: bool = True
     # Whether Running, as false, and counts of 0 are written even for a job that has never run.
     emits_idle: bool = False
-    # Whether a suspended job gets Created, and Running as false.
-    suspension_sets_others: bool = True
     # Whether Running, as false, is written for a job that was not seen to run before it ended.
     emits_unseen_run: bool = False
     # Whether reasons of events name the kind of the child: SuccessfulCreatePod.
@@ -121,6 +119,10 @@ class ConditionMessages:
     def job_failed_reason(self, failure: Failure) -> str:
         """Return the reason of the condition and event for a failure of the job as a whole."""
         return f"{self.kind}{conditions.FAILED}"
+
+    def suspension_sets_others(self) -> bool:
+        """Return whether a suspended job gets Created, and Running as false."""
+        return True
 
     def suspended_reason(self) -> str:
         return f"{self.kind}Suspended"

@@ -143,7 +143,7 @@ def _without_repetitions(errors: Sequence[FieldError]) -> Iterator[Rejection]:
 
 
 def _sent(obj: JSON) -> JSON:
-    """Return what a client sends: values of YAML that JSON lacks, such as dates, change."""
+    """Return a copy as a client sends it, for defaults to be filled in."""
     return msgspec.json.decode(msgspec.json.encode(obj), type=JSON)
 
 

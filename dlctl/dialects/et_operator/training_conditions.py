@@ -66,6 +66,9 @@ class TrainingJobMessages(ConditionMessages):
             return f"{self.kind} {self.key.name} is waiting resource timeout."
         return super().suspended()
 
+    def suspension_sets_others(self) -> bool:
+        return not self.waits_for_resources
+
     def suspended_reason(self) -> str:
         return "WaitingResourceTimeout" if self.waits_for_resources else super().suspended_reason()
 

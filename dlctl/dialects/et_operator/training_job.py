@@ -106,12 +106,7 @@ class TrainingJobDialect(Dialect):
 
     def messages(self, job: Job) -> ConditionMessages:
         waits = job.annotations.get(policies.SUSPENDED_ANNOTATION) == "true"
-        return TrainingJobMessages(
-            job.resource.kind,
-            job.key,
-            waits_for_resources=waits,
-            suspension_sets_others=not waits,
-        )
+        return TrainingJobMessages(job.resource.kind, job.key, waits_for_resources=waits)
 
     def read_status(self, obj: DecodedObject) -> JobStatus:
         return training_status.read(obj.status, obj.metadata.name)

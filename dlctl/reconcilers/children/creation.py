@@ -128,7 +128,7 @@ class Creator:
         rejected: Mapping[str, Rejection],
         is_current: Callable[[], bool],
     ) -> CreateResult:
-        """Create in stages; stop at the first rejection, or once the owner has changed.
+        """Create in stages; stop at the first rejection, or once it is not current.
 
         ``rejected`` has the children that the last attempt could not create, by name. One of them
         is tried alone first, so that another rejection costs one request.

@@ -137,7 +137,7 @@ def suspended_status(job: Job, now: datetime.datetime) -> tuple[JobStatus, tuple
     status = job.status
     if status.phase is JobPhase.SUSPENDED:
         return attrs.evolve(status, observed_generation=job.generation), ()
-    sets_others = job.messages.suspension_sets_others
+    sets_others = job.messages.suspension_sets_others()
     if status.phase is JobPhase.NEW and sets_others:
         counts = _replica_statuses(job, Observed(())) if job.messages.emits_idle else ()
         status = _created_status(status, job, now)
