@@ -5,11 +5,12 @@ which ``make bench-cluster`` makes. Figures are medians over the rounds; those n
 times relative to the plain writers of the same round.
 
 A scenario is ``JOBSxREPLICAS`` or one of these, with the sizes that are the default:
-``fairness:5000x4`` (small jobs beside a large one), ``first-write``, ``foreign:10000`` (pods of
-others), ``gang-restart:1000`` and ``job-restart:1000`` (ranks), ``live:1000x4`` (processor time by
-live jobs), ``mpi:100x4`` (MPIJobs of v2beta1, and the workers of each), ``one-service:1x1000``
-(jobs with a service each instead of each replica), ``overload:200x4``, ``restart:1000x10`` (of the
-controller), ``sustained:10000x4`` and, with a TTL, ``sustained-ttl:10000x4``.
+``fairness:5000x4`` (small jobs beside a large one), ``first-write``, ``floor:1x1000`` (dlctl's
+children without dlctl), ``foreign:10000`` (pods of others), ``gang-restart:1000`` and
+``job-restart:1000`` (ranks), ``live:1000x4`` (processor time by live jobs), ``mpi:100x4`` (MPIJobs
+of v2beta1, and the workers of each), ``one-service:1x1000`` (jobs with a service each instead of
+each replica), ``overload:200x4``, ``restart:1000x10`` (of the controller), ``sustained:10000x4``
+and, with a TTL, ``sustained-ttl:10000x4``.
 """
 
 import argparse

@@ -37,6 +37,11 @@ _WHOLE_RESTART: Final = (
 # Scenarios in the order of the page, with what {0} and {1} of their sizes are, and their figures.
 _OTHERS: Final = (
     (
+        "floor",
+        "pods and services of {0:,} jobs of {1:,}, created and read without a controller",
+        (("floor_ratio", "relative to plain writers", "{:.2f}"),),
+    ),
+    (
         "fairness",
         "jobs of {1}, one after the other, while one of {0:,} is created",
         (

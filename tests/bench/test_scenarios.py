@@ -7,6 +7,7 @@ from bench.cluster.scenarios import parse_scenario
 from bench.cluster.scenarios.creation import Creation, OneService
 from bench.cluster.scenarios.fairness import Fairness
 from bench.cluster.scenarios.first_write import FirstWrite
+from bench.cluster.scenarios.floor import Floor
 from bench.cluster.scenarios.live_jobs import levels
 from bench.cluster.scenarios.restart import Restart
 
@@ -22,6 +23,7 @@ from bench.cluster.scenarios.restart import Restart
         pytest.param("restart:100x10", "restart:100x10", Restart(100, 10), id="all sizes"),
         pytest.param("fairness:300", "fairness:300x4", Fairness(300, 4), id="the first size"),
         pytest.param("fairness", "fairness:5000x4", Fairness(5000, 4), id="no size"),
+        pytest.param("floor", "floor:1x1000", Floor(1, 1000), id="two sizes left out"),
         pytest.param("first-write", "first-write", FirstWrite(), id="one without sizes"),
     ],
 )

@@ -9,6 +9,7 @@ from bench.cluster.scenario import Scenario
 from bench.cluster.scenarios.creation import Creation, OneService
 from bench.cluster.scenarios.fairness import Fairness
 from bench.cluster.scenarios.first_write import FirstWrite
+from bench.cluster.scenarios.floor import Floor
 from bench.cluster.scenarios.foreign_pods import ForeignPods
 from bench.cluster.scenarios.job_restart import GangRestart, JobRestart
 from bench.cluster.scenarios.live_jobs import LiveJobs
@@ -22,6 +23,7 @@ _BY_NAME: Final[Mapping[str, type[Any]]] = {
     _CREATION: Creation,
     "fairness": Fairness,
     "first-write": FirstWrite,
+    "floor": Floor,
     "foreign": ForeignPods,
     "gang-restart": GangRestart,
     "job-restart": JobRestart,
