@@ -9,12 +9,17 @@ from typing import Final
 
 from dlctl.cli.named_clusters import DEFAULT_NAME, NamedCluster, running_clusters
 
-_TIMEOUT_S: Final = 30.0
+# Its programs have up to 30 s to end.
+_TIMEOUT_S: Final = 60.0
 _PAUSE_S: Final = 0.05
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.description = "End a cluster that `dlctl up --detach` has started, with all of its pods."
+    parser.description = (
+        "End a cluster that `dlctl up --detach` has started, with all of its pods. Their programs "
+        "have their grace periods, up to 30 s, to save their work; a second `dlctl down` ends "
+        "them at once."
+    )
     parser.add_argument(
         "--name", default=DEFAULT_NAME, help="the name it was started with (%(default)s)"
     )

@@ -6,14 +6,16 @@ Imports the packages of the extra ``local``: commands import it only after check
 import asyncio
 import shlex
 import sys
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
+from typing import Final
 
 import attrs
 
 from dlctl.api.meta import CRDS, ObjectKey
 from dlctl.cli.directory_options import deleted_claims_line, shared_files_lines
+from dlctl.cli.interrupts import Interrupts
 from dlctl.cli.local_options import LocalOptions
 from dlctl.cli.manifests import JSON
 from dlctl.dialects.kind import Kind
@@ -28,6 +30,9 @@ from dlctl.local.node.kubelet import KubeletOptions
 from dlctl.local.node.sandboxes import Network
 from dlctl.manager import Manager
 
+# Caps long grace periods: a user is waiting.
+MAX_GRACE_S: Final = 30.0
+
 
 @attrs.frozen
 class LocalControlPlane:
@@ -39,6 +44,16 @@ class LocalControlPlane:
     @property
     def kubeconfig(self) -> Path:
         return self.cluster.kubeconfig_path
+
+    async def end_pods(self, interrupts: Interrupts, show: Callable[[str], None]) -> None:
+        """Let all programs save their work and end, as when a node shuts down; say so if any run.
+
+        A second signal ends them at once.
+        """
+        if not self.cluster.node.is_idle:
+            again = "; Ctrl-C again ends them at once" if interrupts.caught else ""
+            show(f"the programs have up to {MAX_GRACE_S:g} s to end{again}")
+        await self.cluster.node.shut_down(MAX_GRACE_S)
 
 
 @asynccontextmanager

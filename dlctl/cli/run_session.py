@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, TextIO
+from typing import Any, TextIO
 
 import attrs
 from rich.console import Group
@@ -31,9 +31,6 @@ from dlctl.dialects.kind import Kind
 from dlctl.dialects.kinds import served_kinds
 from dlctl.errors import ConfigError
 from dlctl.kube.errors import NotFoundError
-
-# Caps long grace periods: a user is waiting.
-_MAX_GRACE_S: Final = 30.0
 
 
 @attrs.frozen
@@ -75,8 +72,7 @@ class RunSession:
                 if self.keep:
                     self._print(f"\nThe cluster runs until Ctrl-C:\n{usage(running.kubeconfig)}")
                     await interrupts.wait()
-                    self._print(_grace_message(interrupts))
-                    await running.cluster.node.shut_down(_MAX_GRACE_S)
+                    await running.end_pods(interrupts, self._print)
         return 0 if succeeded else 1
 
     def _check(self, served: Sequence[Kind]) -> None:
@@ -151,8 +147,7 @@ class RunSession:
             async with asyncio.timeout(self.output.timeout_s):
                 await interrupts.wait()
         if interrupts.caught or not self.keep:
-            view.show_message(_grace_message(interrupts))
-            await running.cluster.node.shut_down(_MAX_GRACE_S)
+            await running.end_pods(interrupts, view.show_message)
         follower.stop()
 
     def _close(self, follower: Follower, end: RunEnd) -> list[str]:
@@ -184,11 +179,6 @@ class RunSession:
 
     def _print(self, line: str) -> None:
         print(line, file=self._stream, flush=True)
-
-
-def _grace_message(interrupts: Interrupts) -> str:
-    again = "; Ctrl-C again ends them at once" if interrupts.caught else ""
-    return f"the programs have up to {_MAX_GRACE_S:g} s to end{again}"
 
 
 async def _status(running: LocalControlPlane, job: SubmittedJob) -> str:

@@ -54,6 +54,7 @@ class UpSession:
                 self.announce(self._usage(running, names, path))
                 await interrupts.wait()
                 print("ending", file=sys.stderr)
+                await running.end_pods(interrupts, lambda line: print(line, file=sys.stderr))
         return 0
 
     def _options(self, data: DataDirectory | None) -> LocalOptions:

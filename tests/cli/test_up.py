@@ -1,13 +1,32 @@
+import asyncio
 import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
+from typing import Final
 
 import pytest
 import yaml
 
-from tests.cli.conftest import Dlctl
+from dlctl.api.meta import Resource
+from dlctl.kube.client import Client
+from dlctl.kube.config import load
+from tests.cli.conftest import Dlctl, script_job
+
+MX_JOBS: Final = Resource("kubeflow.org", "v1alpha1", "mxjobs", "MXJob")
+# Takes a moment to save its work on SIGTERM.
+_SAVES = """
+    import os, pathlib, signal, sys, time
+    def save(*_):
+        time.sleep(0.3)
+        pathlib.Path("{folder}", "saved-" + os.environ["HOSTNAME"]).touch()
+        sys.exit()
+    signal.signal(signal.SIGTERM, save)
+    pathlib.Path("{folder}", "started-" + os.environ["HOSTNAME"]).touch()
+    time.sleep(60)
+"""
 
 
 def test_cluster_is_up_until_an_interrupt(tmp_path: Path) -> None:
@@ -36,6 +55,34 @@ def test_cluster_is_up_until_an_interrupt(tmp_path: Path) -> None:
     assert "network     " in text
     assert mode == 0o600
     assert list(tmp_path.iterdir()) == []
+
+
+def test_programs_save_their_work_when_the_cluster_ends(tmp_path: Path) -> None:
+    folder, kubeconfig = tmp_path / "saved", tmp_path / "kubeconfig"
+    folder.mkdir()
+    job = script_job(_SAVES.format(folder=folder))
+
+    async def create() -> None:
+        async with Client(await load(str(kubeconfig))) as client:
+            await client.create(MX_JOBS, "default", job)
+
+    with subprocess.Popen(
+        [sys.executable, "-m", "dlctl", "up", "--kubeconfig", str(kubeconfig)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert any("Ctrl-C" in line for line in process.stdout)
+        asyncio.run(create())
+        deadline = time.monotonic() + 20
+        while len([*folder.glob("started-linear-worker-*")]) < 2 and time.monotonic() < deadline:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=15)
+    assert process.returncode == 0, err
+    assert "the programs have up to 30 s to end; Ctrl-C again ends them at once" in err
+    assert len([*folder.glob("saved-linear-worker-*")]) == 2
 
 
 def test_foreign_kubeconfig_is_not_replaced(dlctl: Dlctl, tmp_path: Path) -> None:

@@ -173,6 +173,11 @@ class Kubelet:
                 informer.add_handler(partial(self._on_content_change, informer.resource.kind))
             self.ready.set()
 
+    @property
+    def is_idle(self) -> bool:
+        """Return whether all pods on the node have ended, or there are none."""
+        return all(worker.pod.finished for worker in self._workers.values())
+
     async def shut_down(self, max_grace_s: float) -> None:
         """End all pods as a graceful node shutdown does, and start no others; return once they end.
 
