@@ -76,27 +76,18 @@ class JobDecoder:
     ) -> tuple[DecodedObject, DecodedJob | ContentError]:
         """Decode an object and its job: see :func:`decode_job`, whose error is returned."""
         cached = self._known(stored)
-        read = cached.job if cached else None
-        if cached and read is None and cached.earlier_job is not None:
-            try:
-                read = _with_status(cached.obj, cached.earlier_job)
-            except ContentError as error:
-                return cached.obj, error
-        if cached and read:
-            found: DecodedJob | ContentError = read
-        else:
+        found = _reusable(cached) if cached else None
+        if cached is None or found is None:
             known = cached.obj if cached else None
             decode = partial(
                 decode_with_job, self.kind, stored, last_good_spec, known, has_pods=has_pods
             )
             size = reading_size(stored.readable_spec, last_good_spec)
-            obj, found = await self._call(decode, size, stored.metadata.namespace)
-            cached = _Cached(stored, obj)
+            obj, read = await self._call(decode, size, stored.metadata.namespace)
+            cached, found = _Cached(stored, obj), read
         if isinstance(found, DecodedJob) and found.error is None:
             cached.job = found
-        self.forget(stored.metadata.uid)
-        if _size(cached) <= _CACHE_BYTES:
-            self._cached[stored.metadata.uid] = cached
+        self._remember(cached)
         return cached.obj, found
 
     async def _call(self, decode: Callable[[], T], size: int, namespace: str | None) -> T:
@@ -105,6 +96,11 @@ class JobDecoder:
         # What waits for its turn holds no decoded spec, which takes up to 45 times its text.
         async with self._large.slot(namespace):
             return await read_in_thread(decode)
+
+    def _remember(self, cached: _Cached) -> None:
+        self.forget(cached.stored.metadata.uid)
+        if _size(cached) <= _CACHE_BYTES:
+            self._cached[cached.stored.metadata.uid] = cached
 
     def forget(self, uid: UID) -> None:
         """Drop an object that is gone."""
@@ -136,6 +132,16 @@ def _size(cached: _Cached) -> int:
 def _with_new_status(stored: JobObject, cached: _Cached) -> _Cached:
     obj = msgspec.structs.replace(cached.obj, metadata=stored.metadata, status=stored.status)
     return _Cached(stored, obj, earlier_job=cached.job.job if cached.job else cached.earlier_job)
+
+
+def _reusable(cached: _Cached) -> DecodedJob | ContentError | None:
+    """Return what reading the object again would yield; None if it has to be read."""
+    if cached.job is not None or cached.earlier_job is None:
+        return cached.job
+    try:
+        return _with_status(cached.obj, cached.earlier_job)
+    except ContentError as error:
+        return error
 
 
 def _with_status(obj: DecodedObject, job: Job) -> DecodedJob | None:
