@@ -15,10 +15,11 @@ import msgspec
 import pytest
 
 from dlctl.api.meta import CONFIG_MAPS, PODS, Object, ObjectKey
+from dlctl.api.pods import PodPhase
 from dlctl.errors import ConfigError
 from dlctl.kube import config
 from dlctl.kube.client import Client
-from dlctl.kube.errors import UnreachableError
+from dlctl.kube.errors import ApiError, UnreachableError
 from dlctl.local.cluster import LocalCluster
 from dlctl.local.data_directory import DataDirectory
 from dlctl.local.node.kubelet import KubeletOptions
@@ -65,12 +66,27 @@ async def test_cluster_is_the_same_one_after_a_restart(tmp_path: Path) -> None:
     assert found == created
 
 
+async def test_log_of_a_former_cluster_is_said_to_be_gone(tmp_path: Path) -> None:
+    container = {"name": "m", "image": "any", "command": ["echo", "hello"]}
+    pod = {"restartPolicy": "Never", "containers": [container]}
+    log = PODS.path("default", "pod", "log")
+    with DataDirectory.open(tmp_path / "data") as data:
+        async with LocalCluster(HOST, data=data) as cluster, Client(cluster.config()) as client:
+            await client.create(PODS, "default", {"metadata": {"name": "pod"}, "spec": pod})
+            await _until(PodPhase.SUCCEEDED, client)
+            assert await client.get_raw(log) == b"hello\n"
+    with DataDirectory.open(tmp_path / "data") as data:
+        async with LocalCluster(HOST, data=data) as cluster, Client(cluster.config()) as client:
+            with pytest.raises(ApiError, match='the log of pod "pod" is gone'):
+                await client.get_raw(log)
+
+
 async def test_write_that_was_acknowledged_survives_a_kill(tmp_path: Path) -> None:
     path, acknowledged = tmp_path / "data", dict[str, Object]()
     async with _killed_cluster(path) as (process, client):
         pod = {"containers": [{"name": "m", "image": "any", "command": ["sleep", "99"]}]}
         await client.create(PODS, "default", {"metadata": {"name": "pod"}, "spec": pod})
-        await _until_running(client)
+        await _until(PodPhase.RUNNING, client)
         with suppress(UnreachableError):
             for name in map(str, itertools.count()):
                 acknowledged[name] = await client.create(
@@ -110,13 +126,13 @@ async def _killed_cluster(path: Path) -> AsyncIterator[tuple[Process, Client]]:
         assert await process.wait() == -signal.SIGKILL
 
 
-async def _until_running(client: Client) -> None:
+async def _until(phase: PodPhase, client: Client) -> None:
     async with (
         asyncio.timeout(30),
         client.watch(PODS, namespace="default", resource_version="0") as lines,
     ):
         async for line in lines:
-            if msgspec.json.decode(line)["object"]["status"].get("phase") == "Running":
+            if msgspec.json.decode(line)["object"]["status"].get("phase") == phase:
                 return
     raise AssertionError("the watch has ended")
 

@@ -193,8 +193,12 @@ class Kubelet:
         """Return the output of a container; raise at once if there is none."""
         worker = self._worker(pod)
         runner = worker.runner(container) if worker else None
-        if runner is None:
+        if worker is None or runner is None:
             raise LogUnavailableError(f'pod "{pod.name}" is not on this node yet')
+        if worker.had_finished:
+            raise LogUnavailableError(
+                f'the log of pod "{pod.name}" is gone: the pod ended before this cluster started'
+            )
         start = runner.record.restarts
         if query.previous:
             start -= 1

@@ -43,18 +43,18 @@ logger = logging.getLogger(__name__)
 
 
 class PodWorker:
-    """Runs one pod; a pod that had finished when first seen only waits for its deletion."""
+    """Runs one pod; one that ``had_finished`` when first seen only waits for its deletion."""
 
     def __init__(self, pod: NodePod, context: NodeContext) -> None:
         self.pod = pod
+        self.had_finished = pod.finished
         self._context = context
         self._paths = PodPaths.of(context.run_dir, pod.metadata.uid)
         self._pod_setup = PodSetup(pod, context, self._paths)
         self._state = PodState(started_at=context.clock.now(), host_ip=context.host_ip)
         self._runtime: PodRuntime | None = None
         # The first stops the containers; the second, later or never, removes the object.
-        self._terminating = asyncio.Event()
-        self._deleted = asyncio.Event()
+        self._terminating, self._deleted = asyncio.Event(), asyncio.Event()
         self._gone = False
         self._finished = False
         self._kill_timer: asyncio.TimerHandle | None = None
