@@ -11,7 +11,6 @@ from dlctl.dialects.field_reader import FieldReader
 from dlctl.errors import InvalidJobError, quoted
 
 JSON = dict[str, Any]
-# An int32, like all seconds in Kubernetes.
 _MAX_INT32: Final = 2**31 - 1
 STARTING_DEADLINE: Final = "startingDeadlineSeconds"
 STARTING_DEADLINE_SCHEMA: Final = {
@@ -47,7 +46,9 @@ def read(
     return RunPolicy(
         clean_pod_policy=clean,
         ttl_after_finished_s=where(ttl).optional_integer(ttl, maximum=_MAX_INT32),
-        active_deadline_s=where(deadline).optional_integer(deadline, minimum=1, maximum=_MAX_INT32),
+        active_deadline_s=where(deadline).optional_integer(
+            deadline, minimum=1, maximum=schema_parts.MAX_DEADLINE_S
+        ),
         backoff_limit=where(limit).optional_integer(limit, maximum=_MAX_INT32)
         if failures is None
         else None,
@@ -105,10 +106,7 @@ def schema(types: Iterable[str]) -> JSON:
                 **schema_parts.int32(0),
                 "description": "Seconds from the end of the job to its deletion; never by default.",
             },
-            "activeDeadlineSeconds": {
-                **schema_parts.int32(1),
-                "description": "Seconds from start to failure of the job.",
-            },
+            "activeDeadlineSeconds": schema_parts.deadline(),
             STARTING_DEADLINE: STARTING_DEADLINE_SCHEMA,
             "backoffLimit": {
                 **schema_parts.int32(0),

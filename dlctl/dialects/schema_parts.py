@@ -10,6 +10,8 @@ JSON = dict[str, Any]
 
 # Bounds the server's cost estimate of validation rules.
 _MAX_CONTAINERS: Final = 256
+# 292 years: Kubernetes counts the deadline of a Job in nanoseconds, and a longer one has passed.
+MAX_DEADLINE_S: Final = (2**63 - 1) // 10**9
 _PRESERVE_UNKNOWN: Final = {"x-kubernetes-preserve-unknown-fields": True}
 _FIELD_OF_V1: Final = "is a field of v1: write apiVersion kubeflow.org/v1"
 # The message of training-operator's own rule.
@@ -21,6 +23,17 @@ _QUEUE_IMMUTABLE: Final[JSON] = {
 
 def int32(minimum: int) -> JSON:
     return {"type": "integer", "format": "int32", "minimum": minimum}
+
+
+def deadline() -> JSON:
+    """Return the schema of the seconds that a job may be active, an int64 as in a Job."""
+    return {
+        "type": "integer",
+        "format": "int64",
+        "minimum": 1,
+        "maximum": MAX_DEADLINE_S,
+        "description": "Seconds from start to failure of the job.",
+    }
 
 
 def status_schema() -> JSON:

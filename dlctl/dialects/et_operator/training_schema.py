@@ -184,10 +184,7 @@ def _policies() -> JSON:
             **schema_parts.int32(0),
             "description": "Seconds from the end of the job to its deletion; never by default.",
         },
-        "activeDeadlineSeconds": {
-            **schema_parts.int32(1),
-            "description": "Seconds from start to failure of the job.",
-        },
+        "activeDeadlineSeconds": schema_parts.deadline(),
         "suspend": {
             "type": "boolean",
             "description": "Whether the job is suspended: it has no pods.",

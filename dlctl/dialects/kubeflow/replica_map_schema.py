@@ -167,10 +167,7 @@ def _policies() -> JSON:
             **schema_parts.int32(0),
             "description": "Seconds from the end of the job to its deletion; never by default.",
         },
-        "activeDeadlineSeconds": {
-            **schema_parts.int32(1),
-            "description": "Seconds from start to failure of the job.",
-        },
+        "activeDeadlineSeconds": schema_parts.deadline(),
         "backoffLimit": {
             **schema_parts.int32(0),
             "description": "Number of failures that fails the job; unlimited by default.",

@@ -56,6 +56,11 @@ def test_job_fails_at_its_active_deadline_and_is_requeued_for_it() -> None:
     )
 
 
+def test_deadline_of_centuries_does_not_end_a_job() -> None:
+    job = created(limited(activeDeadlineSeconds=9_223_372_036))
+    assert planned(job, after_s=60).status.phase is JobPhase.RUNNING
+
+
 def test_deadline_does_not_undo_a_success() -> None:
     job = make_job(
         runPolicy={"activeDeadlineSeconds": 60},

@@ -59,6 +59,11 @@ def test_limits_are_those_of_the_launchers_job() -> None:
     assert job.run_policy == RunPolicy(scheduling_policy=SchedulingPolicy(schedule_timeout_s=0))
 
 
+def test_deadline_may_exceed_32_bits_as_in_a_job() -> None:
+    job = make_job(mpi_job(policy={"activeDeadlineSeconds": 4_294_967_296}))
+    assert job.launcher_job == LauncherJob(active_deadline_s=4_294_967_296)
+
+
 def test_annotation_lets_the_ttl_delete_the_job() -> None:
     wire = mpi_job(policy=LIMITS)
     wire["metadata"]["annotations"] = {"dlctl.dev/ttl-deletes-job": "true"}
