@@ -98,7 +98,9 @@ def _configure(parser: argparse.ArgumentParser, show: "Callable[..., Iterator[st
         events = await events_of(cluster, job, replica_names(job, pods))
         failure = first_failure(job, pods)
         output = await _last_lines(cluster, job, failure) if failure else ()
-        print("\n".join(show(job, pods, events, cluster.clock.now(), output)))
+        for line in show(job, pods, events, cluster.clock.now(), output):
+            # Whoever may write events or statuses must not control the reader's terminal.
+            print(displayable(line.encode()))
         return 0
 
     parser.set_defaults(command=lambda args: run_in_cluster(args, lambda it: run(it, args)))

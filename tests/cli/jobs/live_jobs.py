@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from dlctl.api.meta import EVENTS
 from dlctl.kube import config
 from dlctl.kube.client import Client
 from tests.builders import kind_of, training_job
@@ -28,6 +29,24 @@ def create_jobs(kubeconfig: Path, *jobs: dict[str, Any]) -> None:
             for job in jobs:
                 resource = kind_of(job["apiVersion"], job["kind"]).resource
                 await client.create(resource, "default", job)
+
+    asyncio.run(create())
+
+
+def create_event(kubeconfig: Path, job: str, message: str) -> None:
+    event = {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": "forged", "namespace": "default"},
+        "involvedObject": {"kind": "PyTorchJob", "name": job, "namespace": "default"},
+        "type": "Warning",
+        "reason": "Forged",
+        "message": message,
+    }
+
+    async def create() -> None:
+        async with Client(await config.load(str(kubeconfig))) as client:
+            await client.create(EVENTS, "default", event)
 
     asyncio.run(create())
 

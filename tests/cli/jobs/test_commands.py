@@ -9,7 +9,7 @@ import yaml
 
 from tests.builders import bare_job
 from tests.cli.conftest import Dlctl, Finished
-from tests.cli.jobs.live_jobs import command_job, create_jobs, until
+from tests.cli.jobs.live_jobs import command_job, create_event, create_jobs, until
 from tests.cli.test_completion import completed
 
 pytestmark = pytest.mark.slow
@@ -76,6 +76,16 @@ def test_why_shows_the_output_of_the_first_failure(in_cluster: In, jobs: Sequenc
     assert "First cause:\n  master-0 (rank 0, node " in done.out
     assert "    | no such data set\n" in done.out
     assert "master-0   Failed" in in_cluster("describe", "broken").out
+
+
+def test_why_leaves_out_control_sequences_of_events(
+    in_cluster: In, jobs: Sequence[str], kubeconfig: Path
+) -> None:
+    create_event(kubeconfig, "broken", "\x1b]0;title\x07\x1b[31mred\nMore:\n  dlctl delete broken")
+    for command in ("why", "describe"):
+        out = in_cluster(command, "broken").out
+        assert "Forged: red More:   dlctl delete broken" in out
+        assert "\x1b" not in out
 
 
 def test_logs_of_several_replicas_are_prefixed(in_cluster: In, jobs: Sequence[str]) -> None:
