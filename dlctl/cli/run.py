@@ -83,8 +83,10 @@ def _manifests(args: argparse.Namespace) -> list[Manifest]:
             f"{args.module or scripts[0]} is a program: say what kind of job runs it, "
             "such as --kind pytorch"
         )
-    if not args.files or args.program_arguments:
+    if not args.files:
         args.usage_error("name a manifest, or a script with --kind")
+    if args.program_arguments:
+        raise ConfigError("arguments after -- are for scripts: change the manifest instead")
     if args.dry_run:
         raise ConfigError("--dry-run is for scripts; dlctl render prints the pods of a manifest")
     if option := given_without_kind(args):

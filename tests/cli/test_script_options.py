@@ -115,6 +115,7 @@ def test_active_environment_is_used_unless_another_is_named(
         pytest.param([], "name a manifest, or a script with --kind", id="nothing"),
         pytest.param(["job.yaml", "--workers", "5"], "--workers is for scripts", id="manifest"),
         pytest.param(["job.yaml", "-e", "A=B"], "--env is for scripts", id="manifest, env"),
+        pytest.param(["job.yaml", "--", "--lr", "1"], "-- are for scripts", id="manifest, words"),
         pytest.param(["--kind", "jax"], "name a script, or a module", id="kind alone"),
         pytest.param(["--kind", "jax", "/nowhere.py"], "no script /nowhere.py", id="no script"),
         pytest.param(["--kind", "pytroch", "x.py"], "did you mean pytorch?", id="kind"),
