@@ -187,10 +187,10 @@ class Cluster:
 
 
 def _manifests(source: ManifestSource | Sequence[ManifestSource]) -> Iterable[Manifest]:
-    """Yield the objects of any form of manifest; text with a line break is YAML."""
+    """Yield the objects of any form of manifest; text of several lines or in braces is YAML."""
     if isinstance(source, Mapping):
         yield Manifest(dict(source))
-    elif isinstance(source, str) and "\n" in source:
+    elif isinstance(source, str) and ("\n" in source or source.lstrip().startswith("{")):
         yield from parse(source, "manifest")
     elif isinstance(source, str | Path):
         yield from load([str(source)])

@@ -61,6 +61,7 @@ def test_manifest_may_be_text_a_file_or_several(
     path.write_text(json.dumps(job("file", "pass")))
     settings = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\n"
     assert cluster.run([settings, path], timeout_s=20).name == "file"
+    assert cluster.run(json.dumps(job("line", "pass")), timeout_s=20).name == "line"
 
 
 @pytest.mark.parametrize(
