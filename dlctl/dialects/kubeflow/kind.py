@@ -73,6 +73,8 @@ class KubeflowKind:
     # Whether a container must have the framework's name or one of its former names.
     requires_container_name: bool = True
     container_aliases: Sequence[str] = ()
+    # Whether pods get the finalizers of their template, which somebody has to remove.
+    copies_finalizers: bool = True
     # Pod annotations that were fields of the replica spec, by field.
     annotation_by_field: Mapping[str, str] = attrs.field(factory=dict)
     # Fields of spec that old manifests have, and no operator has read.

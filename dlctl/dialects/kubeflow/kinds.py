@@ -197,6 +197,7 @@ _MPI: Final = KubeflowKind(
     older_versions=("v1alpha2",),
     default_replicas={"worker": 0},
     unindexed_types=frozenset({"launcher"}),
+    copies_finalizers=False,
     # If mpirun started with the workers, it would fail because some of them are missing.
     gated_types=frozenset({"launcher"}),
     has_services=False,

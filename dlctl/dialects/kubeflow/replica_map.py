@@ -242,7 +242,7 @@ class ReplicaMap(Dialect):
         )
         replica_validation.check_containers(kind, template, entry.path_of("template"))
         container = training_container(template, kind.container_names)
-        template = self._with_port(self._with_annotations(template, entry), container)
+        template = self._with_port(self._with_metadata(template, entry), container)
         ports = dict(_named_ports(template, container))
         return ReplicaSpec(
             type=type_,
@@ -266,18 +266,19 @@ class ReplicaMap(Dialect):
         policies = {name: entries.object(name).string("restartPolicy") for name in entries.names()}
         yield from failure_policy.restart_policy_warnings(fields.object("runPolicy"), policies)
 
-    def _with_annotations(self, template: JSON, entry: FieldReader) -> JSON:
-        """Add the annotations that were once fields of the replica spec."""
+    def _with_metadata(self, template: JSON, entry: FieldReader) -> JSON:
+        """Add the annotations that were once fields of the replica spec, and drop finalizers."""
+        metadata = dict(template.get("metadata") or {})
+        if not self.kind.copies_finalizers:
+            metadata.pop("finalizers", None)
         given = {
             annotation: value
             for field, annotation in self.kind.annotation_by_field.items()
             if (value := entry.string(field))
         }
-        if not given:
-            return template
-        metadata = template.get("metadata") or {}
-        annotations = {**given, **(metadata.get("annotations") or {})}
-        return {**template, "metadata": {**metadata, "annotations": annotations}}
+        if given:
+            metadata["annotations"] = {**given, **(metadata.get("annotations") or {})}
+        return {**template, "metadata": metadata}
 
     def _with_port(self, template: Mapping[str, Any], container: str) -> Mapping[str, Any]:
         """Add the framework's port to the training container, unless it has it."""

@@ -6,6 +6,7 @@ import pytest
 
 from dlctl.errors import InvalidJobError
 from tests.builders import decoded, make_job, renderer_of, training_job
+from tests.mpi_v2beta1 import mpi_job
 
 JSON = dict[str, Any]
 
@@ -52,6 +53,21 @@ def test_finalizers_of_the_template_are_set_on_pods() -> None:
     renderer = renderer_of(wire)
     (replica,) = renderer.job.replicas
     assert renderer.pod(replica)["metadata"]["finalizers"] == ["example.com/mine"]
+
+
+@pytest.mark.parametrize(
+    "wire",
+    [training_job("MPIJob", Launcher=1, Worker=1), mpi_job(1)],
+    ids=lambda wire: str(wire["apiVersion"]),
+)
+def test_pods_of_mpi_jobs_have_no_finalizers_as_those_of_their_operators(wire: JSON) -> None:
+    for spec in wire["spec"]["mpiReplicaSpecs"].values():
+        spec["template"]["metadata"] = {"finalizers": ["example.com/mine"], "labels": {"a": "b"}}
+    renderer = renderer_of(wire)
+    for replica in renderer.job.replicas:
+        metadata = renderer.pod(replica)["metadata"]
+        assert "finalizers" not in metadata
+        assert metadata["labels"]["a"] == "b"
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,7 @@ MPI_V2BETA1: Final = KubeflowKind(
     controllers=(MPI_OPERATOR,),
     has_other_controllers=True,
     unindexed_types=frozenset({"launcher"}),
+    copies_finalizers=False,
     # The service has no ports, and pods get none.
     has_services=False,
     has_policies_in_spec=False,
