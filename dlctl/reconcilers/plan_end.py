@@ -42,9 +42,17 @@ def plan_end(
 
 
 def plan_finished(job: Job, observed: Observed, desired: Desired, now: datetime.datetime) -> Plan:
-    """Return the plan of a job that has ended before: the rest of its clean-up, or its TTL."""
+    """Return the plan of a job that has ended before: the rest of its clean-up, or its TTL.
+
+    After an edit, which may be one of its ``cleanPodPolicy``, it is cleaned up again.
+    """
     if job.status.phase is JobPhase.CLEAN_UP:
         return _plan_cleanup(job, job.status, observed, desired)
+    if job.status.phase is JobPhase.DONE and 0 < job.status.observed_generation < job.generation:
+        edited = attrs.evolve(
+            job.status, phase=JobPhase.CLEAN_UP, observed_generation=job.generation
+        )
+        return _plan_cleanup(job, edited, observed, desired)
     if job.status.phase is JobPhase.FAILED:
         return _plan_invalid(job, observed, desired, now)
     return _plan_ttl(job, now)

@@ -7,6 +7,7 @@ from tests.integration.kubeflow import (
     JSON,
     KINDS,
     Outcomes,
+    change,
     chief_of,
     forever,
     job_of,
@@ -92,6 +93,26 @@ async def test_job_ends_with_its_chief_even_if_a_sidecar_runs(
         await cluster.settled()
         (pod,) = cluster.objects(PODS)
         assert pod["status"]["phase"] == "Succeeded"
+
+
+@pytest.mark.parametrize("kind", ["PyTorchJob", "MPIJob"])
+async def test_policy_that_is_changed_after_the_end_is_followed(
+    kind: str, start_cluster: StartCluster
+) -> None:
+    async with start_cluster(kinds=only(kind)) as cluster:
+        cluster.start()
+        last = success_replica(kind)
+        await cluster.submit(cleaned(kind, "None"), going_on(kind), last_replica=last)
+        ended = await cluster.ended()
+        await cluster.settled()
+        assert len(cluster.pods()) == 3
+        await change(cluster, kind, {"runPolicy": {"cleanPodPolicy": "Running"}})
+        await cluster.until(lambda: replicas(cluster) == [last])
+        await change(cluster, kind, {"runPolicy": {"cleanPodPolicy": "All"}})
+        await cluster.until(lambda: not cluster.pods())
+        await cluster.settled()
+        assert cluster.status()["conditions"] == ended["conditions"]
+        assert cluster.status()["replicaStatuses"] == ended["replicaStatuses"]
 
 
 async def test_endless_sidecar_does_not_keep_a_job_from_ending(
