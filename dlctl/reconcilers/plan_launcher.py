@@ -20,7 +20,9 @@ def with_launcher_job(job: Job, planned: Plan, observed: Observed, *, hold_reaso
         return planned
     others = [one for one in observed.replicas if job.has_own_pod(one.replica)]
     is_ready = not job.launcher_job.waits_for_workers or all(one.is_ready for one in others)
-    may_start = is_ready and not hold_reason
+    # One that is created follows its workers in the same plan; one that resumes does not.
+    lacks_workers = launcher.batch_job is not None and any(map(job.has_own_pod, planned.pods))
+    may_start = is_ready and not lacks_workers and not hold_reason
     if job.run_policy.failure_policy is None:
         write = next_write(job, launcher, may_start=may_start)
     else:

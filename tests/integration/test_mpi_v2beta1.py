@@ -95,6 +95,26 @@ async def test_suspended_job_has_all_but_pods_and_runs_when_it_is_resumed(
         await cluster.until(lambda: is_true(cluster, "Running"))
 
 
+async def test_launcher_is_not_resumed_while_the_name_of_a_worker_is_taken(
+    start_cluster: StartCluster,
+) -> None:
+    """Without that worker, it would use up its attempts."""
+    async with start_cluster(kinds=[MPI]) as cluster:
+        container = {"name": "other", "image": "other:1"}
+        metadata = {"name": "pi-worker-1", "labels": {"app": "other"}}
+        foreign = {"metadata": metadata, "spec": {"containers": [container]}}
+        await cluster.user.create(PODS, cluster.namespace, foreign)
+        await submit(cluster, mpi_job(policy={"suspend": True}))
+        await cluster.until(lambda: launcher_job(cluster))
+        await set_suspended(cluster, suspended=False)
+        await cluster.until(lambda: is_true(cluster, "Waiting"))
+        await cluster.settled()
+        assert launcher_job(cluster)["spec"]["suspend"] is True
+        assert not pods(cluster, "launcher")
+        await cluster.user.delete(PODS, cluster.key("pi-worker-1"))
+        await cluster.until(lambda: is_true(cluster, "Running"))
+
+
 async def test_job_is_suspended_and_resumed_with_another_placement(
     start_cluster: StartCluster,
 ) -> None:
