@@ -240,6 +240,10 @@ def has_pods(cluster: ClusterHarness, count: int) -> bool:
     return len(cluster.pods()) == count
 
 
+def workers_of(cluster: ClusterHarness) -> dict[str, object]:
+    return dict(cluster.status().get("replicaStatuses", {}).get("Worker", {}))
+
+
 @pytest.mark.parametrize("kind", ["PyTorchJob", "PaddleJob", "JAXJob"])
 async def test_workers_are_added_and_removed_as_the_job_is_scaled(
     kind: str, start_cluster: StartCluster
@@ -260,6 +264,21 @@ async def test_workers_are_added_and_removed_as_the_job_is_scaled(
         name = f"{kind.lower()}-controller"
         assert f"training.kubeflow.org/operator-name={name}" in workers["selector"]
         assert cluster.condition("Running")
+
+
+async def test_completed_worker_that_is_removed_and_added_again_runs_again(
+    start_cluster: StartCluster,
+) -> None:
+    async with start_cluster(kinds=only("TFJob")) as cluster:
+        cluster.start()
+        outcomes: Outcomes = {"worker-2": [DONE, KEEPS_RUNNING], **forever("worker-0", "worker-1")}
+        await cluster.submit(job_of("TFJob", policy="Never"), outcomes | forever())
+        await cluster.until(lambda: workers_of(cluster).get("succeeded") == 1)
+        for count in (2, 3):
+            await change(cluster, "TFJob", {"tfReplicaSpecs": {"Worker": {"replicas": count}}})
+            await cluster.settled()
+        assert created(cluster, "worker-2") == 2
+        assert workers_of(cluster) == {"active": 3}
 
 
 @pytest.mark.parametrize("kind", ["TFJob", "JAXJob", "PaddleJob"])

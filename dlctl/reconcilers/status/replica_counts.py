@@ -36,6 +36,10 @@ def replica_status(job: Job, spec: ReplicaSpec, observed: Observed) -> ReplicaSt
         seen = counts[JobState.FAILED] if is_policed else 0
         counts[JobState.FAILED] = max(seen, observed.launcher.failed_count)
     done = frozenset(o.replica.index for o in replicas if o.state is ReplicaState.SUCCEEDED)
+    known = job.status.completed_indexes(spec.type)
+    if spec.explicit_indexes is None:
+        # Replicas that are removed, and added again, are new ones.
+        known = frozenset(index for index in known if index < spec.replicas)
     shows_states = job.messages.emits_replica_states
     return ReplicaStatus(
         type=spec.type,
@@ -43,7 +47,7 @@ def replica_status(job: Job, spec: ReplicaSpec, observed: Observed) -> ReplicaSt
         count_by_state={
             s: counts[s] for s in JobState if counts[s] and (shows_states or s is not _WAITING)
         },
-        completed_indexes=done | job.status.completed_indexes(spec.type),
+        completed_indexes=done | known,
         label_selector=spec.label_selector,
     )
 

@@ -125,11 +125,12 @@ def test_worker_that_exited_0_is_completed_even_without_its_pod() -> None:
     assert after(done).status.completed_indexes("worker") == {0}
 
 
-def test_worker_that_exited_0_stays_completed_while_the_job_is_scaled_down() -> None:
-    job = make_job(workers=2)
-    done = after(job, pod(job, Replica("worker", 1), state=exited(0)))
-    smaller = after(attrs.evolve(make_job(workers=1), status=done.status))
-    assert smaller.status.completed_indexes("worker") == {1}
+def test_worker_that_exited_0_is_a_new_one_after_the_job_was_scaled_down() -> None:
+    job = make_job(workers=3)
+    pods = [pod(job, Replica("worker", index), state=exited(0)) for index in (0, 2)]
+    done = after(job, *pods)
+    smaller = after(attrs.evolve(make_job(workers=2), status=done.status))
+    assert smaller.status.completed_indexes("worker") == {0}
 
 
 def test_failed_replica_makes_the_job_restarting_with_one_event() -> None:
