@@ -129,14 +129,16 @@ class Executor:
         :raises InvalidJobError: if no retry can help, and no pod of the job has ever run.
         """
         job, cache = context.job, context.cache
-        changed = cache.rejected.update(created, job.generation, self.clock.monotonic())
+        changed = cache.rejected.update(
+            created, job.generation, self.clock.monotonic(), has_run=context.has_run
+        )
         messages = cache.event_dedup.rejections(job, created.rejections)
         self.events.record_all(job, context.obj, messages)
         for rejection in created.rejections.values():
             if isinstance(rejection.exception, ContentError):
                 self.content_errors.report(cache, rejection.exception)
-        if (invalid := created.invalid) is not None and not context.has_run:
-            raise InvalidJobError(invalid.server_message, field="spec")
+        if verdict := cache.rejected.verdict(job.generation):
+            raise InvalidJobError(verdict, field="spec")
         return changed
 
     def _backoff_left_s(self, context: ReconcileContext) -> float | None:

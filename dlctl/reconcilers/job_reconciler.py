@@ -208,6 +208,11 @@ class JobReconciler:
     ) -> tuple[ReconcileContext, Plan]:
         """Plan what a job needs now; an invalid one of which nothing has run fails."""
         try:
+            # The status of an earlier reconcile may not have been written: since then, a pod of
+            # another template may have run.
+            verdict = cache.rejected.verdict(job.generation)
+            if verdict and not job.status.is_finished:
+                raise InvalidJobError(verdict, field="spec")
             with wrap_content_errors("planning"):
                 return await self._plan_valid(job, obj, observed, cache)
         except InvalidJobError as error:

@@ -91,6 +91,26 @@ async def test_job_whose_pods_are_rejected_says_why_at_once(start_cluster: Start
         assert "exceeded quota" in cluster.condition("Waiting")
 
 
+async def test_job_with_an_invalid_template_fails_even_if_its_other_pods_run_by_then(
+    start_cluster: StartCluster,
+) -> None:
+    """Its failure is decided when the server refuses a pod, and may be written later."""
+    conflict = status.conflict(kind_of().resource, "linear", "it has changed")
+    busy = Fault(verb="patch", subresource="status", user_agent="dlctl", status=conflict)
+    job = mxjob()
+    for entry in job["spec"]["replicaSpecs"]:
+        if entry["mxReplicaType"] == "WORKER":
+            entry["template"]["spec"]["volumes"] = [{"name": "data", "emptyDir": {}}] * 2
+    async with start_cluster() as cluster:
+        await run_first_job(cluster)
+        cluster.server.faults.add(busy)
+        await cluster.submit(job, RUNS_ON)
+        await cluster.until(lambda: bool(cluster.status().get("phase")))
+        assert cluster.status()["phase"] == "Failed"
+        assert "Duplicate value" in cluster.condition("Failed")
+        await cluster.until(lambda: not pods_of(cluster, "linear"))
+
+
 async def test_job_that_is_suspended_before_its_status_can_be_resumed(
     start_cluster: StartCluster,
 ) -> None:

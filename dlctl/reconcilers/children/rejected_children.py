@@ -22,9 +22,11 @@ TRANSIENT_CAUSES: Final = frozenset({RejectionCause.ALREADY_EXISTS, RejectionCau
 
 @attrs.define
 class RejectedChildren:
-    """The rejected children of one job, kept in memory; losing them changes no decision."""
+    """The rejected children of one job, kept in memory: losing them costs another attempt."""
 
     by_name: Mapping[str, Rejection] = attrs.field(factory=dict)
+    # Why the job fails for good, until its status says so; empty if it does not.
+    _verdict: str = ""
     _generation: int = 0
     _attempts: int = 0
     _retry_at_s: float = float("-inf")
@@ -44,13 +46,19 @@ class RejectedChildren:
             return None
         return max(self._retry_at_s - now_s, 0.0) if generation == self._generation else 0.0
 
-    def update(self, result: CreateResult, generation: int, now_s: float) -> bool:
+    def verdict(self, generation: int) -> str:
+        """Return why a job with this spec fails; empty if retries may help, or its pods ran."""
+        return self._verdict if generation == self._generation else ""
+
+    def update(self, result: CreateResult, generation: int, now_s: float, *, has_run: bool) -> bool:
         """Store the result of an attempt; return whether other children wait than before."""
         changed = result.rejections.keys() != self.by_name.keys()
         known = self.by_name if generation == self._generation else {}
         if result.names or generation != self._generation:
             self._attempts = 0
         self._generation = generation
+        invalid = None if has_run else result.invalid
+        self._verdict = invalid.server_message if invalid else ""
         self.by_name = {
             name: _keep_if_same(known.get(name), rejection)
             for name, rejection in result.rejections.items()

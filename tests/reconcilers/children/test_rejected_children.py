@@ -29,7 +29,7 @@ def test_no_wait_without_rejections() -> None:
 def test_each_rejected_attempt_doubles_the_backoff_up_to_a_cap() -> None:
     rejected, waits = RejectedChildren(), []
     for _ in range(2_000):
-        rejected.update(rejection("a"), 1, 0.0)
+        rejected.update(rejection("a"), 1, 0.0, has_run=False)
         waits.append(rejected.left_s(1, 0.0))
     assert waits[:3] == [BACKOFF.base_s, 2 * BACKOFF.base_s, 4 * BACKOFF.base_s]
     assert waits[-1] == BACKOFF.cap_s
@@ -38,14 +38,14 @@ def test_each_rejected_attempt_doubles_the_backoff_up_to_a_cap() -> None:
 def test_created_child_resets_the_backoff_of_rejected_ones() -> None:
     rejected = RejectedChildren()
     for _ in range(4):
-        rejected.update(rejection("b"), 1, 0.0)
-    rejected.update(CreateResult({PODS: ["a"]}, rejection("b").rejections), 1, 0.0)
+        rejected.update(rejection("b"), 1, 0.0, has_run=False)
+    rejected.update(CreateResult({PODS: ["a"]}, rejection("b").rejections), 1, 0.0, has_run=False)
     assert rejected.left_s(1, 0.0) == BACKOFF.base_s
 
 
 def test_changed_spec_is_tried_at_once() -> None:
     rejected = RejectedChildren()
-    rejected.update(rejection("a"), 1, 0.0)
+    rejected.update(rejection("a"), 1, 0.0, has_run=False)
     assert rejected.left_s(2, 0.0) == 0.0
 
 
@@ -61,23 +61,23 @@ def test_changed_spec_is_tried_at_once() -> None:
 )
 def test_only_changed_rejections_count_as_a_change(then: CreateResult, *, changed: bool) -> None:
     rejected = RejectedChildren()
-    assert rejected.update(rejection("a"), 1, 0.0)
-    assert rejected.update(then, 1, 10.0) is changed
+    assert rejected.update(rejection("a"), 1, 0.0, has_run=False)
+    assert rejected.update(then, 1, 10.0, has_run=False) is changed
 
 
 def test_message_that_differs_only_in_a_request_id_is_kept() -> None:
     rejected = RejectedChildren()
-    rejected.update(rejection("a", error="denied, request 4f1c"), 1, 0.0)
-    rejected.update(rejection("a", error="denied, request 9b77"), 1, 10.0)
+    rejected.update(rejection("a", error="denied, request 4f1c"), 1, 0.0, has_run=False)
+    rejected.update(rejection("a", error="denied, request 9b77"), 1, 10.0, has_run=False)
     assert message(rejected).startswith("a: denied, request 4f1c;")
-    rejected.update(rejection("a", error="quota, request 9b77"), 1, 20.0)
+    rejected.update(rejection("a", error="quota, request 9b77"), 1, 20.0, has_run=False)
     assert message(rejected).startswith("a: quota, request 9b77;")
 
 
 def test_message_about_a_changed_spec_is_replaced() -> None:
     rejected = RejectedChildren()
-    rejected.update(rejection("a", error="port 123456 is out of range"), 1, 0.0)
-    rejected.update(rejection("a", error="port 99999 is out of range"), 2, 10.0)
+    rejected.update(rejection("a", error="port 123456 is out of range"), 1, 0.0, has_run=False)
+    rejected.update(rejection("a", error="port 99999 is out of range"), 2, 10.0, has_run=False)
     assert message(rejected).startswith("a: port 99999 is out of range;")
 
 
@@ -99,7 +99,7 @@ def test_message_about_a_changed_spec_is_replaced() -> None:
 )
 def test_rejection_has_a_reason_and_a_fix(cause: RejectionCause, error: str, reason: str) -> None:
     rejected = RejectedChildren()
-    rejected.update(rejection("a", error=error, cause=cause), 1, 0.0)
+    rejected.update(rejection("a", error=error, cause=cause), 1, 0.0, has_run=False)
     waiting = rejected.waiting
     assert waiting is not None
     assert waiting.reason == reason
@@ -108,11 +108,11 @@ def test_rejection_has_a_reason_and_a_fix(cause: RejectionCause, error: str, rea
 
 def test_first_of_several_rejections_is_reported() -> None:
     rejected = RejectedChildren()
-    rejected.update(rejection("worker-10", "worker-9"), 1, 0.0)
+    rejected.update(rejection("worker-10", "worker-9"), 1, 0.0, has_run=False)
     assert message(rejected).startswith("worker-9: no; ")
 
 
 def test_reported_rejection_is_bounded() -> None:
     rejected = RejectedChildren()
-    rejected.update(rejection("a", error="x" * 5_000), 1, 0.0)
+    rejected.update(rejection("a", error="x" * 5_000), 1, 0.0, has_run=False)
     assert len(message(rejected)) <= MAX_MESSAGE_CHARS
