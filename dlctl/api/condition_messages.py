@@ -116,6 +116,10 @@ class ConditionMessages:
         """Return the reason of the Failed condition for a failure of a replica."""
         return self.reason(conditions.FAILED)
 
+    def failed_event_reason(self, failure: Failure) -> str:
+        """Return the reason of the event for a failure of a replica."""
+        return f"{self.kind}{conditions.FAILED}"
+
     def job_failed_reason(self, failure: Failure) -> str:
         """Return the reason of the condition and event for a failure of the job as a whole."""
         return f"{self.kind}{conditions.FAILED}"

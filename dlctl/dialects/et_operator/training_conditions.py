@@ -56,10 +56,14 @@ class TrainingJobMessages(ConditionMessages):
 
     def failed_reason(self, failure: Failure) -> str:
         """Return the reason of the launcher's pod, if it has one, as et-operator does."""
-        found = failure.pod_reason if replica_type(failure.replica) == LAUNCHER else ""
+        found = _launcher_pod_reason(failure)
         if found == "Evicted":
             return "TrainingJobEvicted"
         return found or super().failed_reason(failure)
+
+    def failed_event_reason(self, failure: Failure) -> str:
+        """Return the same, but that of an eviction as the kubelet calls it."""
+        return _launcher_pod_reason(failure) or super().failed_event_reason(failure)
 
     def suspended(self) -> str:
         if self.waits_for_resources:
@@ -71,6 +75,10 @@ class TrainingJobMessages(ConditionMessages):
 
     def suspended_reason(self) -> str:
         return "WaitingResourceTimeout" if self.waits_for_resources else super().suspended_reason()
+
+
+def _launcher_pod_reason(failure: Failure) -> str:
+    return failure.pod_reason if replica_type(failure.replica) == LAUNCHER else ""
 
 
 def workers_created(job: Job, now: datetime.datetime) -> Condition:

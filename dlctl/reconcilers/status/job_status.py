@@ -238,9 +238,11 @@ def _terminal_reason(job: Job, failure: Failure | None) -> str:
 
 
 def _terminal_event_reason(job: Job, failure: Failure | None) -> str:
-    if failure is not None and not failure.replica:
+    if failure is None:
+        return f"{job.resource.kind}{conditions.SUCCEEDED}"
+    if not failure.replica:
         return job.messages.job_failed_reason(failure)
-    return f"{job.resource.kind}{conditions.FAILED if failure else conditions.SUCCEEDED}"
+    return job.messages.failed_event_reason(failure)
 
 
 def _phase_notes(job: Job, new_conditions: Sequence[Condition]) -> Iterator[EventNote]:

@@ -172,6 +172,21 @@ def test_failure_has_the_reason_of_the_launchers_pod(
     assert JOB.messages.failed_reason(failure) == said
 
 
+@pytest.mark.parametrize(
+    ("replica", "pod_reason", "said"),
+    [
+        pytest.param("launcher-0", "", "TrainingJobFailed", id="exit code"),
+        pytest.param("launcher-0", "Evicted", "Evicted", id="evicted"),
+        pytest.param("worker-1", "NodeLost", "TrainingJobFailed", id="worker"),
+    ],
+)
+def test_event_of_a_failure_has_the_reason_of_the_launchers_pod(
+    replica: str, pod_reason: str, said: str
+) -> None:
+    failure = Failure(replica, f"linear-{replica}", "Error", "", NOW, pod_reason=pod_reason)
+    assert JOB.messages.failed_event_reason(failure) == said
+
+
 def test_job_waiting_for_resources_has_its_suspension_reason_and_message() -> None:
     waiting = read_job(annotations={"job-supervisor.kube-ai.io/job-suspended": "true"})
     assert waiting.messages.suspended_reason() == "WaitingResourceTimeout"
