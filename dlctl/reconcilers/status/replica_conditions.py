@@ -9,6 +9,7 @@ from dlctl.api import conditions
 from dlctl.api.conditions import Condition
 from dlctl.api.job import Job
 from dlctl.api.pods import PodPhase
+from dlctl.api.status import JobPhase
 from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState
 
 _MAX_LISTED: Final = 3
@@ -133,7 +134,13 @@ def first_messages(messages: Sequence[str]) -> str:
 
 
 def _missing_replicas(job: Job, observed: Observed) -> list[ObservedReplica]:
-    """Return the ``running_replicas`` whose pods are missing, terminating or not started yet."""
+    """Return the ``running_replicas`` whose pods are missing, terminating or not started yet.
+
+    Those without which a running job fails are not waited for, so they are left out.
+    """
+    elasticity = job.elasticity
+    if elasticity and elasticity.requires_launcher and job.status.phase is JobPhase.RUNNING:
+        return []
     running = [o for o in observed.replicas if o.replica in job.success_policy.running_replicas]
     return [o for o in running if o.state in _NOT_RUNNING and not _is_started(o)]
 

@@ -109,6 +109,10 @@ async def test_job_that_requires_its_launcher_fails_when_it_is_deleted() -> None
         await stage.cluster.settled()
         assert not stage.uid(LAUNCHER)
         assert "deleted" in stage.cluster.condition("Failed")
+        # Nothing was restarted, and et-operator never says so.
+        stated = {c["type"]: c["status"] for c in stage.cluster.status()["conditions"]}
+        assert stated["Running"] == "False"
+        assert "Restarting" not in stated
 
 
 @pytest.mark.parametrize("policy", ["OnFailure", "ExitCode", "Always"])
