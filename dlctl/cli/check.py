@@ -29,7 +29,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Say what each manifest is, which operator it was written for, what differs under dlctl, "
         "and what is wrong with it, as strictly as kubectl apply. No cluster is needed. "
-        "Exit code: 0 if the manifests are valid, 1 if not, 2 if a file cannot be read."
+        "Exit code: 0 if the manifests are valid, 1 if not, 2 if there are none, or a file cannot "
+        "be read."
     )
     parser.add_argument("files", nargs="+", metavar="FILE", help="manifests, - for stdin")
     parser.add_argument(
@@ -44,8 +45,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def check(args: argparse.Namespace) -> int:
     if not can_admit():
         raise ConfigError("dlctl check needs optional packages: pip install 'dlctl[local]'")
+    manifests = list(load(args.files))
+    if not manifests:
+        raise ConfigError(f"no objects in {', '.join(args.files)}: nothing to check")
     served = served_kinds(loadable())
-    reports = list(manifest_reports(served, list(load(args.files)), args.namespace))
+    reports = list(manifest_reports(served, manifests, args.namespace))
     if args.output == "json":
         print(json.dumps([report.wire for report in reports], indent=2))
     else:

@@ -1,6 +1,7 @@
 """What ``dlctl check`` says about manifests, without a cluster."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -125,3 +126,12 @@ def test_pages_of_the_operators_exist() -> None:
         for v in k.dialects
     }
     assert [page for page in pages if not (ROOT / page).exists()] == []
+
+
+@pytest.mark.parametrize("text", ["", "# nothing but a comment\n", "---\n---\n"])
+def test_file_without_an_object_is_no_valid_one(dlctl: Dlctl, tmp_path: Path, text: str) -> None:
+    path = tmp_path / "empty.yaml"
+    path.write_text(text)
+    done = dlctl("check", str(path))
+    assert (done.code, done.out) == (2, "")
+    assert f"no objects in {path}" in done.err
