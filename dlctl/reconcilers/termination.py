@@ -42,6 +42,8 @@ PHASE_WAIT_S: Final = 5.0
 _MAX_READ_CHARS: Final = 4096
 _MAX_READ_LINES: Final = 20
 _MAX_LINE_CHARS: Final = 512
+# Of the kubelet's reasons, the longest has 24.
+_MAX_REASON_CHARS: Final = 128
 _LETTER_OR_DIGIT: Final = re.compile(r"[^\W_]")
 
 
@@ -156,7 +158,7 @@ def _from_container(
         )
     return Termination(
         exit_class=exit_class,
-        reason=reason or ("Completed" if code == 0 else "Error"),
+        reason=printable(reason or ("Completed" if code == 0 else "Error"), _MAX_REASON_CHARS),
         message=_message(code, meaning_text, _last_line(terminated.message or "")),
         time=_end(pod, terminated, now),
         started_at=terminated.started_at,
@@ -203,7 +205,7 @@ def _from_pod(
     message = (status.message if status else None) or (condition.message if condition else None)
     return Termination(
         exit_class=_disruption_exit_class(rule),
-        reason=reason or "PodFailed",
+        reason=printable(reason or "PodFailed", _MAX_REASON_CHARS),
         message=message or _default_message(terminated),
         time=_end(pod, terminated, now),
         started_at=status.start_time if status else None,

@@ -43,6 +43,15 @@ def test_running_pod_has_no_termination(phase: str) -> None:
     assert termination_of(phase=phase, containerStatuses=None) is None
 
 
+def test_reason_is_short_whatever_was_reported() -> None:
+    long = "R" * 100_000
+    ended = exited(1)
+    ended["terminated"]["reason"] = long
+    for end in (found(phase="Failed", reason=long), found(phase="Failed", state=ended)):
+        assert end.reason.startswith("RRR")
+        assert len(end.reason) <= 128
+
+
 def test_exit_zero_is_success_even_if_a_sidecar_keeps_the_pod_running() -> None:
     assert found(state=exited(0)).exit_class is ExitClass.SUCCESS
 
