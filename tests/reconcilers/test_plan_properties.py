@@ -85,6 +85,13 @@ def history(job: Job, snapshots: list[list[dict[str, Any] | None]]) -> tuple[Job
     return job, pods_of(job, snapshots[-1])
 
 
+def restarted_beside_a_running_one() -> list[list[dict[str, Any] | None]]:
+    """Return pods of a job that runs again when its failure is first seen."""
+    runs = {"phase": "Pending", "state": RUNNING, "last_state": None, "metadata": {"uid": "a"}}
+    ended = exited(130, at=NOW - datetime.timedelta(seconds=1))
+    return [[runs, {**runs, "last_state": ended, "restart_policy": "OnFailure"}, None, None]]
+
+
 def restarted_beside_a_success() -> list[list[dict[str, Any] | None]]:
     """Return pods of a job whose server fails, and again when its scheduler succeeds."""
     server: dict[str, Any] = {"metadata": {"uid": "a"}, "restart_policy": "OnFailure"}
@@ -98,13 +105,20 @@ def restarted_beside_a_success() -> list[list[dict[str, Any] | None]]:
 @settings(max_examples=60)
 @given(job=JOBS, snapshots=SNAPSHOTS)
 @example(make_job(workers=0, cleanupPodPolicy="All"), restarted_beside_a_success())
+@example(make_job(workers=0), restarted_beside_a_running_one())
 def test_planning_again_from_the_resulting_status_plans_nothing_new(
     job: Job, snapshots: list[list[dict[str, Any] | None]]
 ) -> None:
+    def again(plan: Plan) -> Plan:
+        return planned(attrs.evolve(job, status=on_the_wire(job, plan.status)), pods)
+
     job, pods = history(job, snapshots)
     once = planned(job, pods)
-    again = planned(attrs.evolve(job, status=on_the_wire(job, once.status)), pods)
-    assert again == attrs.evolve(once, notes=())
+    twice = again(once)
+    # The end of an attempt is persisted before the next one begins.
+    begun = attrs.evolve(once.status, attempts=twice.status.attempts)
+    assert twice == attrs.evolve(once, status=begun, notes=())
+    assert again(twice) == twice
 
 
 @settings(max_examples=60)
