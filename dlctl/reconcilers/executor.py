@@ -137,8 +137,8 @@ class Executor:
         for rejection in created.rejections.values():
             if isinstance(rejection.exception, ContentError):
                 self.content_errors.report(cache, rejection.exception)
-        if verdict := cache.rejected.verdict(job.generation):
-            raise InvalidJobError(verdict, field="spec")
+        if (invalid := cache.rejected.verdict(job.generation)) is not None:
+            raise invalid
         return changed
 
     def _backoff_left_s(self, context: ReconcileContext) -> float | None:

@@ -207,12 +207,12 @@ class JobReconciler:
         self, job: Job, obj: DecodedObject, observed: Observed, cache: JobCache
     ) -> tuple[ReconcileContext, Plan]:
         """Plan what a job needs now; an invalid one of which nothing has run fails."""
+        # An earlier reconcile may have failed to write it. Since then, a pod of another template
+        # may have run.
+        known = cache.rejected.verdict(job.generation)
+        if known is not None and not job.status.is_finished:
+            return self._invalid(obj, job.status, cache, str(known))
         try:
-            # The status of an earlier reconcile may not have been written: since then, a pod of
-            # another template may have run.
-            verdict = cache.rejected.verdict(job.generation)
-            if verdict and not job.status.is_finished:
-                raise InvalidJobError(verdict, field="spec")
             with wrap_content_errors("planning"):
                 return await self._plan_valid(job, obj, observed, cache)
         except InvalidJobError as error:

@@ -11,6 +11,7 @@ import attrs
 
 from dlctl.api.waiting import Waiting
 from dlctl.backoff import Backoff
+from dlctl.errors import InvalidJobError
 from dlctl.reconcilers.children.creation import CreateResult, Rejection, RejectionCause
 from dlctl.reconcilers.children.rejection_reasons import rejection_waiting
 
@@ -46,9 +47,11 @@ class RejectedChildren:
             return None
         return max(self._retry_at_s - now_s, 0.0) if generation == self._generation else 0.0
 
-    def verdict(self, generation: int) -> str:
-        """Return why a job with this spec fails; empty if retries may help, or its pods ran."""
-        return self._verdict if generation == self._generation else ""
+    def verdict(self, generation: int) -> InvalidJobError | None:
+        """Return why a job with this spec fails; None if retries may help, or its pods have run."""
+        if not self._verdict or generation != self._generation:
+            return None
+        return InvalidJobError(self._verdict, field="spec")
 
     def update(self, result: CreateResult, generation: int, now_s: float, *, has_run: bool) -> bool:
         """Store the result of an attempt; return whether other children wait than before."""
