@@ -237,6 +237,26 @@ class FinishedScalers(Load):
             await asyncio.sleep(0.2)
 
 
+class Flips(Load):
+    """Jobs that are suspended and resumed all the time, so that their pods come and go."""
+
+    name = "20 jobs that are suspended and resumed"
+    count = 20
+    a_second = 5
+
+    async def prepare(self, stage: BenchCluster) -> None:
+        for number in range(self.count):
+            job = training_job("TFJob", f"flips-{number}", PS=1, Worker=3)
+            await stage.create(_TF, HOSTILE, job)
+
+    async def run(self, stage: BenchCluster) -> None:
+        for suspended in itertools.cycle((True, False)):
+            patch = {"spec": {"runPolicy": {"suspend": suspended}}}
+            for number in range(self.count):
+                await stage.cluster.user.patch(_TF, ObjectKey(HOSTILE, f"flips-{number}"), patch)
+                await asyncio.sleep(1 / (self.a_second * self.count))
+
+
 class Scrapes(Load):
     """A client that reads the metrics without pause, of jobs in many namespaces."""
 
@@ -275,5 +295,6 @@ LOADS: Final[tuple[Load, ...]] = (
     ChangingRefusals(),
     LargeJob(),
     FinishedScalers(),
+    Flips(),
     Scrapes(),
 )
