@@ -12,9 +12,11 @@ _OURS: Final = (
     r"^\(nothing\) > (Normal Successful(Create|Delete)|Warning FailedCreate|Normal ExitedWithCode"
     "|Warning (Unschedulable|SchedulingGated|UnknownLauncherCreationPolicy))"
 )
-_LAST: Final = (
-    r"^Created (Suspended Running > Created Running Suspended"
-    "|Succeeded Running > Created Running Succeeded)$"
+# Waiting comes first, and the last one says how a suspended or ended job is.
+_ORDER: Final = (
+    r"^(?P<same>.+) > Waiting (?P=same)$"
+    r"|^Created Suspended Running > (Waiting )?Created Running Suspended$"
+    r"|^Created Succeeded Running > (Waiting )?Created Running Succeeded$"
 )
 # Refused by the CRD; mpi-operator only records an event.
 _REFUSED: Final = (
@@ -77,11 +79,13 @@ MEANT: Final = (
     Meant("the TTL is set once the end is in the status", "ttlSecondsAfterFinished", "ttl.*"),
     Meant("a Secret cannot be read, so it is not missed", "^objects/Secret", "secret-deleted"),
     Meant("what the server refuses fails", "^objects/|^events$", "(mount|volume)-clash|.*-refused"),
+    Meant("dlctl says why a job waits", "status/conditions/Waiting$"),
     Meant(
         "a name that is taken holds the job up, with a condition", "^objects/|^events$", "taken-.*"
     ),
+    Meant("so does a missing priority class", "^objects/MPIJob|^events$", "gang-unknown-class"),
     Meant("what others write into an object stays", "^objects/", "hostfile-edited|service-edited"),
-    Meant("a suspended or ended job's last condition says so", "conditions order$", what=_LAST),
+    Meant("a suspended or ended job's last condition says so", "conditions order$", what=_ORDER),
     Meant(
         "types without pods have no counts", r"replicaStatuses(/(Launcher|Worker))?$", what=r"\{\}"
     ),
