@@ -21,6 +21,7 @@ from bench.cluster.scenario import Bench, Figures
 from dlctl.cli.frameworks import loadable
 from dlctl.cli.job_renderer import job_renderer
 from dlctl.cli.manifests import job_kind
+from dlctl.dialects.kind import Kind
 from dlctl.dialects.kinds import served_kinds
 
 JSON = dict[str, Any]
@@ -43,13 +44,16 @@ class Floor:
                 await stack.enter_async_context(
                     bench.server.watching(f"{base}/{resource}", _ignore, "application/json")
                 )
+            kinds = served_kinds(loadable())
             start = time.perf_counter()
-            await _create(bench.server, name, self.jobs, self.replicas)
+            await _create(bench.server, name, kinds, self.jobs, self.replicas)
             created_s = time.perf_counter() - start
         return {"floor_ratio": created_s / plain_s, "plain_s": plain_s}
 
 
-async def _create(server: ApiServer, name: str, jobs: int, replicas: int) -> None:
+async def _create(
+    server: ApiServer, name: str, kinds: Sequence[Kind], jobs: int, replicas: int
+) -> None:
     base = f"/api/v1/namespaces/{name}"
     submitted: list[JSON] = []
 
@@ -62,12 +66,12 @@ async def _create(server: ApiServer, name: str, jobs: int, replicas: int) -> Non
             await server.post(f"{base}/{resource}", body)
 
     await each(range(jobs), submit)
-    await each((pair for job in submitted for pair in _children(job)), write)
+    await each((pair for job in submitted for pair in _children(kinds, job)), write)
 
 
-def _children(manifest: JSON) -> Iterator[Sequence[tuple[str, JSON]]]:
+def _children(kinds: Sequence[Kind], manifest: JSON) -> Iterator[Sequence[tuple[str, JSON]]]:
     """Yield the service and the pod of each replica, rendered when it is their turn."""
-    kind = job_kind(served_kinds(loadable()), manifest)
+    kind = job_kind(kinds, manifest)
     assert kind is not None
     renderer = job_renderer(kind, manifest)
     for replica in renderer.job.replicas:
