@@ -26,7 +26,7 @@ from dlctl.informers.watch_events import (
     UnknownEvent,
     WatchEvent,
 )
-from dlctl.informers.watch_stream import ShortWatchError, WatchStream, read_initial_events
+from dlctl.informers.watch_stream import UselessWatchError, WatchStream, read_initial_events
 from dlctl.kube.errors import (
     ApiError,
     ConnectRefusedError,
@@ -43,7 +43,7 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T", bound=Object)
 
 WARN_EVERY_S: Final = 10.0
-_FAILURES = (ApiError, UnreachableError, UnexpectedResponseError, ShortWatchError)
+_FAILURES = (ApiError, UnreachableError, UnexpectedResponseError, UselessWatchError)
 
 
 @attrs.define
@@ -189,16 +189,23 @@ class Reflector(Generic[T]):
 
     async def _watch(self, stream: WatchStream[T] | None) -> None:
         """Watch until an error requires a list; after a normal end, watch again."""
+        was_down = False
         while True:
             try:
+                version = self.position.for_watch
+                if was_down:
+                    # It may be back with a backup: a watch would miss what happens until it has
+                    # reached the version again.
+                    await self._source.check_reached(version)
+                    was_down = False
                 if stream is None:
-                    version = self.position.for_watch
                     stream = await WatchStream.open(self._source, self._clock, version)
                 async with stream:
                     await self._follow(stream)
             except ThrottledError as error:
                 await self._backoff.pause(error.retry_after_s)
             except ConnectRefusedError:
+                was_down = True
                 await self._backoff.pause()
             stream = None
 

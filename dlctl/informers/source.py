@@ -18,6 +18,8 @@ from dlctl.kube.queries import Selection
 T = TypeVar("T", bound=Object)
 
 PAGE_SIZE: Final = 500
+# No object has this name.
+_NO_OBJECT: Final = "metadata.name=-"
 
 
 @attrs.frozen
@@ -52,6 +54,19 @@ class Source(Generic[T]):
             return await self._follow_pages(version, limit=PAGE_SIZE)
         except _ContinueExpiredError:
             return await self._follow_pages(version, limit=None)
+
+    async def check_reached(self, version: str) -> None:
+        """Ask whether the server has data of a version or newer, by a list of nothing.
+
+        :raises TooLargeVersionError: if it does not.
+        """
+        await self.client.list(
+            self.resource,
+            Object,
+            namespace=self.selection.get("namespace", ""),
+            field_selector=_NO_OBJECT,
+            resource_version=version,
+        )
 
     async def _follow_pages(self, version: str, *, limit: int | None) -> Listing[T]:
         page = await self.client.list(

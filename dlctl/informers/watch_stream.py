@@ -27,12 +27,15 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T", bound=Object)
 
 SHORT_WATCH_S: Final = 1.0
+# Bookmarks arrive about once a minute: without two of them, a watch waits for a version that the
+# server has not reached, as after its etcd was restored from a backup.
+SILENT_WATCH_S: Final = 120.0
 # Range of the timeout requested from the server: random, so that watches do not end together.
 WATCH_TIMEOUT_S: Final = (300, 600)
 
 
-class ShortWatchError(DlctlError):
-    """The server ended a watch at once and without events: retrying at once would spin."""
+class UselessWatchError(DlctlError):
+    """A watch without events, at once over or too long silent: the same one again is no better."""
 
 
 @attrs.define(kw_only=True)
@@ -90,11 +93,15 @@ class WatchStream(Generic[T]):
     def is_short(self) -> bool:
         return not self.event_count and self.duration_s < SHORT_WATCH_S
 
+    @property
+    def is_silent(self) -> bool:
+        return not self.event_count and self.duration_s >= SILENT_WATCH_S
+
     async def read(self) -> AsyncGenerator[WatchEvent[T]]:
         """Yield the events until the server ends the watch, or the connection breaks.
 
         Both are equivalent: missed events are sent again from the last version. Raises ERROR
-        events, and ShortWatchError if the watch was useless.
+        events, and UselessWatchError after a watch that was short or silent.
         """
         try:
             async for line in self._frames:
@@ -108,7 +115,9 @@ class WatchStream(Generic[T]):
             extra = {"resource": self._resource, "error": str(error)}
             logger.info("watch connection broke", extra=extra)
         if self.is_short:
-            raise ShortWatchError("the server ended the watch at once")
+            raise UselessWatchError("the server ended the watch at once")
+        if self.is_silent:
+            raise UselessWatchError("the watch has brought no event, not even a bookmark")
 
 
 async def read_initial_events(stream: WatchStream[T]) -> Listing[T] | None:

@@ -1,8 +1,9 @@
 """How a reflector handles events and the end of a watch."""
 
+import attrs
 import pytest
 
-from dlctl.informers.watch_stream import WATCH_TIMEOUT_S
+from dlctl.informers.watch_stream import SILENT_WATCH_S, WATCH_TIMEOUT_S
 from tests.informers.conftest import ManualClock, until, watching
 from tests.informers.scripted import (
     ScriptedServer,
@@ -144,17 +145,38 @@ async def test_watch_that_ends_at_once_without_events_causes_a_relist_after_a_pa
         assert watch.sample("reflector_short_watches_total", name="pods") == 1
 
 
-async def test_long_watch_without_events_causes_no_relist(listing: ScriptedServer) -> None:
-    class Ticking(ManualClock):
-        def monotonic(self) -> float:
-            self.seconds += 1
-            return self.seconds
+@attrs.define
+class TickingClock(ManualClock):
+    """A clock that moves with each look at it."""
 
-    clock = Ticking()
+    step_s: float = 1.0
+
+    def monotonic(self) -> float:
+        self.seconds += self.step_s
+        return self.seconds
+
+
+async def test_long_watch_without_events_causes_no_relist(listing: ScriptedServer) -> None:
     listing.watches += [watched(), watched()]
-    async with watching(listing, clock=clock) as watch:
+    async with watching(listing, clock=TickingClock()) as watch:
         await until(lambda: len(listing.asked("watch")) == 3)
         assert watch.backoff.pauses == []
+
+
+@pytest.mark.parametrize("then", ["close", "cut"])
+async def test_watch_without_even_a_bookmark_causes_a_relist_as_after_a_restore(
+    server: ScriptedServer, then: str
+) -> None:
+    server.lists += [
+        listed(pod("a", 3), pod("b", 10), version=10),
+        error_response(504, "Timeout", causes=[{"reason": "ResourceVersionTooLarge"}]),
+        listed(pod("a", 3), version=5),
+    ]
+    server.watches += [watched(then=then)]
+    async with watching(server, clock=TickingClock(step_s=SILENT_WATCH_S)) as watch:
+        await until(lambda: watch.version == "5")
+        assert watch.names == ["a"]
+        await until(lambda: server.asked("watch")[-1]["resourceVersion"] == "5")
 
 
 async def test_event_of_an_unknown_type_is_skipped(

@@ -101,7 +101,9 @@ class Watch:
             bookmark = b""
             if self.options.bookmarks and now >= next_bookmark:
                 next_bookmark = self._next_bookmark(now, last_words)
-                bookmark = self._bookmark({})
+                # A watch from a future version has none until that is reached.
+                if self.storage.revision >= self._sent:
+                    bookmark = self._bookmark({})
             yield bookmark
             until = min(end, next_bookmark) if self.options.bookmarks else end
             try:
@@ -119,7 +121,7 @@ class Watch:
         kind, api_version = resource.kind, resource.api_version
         if self.presenter.representation is Representation.METADATA:
             kind, api_version = METADATA_KIND
-        meta: dict[str, object] = {"resourceVersion": str(max(self._sent, self.storage.revision))}
+        meta: dict[str, object] = {"resourceVersion": str(self.storage.revision)}
         if annotations:
             meta["annotations"] = annotations
         body = {"kind": kind, "apiVersion": api_version, "metadata": meta}

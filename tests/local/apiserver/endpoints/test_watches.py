@@ -149,6 +149,21 @@ async def test_future_version_is_awaited(api: RawClient) -> None:
         assert await events.next_named(1) == [("ADDED", "b")]
 
 
+async def test_watch_from_a_future_version_gets_no_bookmarks_until_it_is_reached(
+    api: RawClient,
+) -> None:
+    version = api.server.storage.revision
+    params = {"resourceVersion": version + 1, "allowWatchBookmarks": "true"}
+    async with api.watch(PODS, **params) as events:
+        # Longer than the interval of bookmarks.
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.15):
+                await events.next()
+        await api.create(PODS, pod("a"))
+        type_, bookmark = await events.next()
+        assert (type_, bookmark["metadata"]["resourceVersion"]) == ("BOOKMARK", str(version + 1))
+
+
 async def test_version_from_the_future_is_too_large_for_initial_events(api: RawClient) -> None:
     params = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
     version = api.server.storage.revision + 10
