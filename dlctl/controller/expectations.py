@@ -40,6 +40,8 @@ class _OwnerWrites:
     last_write_s: float
     versions: dict[Resource, int] = attrs.field(factory=dict)
     deleted: dict[Resource, set[UID]] = attrs.field(factory=dict)
+    # The version of each store at the last look.
+    shown: dict[Resource, int] = attrs.field(factory=dict)
 
 
 class Expectations:
@@ -76,6 +78,8 @@ class Expectations:
             return True
         if self._expired(writes):
             logger.warning("own writes were not seen in time", extra={"owner_uid": owner})
+        elif _has_gone_back(writes, stores):
+            logger.warning("own writes may be undone", extra={"owner_uid": owner})
         elif not _is_satisfied(writes, namespace, owner, stores):
             return False
         del self._writes_by_owner[owner]
@@ -100,12 +104,18 @@ class Expectations:
         return self._clock.monotonic() - writes.last_write_s > EXPIRY_S
 
 
+def _has_gone_back(writes: _OwnerWrites, stores: Mapping[Resource, ChildStore]) -> bool:
+    """Return whether a store is older than at the last look: etcd was restored from a backup."""
+    before = writes.shown
+    writes.shown = {one: int(stores[one].resource_version or 0) for one in writes.versions}
+    return any(version < before.get(one, 0) for one, version in writes.shown.items())
+
+
 def _is_satisfied(
     writes: _OwnerWrites, namespace: str, owner: UID, stores: Mapping[Resource, ChildStore]
 ) -> bool:
-    for resource, version in writes.versions.items():
-        if int(stores[resource].resource_version or 0) < version:
-            return False
+    if any(writes.shown[resource] < version for resource, version in writes.versions.items()):
+        return False
     for resource, uids in writes.deleted.items():
         # A pod in its grace period still exists, but its deletionTimestamp is enough.
         for child in stores[resource].owned_by(namespace, owner):

@@ -71,6 +71,16 @@ def test_owner_is_ready_once_the_store_has_the_written_version(
     assert expectations.satisfied(NAMESPACE, OWNER, {PODS: FakeStore(version)}) is ready
 
 
+def test_writes_are_not_awaited_from_a_store_that_has_gone_back_to_a_backup(
+    expectations: Expectations,
+) -> None:
+    expectations.expect_write(OWNER, PODS, "100")
+
+    versions = ("98", "99", "99", "50", "50")
+    seen = [expectations.satisfied(NAMESPACE, OWNER, {PODS: FakeStore(v)}) for v in versions]
+    assert seen == [False, False, False, True, True]
+
+
 def test_highest_written_version_counts_whatever_the_order_of_responses(
     expectations: Expectations,
 ) -> None:
