@@ -39,6 +39,8 @@ _RESOLVERS: Final = (
 _INT64: Final = range(-(2**63), 2**63)
 # From here on, a float with an integral value is longer as an integer, and no more precise.
 _MAX_INTEGRAL: Final = 2.0**53
+# A look at each token goes through all open brackets; Python's stack ends sooner.
+_MAX_FLOW_LEVEL: Final = 1000
 _LEADING_ZERO: Final = re.compile(r"[-+]?0[0-7]+")
 
 
@@ -47,6 +49,11 @@ class ManifestLoader(yaml.SafeLoader):
 
     # Without PyYAML's own, such as for dates, which are text.
     yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 - as PyYAML declares it
+
+    def fetch_flow_collection_start(self, TokenClass: type[yaml.Token]) -> None:  # noqa: N803
+        if self.flow_level >= _MAX_FLOW_LEVEL:
+            raise RecursionError("the brackets nest too deeply")
+        super().fetch_flow_collection_start(TokenClass)
 
     def construct_document(self, node: yaml.Node) -> Any:
         # In one go: step by step, a list may contain itself.

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from dlctl.cli.yaml_lines import documents
-from dlctl.manifest_yaml import ManifestDumper, ManifestLoader
+from dlctl.manifest_yaml import ManifestDumper, ManifestLoader, load
 from tests.cli.conftest import Dlctl
 
 
@@ -132,3 +132,9 @@ def test_check_accepts_what_kubectl_reads_as_the_right_type(dlctl: Dlctl, tmp_pa
     path = tmp_path / "job.yaml"
     path.write_text(JOB.format(replicas="2.0", field="env: [{name: A, value: 12:30:00}]"))
     assert dlctl("check", str(path)).code == 0
+
+
+@pytest.mark.timeout(10)
+def test_open_brackets_without_end_are_rejected_at_once() -> None:
+    with pytest.raises(RecursionError):
+        load("a: " + "[" * 20_000)
