@@ -68,6 +68,9 @@ class LeaseLock:
         lease = await self._read()
         try:
             if lease is None:
+                # Deleted under its holder, it is still that one's, who creates it again.
+                if self.available_in_s > 0:
+                    return None
                 return await self._create(lease_record.new_lease(self.key))
             self._observe(lease)
             return await self._update(lease) if self.available_in_s <= 0 else None

@@ -47,6 +47,19 @@ async def test_lease_of_another_is_acquired_only_after_its_observed_expiry(
     assert (lease_server.holder, lease_server.spec["leaseTransitions"]) == ("us", 2)
 
 
+async def test_lease_deleted_under_another_is_acquired_only_after_its_observed_expiry(
+    lease_lock: LeaseLock, lease_server: LeaseServer, clock: FakeClock
+) -> None:
+    await lease_server.put(THEIRS)
+    assert await lease_lock.acquire() is None
+    await lease_server.user.delete(LEASES, KEY)
+    clock.seconds += 19.9
+    assert await lease_lock.acquire() is None
+    assert not await lease_server.user.delete(LEASES, KEY)
+    clock.seconds += 0.1
+    assert await lease_lock.acquire() == clock.seconds
+
+
 @pytest.mark.parametrize("year", ["1999", "2099"])
 async def test_clocks_of_others_are_ignored(
     lease_lock: LeaseLock, lease_server: LeaseServer, clock: FakeClock, year: str
