@@ -16,7 +16,7 @@ from aiohttp import web
 from yarl import URL
 
 from dlctl.kube.config import ClusterConfig
-from dlctl.local.apiserver.faults import Fault, Faults, abort, faulty_stream, inject
+from dlctl.local.apiserver.faults import Fault, Faults, abort, end, faulty_stream, inject
 from dlctl.local.apiserver.handler import AuditKey, LargeRequest, error_response, to_api_request
 from dlctl.local.apiserver.request_info import parse_path
 from dlctl.local.apiserver.requests import ApiRequest
@@ -72,8 +72,8 @@ class Proxy:
             if call.verb == "watch" and answer.status == 200:
                 return await _streamed(request, answer, fault)
             body = await answer.read()
-        if fault.reset == "after":
-            raise abort(request)
+        if (instead := end(request, fault)) is not None:
+            return instead
         return web.Response(body=body, status=answer.status, headers=_passed(answer.headers))
 
     async def _discovery(self, request: web.BaseRequest) -> web.Response:
@@ -130,8 +130,8 @@ def _passed(headers: Mapping[str, str]) -> dict[str, str]:
 async def _streamed(
     request: web.BaseRequest, answer: aiohttp.ClientResponse, fault: Fault
 ) -> web.StreamResponse:
-    if fault.reset == "after":
-        raise abort(request)
+    if (instead := end(request, fault)) is not None:
+        return instead
     response = web.StreamResponse(headers=_passed(answer.headers))
     response.enable_chunked_encoding()
     await response.prepare(request)

@@ -25,9 +25,10 @@ class Fault:
 
     ``verb`` may be "write" for all writes. ``status`` is returned instead of processing the
     request; on a watch, ``in_stream`` makes it an ERROR event. ``reset`` aborts the connection
-    before or after the request is processed. ``cut_after`` ends a watch after this many events,
-    ``silent`` stops it after the initial ones without closing it, ``lag_s`` delays its events.
-    ``stale_by`` returns a list that need not be fresh as of this many revisions ago.
+    before or after the request is processed; ``answer`` is a code and a body that are returned
+    once it is processed, in place of the response. ``cut_after`` ends a watch after this many
+    events, ``silent`` stops it after the initial ones without closing it, ``lag_s`` delays its
+    events. ``stale_by`` returns a list that need not be fresh as of this many revisions ago.
     """
 
     verb: str = ""
@@ -42,6 +43,7 @@ class Fault:
     status: StatusError | None = None
     in_stream: bool = False
     reset: Literal["before", "after"] | None = None
+    answer: tuple[int, bytes] | None = None
     delay_s: float = 0.0
     cut_after: int | None = None
     silent: bool = False
@@ -102,6 +104,16 @@ async def inject(request: web.BaseRequest, fault: Fault) -> None:
         raise abort(request)
     if fault.status and not fault.in_stream:
         raise fault.status
+
+
+def end(request: web.BaseRequest, fault: Fault) -> web.Response | None:
+    """Apply what happens after the request is processed; return the response instead of its own."""
+    if fault.reset == "after":
+        raise abort(request)
+    if fault.answer is None:
+        return None
+    code, body = fault.answer
+    return web.Response(status=code, body=body, content_type="application/json")
 
 
 def abort(request: web.BaseRequest) -> ConnectionResetError:

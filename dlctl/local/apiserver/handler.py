@@ -19,7 +19,7 @@ from dlctl.local.apiserver.auth import rbac
 from dlctl.local.apiserver.auth.authentication import Tokens
 from dlctl.local.apiserver.auth.rbac import Authorizer
 from dlctl.local.apiserver.discovery.documents import Documents
-from dlctl.local.apiserver.faults import Fault, Faults, abort, faulty_stream, inject
+from dlctl.local.apiserver.faults import Fault, Faults, end, faulty_stream, inject
 from dlctl.local.apiserver.request_bodies import LIMIT_BYTES
 from dlctl.local.apiserver.request_info import RequestInfo, parse_path
 from dlctl.local.apiserver.request_options import boolean
@@ -125,8 +125,8 @@ class RequestHandler:
         if fault.stale_by:
             api_request = attrs.evolve(api_request, stale_by=fault.stale_by)
         reply = self._serve(served, api_request)
-        if fault.reset == "after":
-            raise abort(request)
+        if (instead := end(request, fault)) is not None:
+            return instead
         if isinstance(reply, StreamedResponse):
             reply = attrs.evolve(reply, chunks=faulty_stream(reply.chunks, fault))
         return await _send(request, reply)

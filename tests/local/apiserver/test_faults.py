@@ -42,6 +42,13 @@ async def test_reset_comes_before_or_after_the_write(api: RawClient, when: str, 
     assert ((await api.get(f"{CONFIG_MAPS}/a")).code == 200) is done
 
 
+async def test_answer_replaces_the_response_to_a_write_that_is_done(api: RawClient) -> None:
+    api.server.faults.add(Fault(verb="create", answer=(504, b'"late"')))
+    late = await api.post(CONFIG_MAPS, config_map("a"))
+    assert (late.code, late.body) == (504, "late")
+    assert (await api.get(f"{CONFIG_MAPS}/a")).code == 200
+
+
 async def test_client_that_has_left_is_no_error(
     api: RawClient, caplog: pytest.LogCaptureFixture
 ) -> None:
