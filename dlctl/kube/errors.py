@@ -148,14 +148,17 @@ def error_from(status_code: int, headers: Mapping[str, str], body: bytes) -> Api
 
 
 def _retry_after_s(headers: Mapping[str, str], status: Status) -> float | None:
-    if (text := headers.get("Retry-After")) is not None:
-        try:
-            seconds = float(text)
-        except ValueError:
-            # A date: only proxies send one, and their clock is not ours.
-            return DEFAULT_RETRY_AFTER_S
-        return seconds if math.isfinite(seconds) and seconds >= 0 else DEFAULT_RETRY_AFTER_S
-    return status.details.retry_after_seconds if status.details else None
+    asked: str | float | None = headers.get("Retry-After")
+    if asked is None and status.details:
+        asked = status.details.retry_after_seconds
+    if asked is None:
+        return None
+    try:
+        seconds = float(asked)
+    except ValueError:
+        # A date: only proxies send one, and their clock is not ours.
+        return DEFAULT_RETRY_AFTER_S
+    return seconds if math.isfinite(seconds) and seconds >= 0 else DEFAULT_RETRY_AFTER_S
 
 
 def _is_too_large(status: Status) -> bool:

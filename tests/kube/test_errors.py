@@ -65,6 +65,7 @@ def test_response_without_a_status_is_reported_by_its_code_without_its_body(body
         pytest.param({"Retry-After": "7"}, {"retryAfterSeconds": 5}, 7, id="header first"),
         pytest.param({"Retry-After": "Fri, 31 Dec 1999 23:59:59 GMT"}, None, 1, id="date"),
         pytest.param({"Retry-After": "-3"}, None, 1, id="negative"),
+        pytest.param({}, {"retryAfterSeconds": -5}, 1, id="negative details"),
         pytest.param({"Retry-After": "nan"}, None, 1, id="no number"),
         pytest.param({}, None, 1, id="nothing"),
     ],
