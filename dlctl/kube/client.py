@@ -11,7 +11,7 @@ import msgspec
 from dlctl.api.meta import EVENTS, PODS, Object, ObjectKey, Resource
 from dlctl.kube import execs, port_forwards
 from dlctl.kube.config import ClusterConfig
-from dlctl.kube.decoding import ListPage, decode, decode_page
+from dlctl.kube.decoding import ListPage, decode_object, decode_page, is_status
 from dlctl.kube.errors import DeadlineExceededError, NotFoundError
 from dlctl.kube.framing import split_lines
 from dlctl.kube.queries import (
@@ -41,10 +41,6 @@ REQUEST_TIMEOUT_S: Final = 60.0
 WATCH_IDLE_TIMEOUT_S: Final = 130.0
 # A server that stops in time can still say so.
 _TIMEOUT_MARGIN_S: Final = 5.0
-
-
-class _TypeMeta(msgspec.Struct):
-    kind: str = ""
 
 
 class Client:
@@ -94,7 +90,7 @@ class Client:
     async def get(
         self, resource: Resource, key: ObjectKey, as_: type[T], *, subresource: str = ""
     ) -> T:
-        return decode(await self.get_raw(_path(resource, key, subresource)), as_)
+        return decode_object(await self.get_raw(_path(resource, key, subresource)), as_)
 
     async def list(
         self, resource: Resource, as_: type[T], **options: Unpack[ListOptions]
@@ -141,7 +137,7 @@ class Client:
             for_later=resource == EVENTS,
             render=partial(_encode, body),
         )
-        return decode(await self._transport.send(request), as_)
+        return decode_object(await self._transport.send(request), as_)
 
     async def patch(
         self,
@@ -161,7 +157,7 @@ class Client:
             media_type=kind,
             for_later=resource == EVENTS,
         )
-        return decode(await self._transport.send(request), as_)
+        return decode_object(await self._transport.send(request), as_)
 
     async def replace(
         self,
@@ -179,7 +175,7 @@ class Client:
             body=msgspec.json.encode(body),
             for_later=resource == EVENTS,
         )
-        return decode(await self._transport.send(request), as_)
+        return decode_object(await self._transport.send(request), as_)
 
     async def delete(
         self, resource: Resource, key: ObjectKey, **options: Unpack[DeleteOptions]
@@ -195,7 +191,7 @@ class Client:
             )
         except NotFoundError:
             return None
-        return None if decode(response, _TypeMeta).kind == "Status" else decode(response, Object)
+        return None if is_status(response) else decode_object(response, Object)
 
     async def delete_collection(
         self, resource: Resource, *, timeout_s: float, **options: Unpack[ListOptions]

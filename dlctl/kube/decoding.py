@@ -12,7 +12,7 @@ from typing import Any, Final, Generic, TypeVar
 import attrs
 import msgspec
 
-from dlctl.api.meta import ObjectKey
+from dlctl.api.meta import Object, ObjectKey
 from dlctl.api.nesting import truncate_to_depth
 from dlctl.kube.errors import UnexpectedResponseError
 
@@ -56,10 +56,15 @@ class _ListMeta(msgspec.Struct, rename="camel", frozen=True):
     remaining_item_count: int | None = None
 
 
+class _TypeMeta(msgspec.Struct):
+    kind: str = ""
+
+
 class _Page(msgspec.Struct, Generic[T], frozen=True):
+    # Required: what is JSON, but of no API server, would be an empty list.
+    items: list[T] | None
     kind: str = ""
     metadata: _ListMeta = _ListMeta()
-    items: list[T] | None = None
 
 
 # Creating a decoder takes far longer than using it.
@@ -72,6 +77,19 @@ def decode(body: bytes, as_: type[T]) -> T:
         return _decode_truncated(body, as_)
     except Exception as error:
         raise UnexpectedResponseError(f"{as_.__name__}: {error}") from error
+
+
+def decode_object(body: bytes, as_: type[T]) -> T:
+    """Return the response to a request for one object, or a Status; raise like :func:`decode`."""
+    decoded = decode(body, as_)
+    if isinstance(decoded, Object) and not decoded.metadata.name and not is_status(body):
+        raise UnexpectedResponseError(f"{as_.__name__}: the response is an object without a name")
+    return decoded
+
+
+def is_status(body: bytes) -> bool:
+    """Return whether a response is a Status, as to a binding or a deletion."""
+    return decode(body, _TypeMeta).kind == "Status"
 
 
 async def decode_page(

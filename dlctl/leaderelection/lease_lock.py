@@ -15,7 +15,13 @@ from dlctl.api.meta import LEASES, ObjectKey
 from dlctl.clock import Clock
 from dlctl.errors import DlctlError
 from dlctl.kube.client import Client
-from dlctl.kube.errors import AlreadyExistsError, ApiError, ConflictError, NotFoundError
+from dlctl.kube.errors import (
+    AlreadyExistsError,
+    ApiError,
+    ConflictError,
+    NotFoundError,
+    UnexpectedResponseError,
+)
 from dlctl.leaderelection import lease_record
 from dlctl.leaderelection.lease_record import JSON
 from dlctl.leaderelection.lease_timing import LeaseTiming
@@ -117,7 +123,7 @@ class LeaseLock:
 
     async def _read(self) -> JSON | None:
         try:
-            return await self._bounded(self.client.get(LEASES, self.key, JSON))
+            return _checked(await self._bounded(self.client.get(LEASES, self.key, JSON)))
         except NotFoundError:
             return None
 
@@ -125,13 +131,14 @@ class LeaseLock:
         body = self._acquired(lease)
         began = self.clock.monotonic()
         request = self.client.create(LEASES, self.key.namespace, body, JSON)
-        self._observe(await self._bounded(request))
+        self._observe(_checked(await self._bounded(request)))
         return began
 
     async def _update(self, lease: JSON) -> float:
         body = self._acquired(lease)
         began = self.clock.monotonic()
-        self._observe(await self._bounded(self.client.replace(LEASES, self.key, body, JSON)))
+        request = self.client.replace(LEASES, self.key, body, JSON)
+        self._observe(_checked(await self._bounded(request)))
         return began
 
     def _acquired(self, lease: JSON) -> JSON:
@@ -151,3 +158,13 @@ class LeaseLock:
         # The client's own timeout is per attempt, and it may retry.
         async with asyncio.timeout(self.timing.request_timeout_s):
             return await request
+
+
+def _checked(lease: JSON) -> JSON:
+    """Return the lease; raise UnexpectedResponseError if a proxy has answered with something else.
+
+    Such a response to a renewal is no renewal.
+    """
+    if lease.get("kind") != LEASES.kind:
+        raise UnexpectedResponseError("the response is not a lease")
+    return lease

@@ -244,6 +244,16 @@ async def test_response_of_another_type_has_its_own_error(
         await client.get(PODS, KEY, Pod)
 
 
+async def test_response_of_a_proxy_is_no_stored_object(server: Server, client: Client) -> None:
+    server.handlers += [replies({"error": "unauthorized"})] * 3
+    with pytest.raises(UnexpectedResponseError):
+        await client.get(PODS, KEY, Pod)
+    with pytest.raises(UnexpectedResponseError):
+        await client.create(PODS, "ns", POD)
+    with pytest.raises(UnexpectedResponseError):
+        await client.delete(PODS, KEY)
+
+
 async def test_no_error_shows_the_token(server: Server, client: Client) -> None:
     server.handlers += [
         fails(404, "NotFound"),

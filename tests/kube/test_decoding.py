@@ -51,7 +51,17 @@ async def test_large_page_is_decoded_in_steps_with_the_same_result() -> None:
 
 
 @pytest.mark.parametrize(
-    "body", [b"", b"<html>", b"[]", b'{"metadata":3}', b'{"items":{}}', page(kind="Table")]
+    "body",
+    [
+        b"",
+        b"<html>",
+        b"[]",
+        b'{"metadata":3}',
+        b'{"items":{}}',
+        page(kind="Table"),
+        pytest.param(b'{"error":"unauthorized"}', id="page of a proxy"),
+        pytest.param(b'{"kind":"Status","code":503,"metadata":{}}', id="status"),
+    ],
 )
 async def test_response_that_is_not_a_list_raises(body: bytes) -> None:
     with pytest.raises(UnexpectedResponseError):

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from dlctl.api.meta import LEASES
-from dlctl.kube.errors import ApiError, UnreachableError
+from dlctl.kube.errors import ApiError, UnexpectedResponseError, UnreachableError
 from dlctl.leaderelection.lease_lock import LeaseLock, LeaseLostError
 from dlctl.leaderelection.lease_timing import LeaseTiming
 from dlctl.local.apiserver import status
@@ -153,6 +153,23 @@ async def test_renewal_with_a_lost_response_is_found_by_the_next(
         await lease_lock.renew()
     await lease_lock.renew()
     assert lease_server.holder == "us"
+
+
+@pytest.mark.parametrize("body", [b'{"error": "please log in"}', b'{"kind":"Lea'])
+async def test_response_of_a_proxy_is_no_renewal(
+    lease_lock: LeaseLock, lease_server: LeaseServer, clock: FakeClock, body: bytes
+) -> None:
+    await lease_lock.acquire()
+    clock.seconds += 1
+    lease_server.server.faults.add(fails("update", answer=(200, body)))
+    with pytest.raises(UnexpectedResponseError):
+        await lease_lock.renew()
+    # Nor a loss.
+    clock.seconds += 1
+    lease_server.server.faults.add(fails("get", answer=(200, body)))
+    with pytest.raises(UnexpectedResponseError):
+        await lease_lock.renew()
+    await lease_lock.renew()
 
 
 async def test_acquisition_with_a_lost_response_is_found_by_the_next(
