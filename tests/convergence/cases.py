@@ -141,6 +141,11 @@ def of_requests(dice: random.Random) -> Iterator[JSON]:
     yield {"status": StatusError(503, "ServiceUnavailable", "not now")}
     yield {"reset": "before"}
     yield {"reset": "after"}
+    # Done, but not confirmed: by etcd, by a proxy that gives up, and in a broken response.
+    yield {"answer": (500, b'{"kind":"Status","code":500,"message":"etcdserver: timed out"}')}
+    yield {"answer": (504, b"<html>gateway timeout</html>")}
+    yield {"answer": (200, b'{"kind":"Po')}
+    yield {"answer": (200, b'{"error":"please log in"}')}
     yield {"delay_s": dice.uniform(0.01, 3)}
 
 
