@@ -151,6 +151,10 @@ class ElasticHarness:
         """Remove a pod at once."""
         await self.cluster.user.delete(PODS, self.cluster.key(pod), grace_period_s=0)
 
+    def condition_statuses(self) -> dict[str, str]:
+        """Return the status of each condition of the job by type."""
+        return {c["type"]: c["status"] for c in self.cluster.status()["conditions"]}
+
     def event_messages(self, reason: str) -> list[str]:
         """Return the messages of the events with a reason."""
         found = (e for e in self.cluster.objects(EVENTS) if e["reason"] == reason)
