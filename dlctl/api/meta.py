@@ -197,15 +197,13 @@ class Object(Projection, frozen=True, gc=False):
         return with_parts(self, metadata=self.metadata.interned(interner))
 
 
-def owner_reference(
-    resource: Resource, *, name: str, uid: UID, controller: bool = True
-) -> Mapping[str, object]:
-    """Return a child's reference to its owner, in wire format."""
+def owner_reference(resource: Resource, *, name: str, uid: UID) -> Mapping[str, object]:
+    """Return a child's reference to its controller, in wire format."""
     return {
         "apiVersion": resource.api_version,
         "kind": resource.kind,
         "name": name,
         "uid": uid,
-        "controller": controller,
+        "controller": True,
         "blockOwnerDeletion": True,
     }

@@ -87,10 +87,8 @@ class Client:
     async def __aexit__(self, *exc_info: object) -> None:
         await self._transport.__aexit__(*exc_info)
 
-    async def get(
-        self, resource: Resource, key: ObjectKey, as_: type[T], *, subresource: str = ""
-    ) -> T:
-        return decode_object(await self.get_raw(_path(resource, key, subresource)), as_)
+    async def get(self, resource: Resource, key: ObjectKey, as_: type[T]) -> T:
+        return decode_object(await self.get_raw(_path(resource, key)), as_)
 
     async def list(
         self, resource: Resource, as_: type[T], **options: Unpack[ListOptions]
@@ -165,13 +163,11 @@ class Client:
         key: ObjectKey,
         body: Mapping[str, object],
         as_: type[W] = Object,  # type: ignore[assignment]
-        *,
-        subresource: str = "",
     ) -> W:
         """Replace a whole object; never with one that was decoded as a projection."""
         request = Request(
             "PUT",
-            _path(resource, key, subresource),
+            _path(resource, key),
             body=msgspec.json.encode(body),
             for_later=resource == EVENTS,
         )
@@ -242,8 +238,8 @@ class Client:
         DeadlineExceededError on timeout, and UnreachableError if the connection breaks, as when the
         pod dies. In all these cases, and on cancellation, the command may keep running.
         """
-        asked = execs.query_params(container, command, stdin=bool(stdin))
-        request = Request("GET", _path(PODS, pod, "exec"), asked)
+        params = execs.query_params(container, command, stdin=bool(stdin))
+        request = Request("GET", _path(PODS, pod, "exec"), params)
         try:
             async with (
                 asyncio.timeout(timeout_s),

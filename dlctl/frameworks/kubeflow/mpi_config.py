@@ -17,7 +17,7 @@ READABLE: Final = 0o444
 
 
 def config_files(
-    hosts: Iterable[str], running: Iterable[str], *, slots: int = 1, container: Any = None
+    hosts: Iterable[str], running: Iterable[str], *, slots: int, container: Any
 ) -> Mapping[str, str]:
     """Return the files by name.
 

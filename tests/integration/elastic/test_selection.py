@@ -212,7 +212,8 @@ async def test_scale_subresource_scales_within_the_bounds() -> None:
             body = {"spec": {"replicas": wrong}}
             with pytest.raises(InvalidError):
                 await stage.cluster.user.patch(JOBS, key, body, subresource="scale")
-        seen = await stage.cluster.user.get(JOBS, key, JSON, subresource="scale")
+        path = JOBS.path(key.namespace, key.name, "scale")
+        seen = msgspec.json.decode(await stage.cluster.user.get_raw(path))
         assert seen["status"]["replicas"] == 3
         assert "training-job-role=worker" in seen["status"]["selector"]
 
