@@ -32,39 +32,25 @@ def runtime_id(uid: UID) -> str:
 def check_child_names(name: str, children: Sequence[str], *, has_services: bool = True) -> None:
     """Reject a job whose name, or a child's name made from it, is invalid for a service or label.
 
-    A job that is not ``dialled`` has no services: its name only has to be a label value, and its
-    pods may have names of 253 characters.
+    The name of a job without services only has to be a label value, and its pods may have names of
+    253 characters.
 
     :raises InvalidJobError: naming the field and the fix.
     """
-    if has_services and not _SERVICE_NAME.fullmatch(name):
-        raise InvalidJobError(
-            f"is {name!r}, but services are named after it: use lower-case letters, digits "
-            "and '-', and begin with a letter",
-            field="metadata.name",
-        )
+    if has_services:
+        _check_service_name(name)
     longest = max([name, *children], key=len) if has_services else name
-    if len(longest) > MAX_LENGTH:
-        raise InvalidJobError(
-            f"makes names such as {longest!r} of {len(longest)} characters, and DNS allows "
-            f"{MAX_LENGTH}: shorten it by {len(longest) - MAX_LENGTH}",
-            field="metadata.name",
-        )
+    _check_length(longest, "metadata.name")
 
 
 def check_names_with_runtime_id(
     name: str, runtime_id: str, specs: Sequence[ReplicaSpec], path: str
 ) -> None:
-    """Reject a job whose children would have invalid names.
+    """Reject a job whose children would have invalid names; ``path`` is that of the runtime id.
 
     :raises InvalidJobError: naming the field and the fix.
     """
-    if not _SERVICE_NAME.fullmatch(name):
-        raise InvalidJobError(
-            f"is {name!r}, but services are named after it: use lower-case letters, digits "
-            "and '-', and begin with a letter",
-            field="metadata.name",
-        )
+    _check_service_name(name)
     if len(name) > MAX_LENGTH:
         raise InvalidJobError(
             f"has {len(name)} characters, but a label holds it: use at most {MAX_LENGTH}",
@@ -75,12 +61,25 @@ def check_names_with_runtime_id(
             f"is {quoted(runtime_id)}, but is part of names: use lower-case letters, digits, '-'",
             field=path,
         )
+    field = path if len(runtime_id) > _RUNTIME_ID_LENGTH else "metadata.name"
     for spec in specs:
-        longest = f"{name[:MAX_PREFIX_LENGTH]}-{spec.type}-{runtime_id}-{max(spec.replicas - 1, 0)}"
-        if len(longest) > MAX_LENGTH:
-            raise InvalidJobError(
-                f"makes names such as {longest!r} of {len(longest)} characters, and DNS allows "
-                f"{MAX_LENGTH}: "
-                f"shorten it by {len(longest) - MAX_LENGTH}",
-                field=path if len(runtime_id) > _RUNTIME_ID_LENGTH else "metadata.name",
-            )
+        last_index = max(spec.replicas - 1, 0)
+        _check_length(f"{name[:MAX_PREFIX_LENGTH]}-{spec.type}-{runtime_id}-{last_index}", field)
+
+
+def _check_service_name(name: str) -> None:
+    if not _SERVICE_NAME.fullmatch(name):
+        raise InvalidJobError(
+            f"is {name!r}, but services are named after it: use lower-case letters, digits "
+            "and '-', and begin with a letter",
+            field="metadata.name",
+        )
+
+
+def _check_length(longest: str, field: str) -> None:
+    if len(longest) > MAX_LENGTH:
+        raise InvalidJobError(
+            f"makes names such as {longest!r} of {len(longest)} characters, and DNS allows "
+            f"{MAX_LENGTH}: shorten it by {len(longest) - MAX_LENGTH}",
+            field=field,
+        )
