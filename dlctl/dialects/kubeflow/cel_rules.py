@@ -13,12 +13,18 @@ from dlctl.dialects.kubeflow.kind import KubeflowKind
 
 JSON = dict[str, Any]
 
-# Absent values are compared as empty strings: the server cannot estimate the cost of optionals.
-_MANAGED_BY: Final = (
-    "(has({0}.runPolicy) && has({0}.runPolicy.managedBy) ? {0}.runPolicy.managedBy : '')"
-)
+
+def managed_by(spec: str) -> str:
+    """Return the expression of a spec's ``managedBy``; absent, it is an empty string.
+
+    Not an optional: the server cannot estimate the cost of those.
+    """
+    policy = f"{spec}.runPolicy"
+    return f"(has({policy}) && has({policy}.managedBy) ? {policy}.managedBy : '')"
+
+
 MANAGED_BY_IMMUTABLE: Final[JSON] = {
-    "rule": f"{_MANAGED_BY.format('self')} == {_MANAGED_BY.format('oldSelf')}",
+    "rule": f"{managed_by('self')} == {managed_by('oldSelf')}",
     "message": "field is immutable",
     "fieldPath": ".runPolicy.managedBy",
 }

@@ -6,13 +6,12 @@ an object seems to be of. What an object is meant as is :mod:`.version_choice`'s
 
 from typing import Any, Final
 
+from dlctl.dialects.kubeflow.cel_rules import managed_by
 from dlctl.dialects.kubeflow.kind import MULTIKUEUE, TRAINING_OPERATOR
 from dlctl.dialects.kubeflow.mpi_v2beta1.fields import FIELDS, FORM_FIELD, MPI_OPERATOR, V1_FIELDS
 
 JSON = dict[str, Any]
-_MANAGED_BY: Final = "(has(self.runPolicy) && has(self.runPolicy.managedBy) ? {} : '')".format(
-    "self.runPolicy.managedBy"
-)
+_MANAGED_BY: Final = managed_by("self")
 # The others have rules of their own.
 _CONTROLLERS: Final = ["", TRAINING_OPERATOR, MPI_OPERATOR, MULTIKUEUE]
 _FIELDS_OF_V2BETA1: Final = sorted(set(FIELDS) - {FORM_FIELD, "slotsPerWorker"})
