@@ -36,6 +36,11 @@ class InvalidJobError(TerminalError):
         self.field = field
 
 
+def describe(error: BaseException) -> str:
+    """Return the message of an error, or its class: timeouts have no message of their own."""
+    return str(error) or type(error).__name__
+
+
 def quoted(value: Any) -> str:
     """Return a user's value, as decoded from JSON, as a message quotes it: its beginning."""
     text = ""

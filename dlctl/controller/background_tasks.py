@@ -13,7 +13,7 @@ from typing import Any, Final, Generic, TypeVar
 import attrs
 
 from dlctl.controller.fair_semaphore import FairSemaphore
-from dlctl.errors import DlctlError
+from dlctl.errors import DlctlError, describe
 
 # Identifies an owner, such as the key of its object.
 K = TypeVar("K", bound=Hashable)
@@ -154,7 +154,7 @@ class BackgroundTasks(Generic[K, T]):
         try:
             return TaskOutcome(await self._run_task(owner, task), attempts=attempts)
         except (DlctlError, OSError) as error:
-            return TaskOutcome(error=str(error) or type(error).__name__, attempts=attempts)
+            return TaskOutcome(error=describe(error), attempts=attempts)
         except Exception as error:
             # One broken task must not stop the others. Its value may be unfit for a log.
             kind = type(task).__name__

@@ -14,6 +14,7 @@ import attrs
 from dlctl import logs
 from dlctl.api.meta import LEASES
 from dlctl.backoff import jittered
+from dlctl.errors import describe
 from dlctl.kube.errors import ForbiddenError, UnauthorizedError
 from dlctl.leaderelection.lease_lock import LeaseLock, LeaseLostError
 from dlctl.leaderelection.lease_timing import RETRY_JITTER
@@ -163,6 +164,5 @@ class Elector:
         return jittered(self.lock.timing.retry_s, RETRY_JITTER, self.jitter.random())
 
     def _warn(self, message: str, error: Exception) -> None:
-        # Timeouts have no message of their own.
-        said = str(error) or type(error).__name__
-        logger.warning(message, extra={"lease": str(self.lock.key), logs.ERROR: said})
+        extra = {"lease": str(self.lock.key), logs.ERROR: describe(error)}
+        logger.warning(message, extra=extra)

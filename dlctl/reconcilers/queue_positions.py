@@ -20,7 +20,7 @@ from dlctl.api.workloads import (
     PendingWorkloadsSummary,
     Workload,
 )
-from dlctl.errors import DlctlError
+from dlctl.errors import DlctlError, describe
 from dlctl.informers.store import Store
 from dlctl.kube.client import Client
 from dlctl.kube.decoding import decode
@@ -129,10 +129,10 @@ class QueuePositions:
         failures: dict[LocalQueue, str] = {}
         try:
             async for queue, error in self._read_queues():
-                failures[queue] = _described(error) if error else ""
+                failures[queue] = describe(error) if error else ""
         except (DlctlError, OSError) as error:
             # Of the server: the other queues would fail likewise.
-            of_server = _described(error)
+            of_server = describe(error)
             failures = {one: failures.get(one, of_server) for one in self._queues.values()}
             if isinstance(error, NotServedError):
                 for queue in failures:
@@ -218,10 +218,6 @@ class QueuePositions:
         for workload in filter(None, map(self.workloads.get, changed)):
             for queue, job in self.jobs_of(workload):
                 queue.add(job)
-
-
-def _described(error: Exception) -> str:
-    return str(error) or type(error).__name__
 
 
 def _local_queue(workload: Workload) -> Iterator[str]:
