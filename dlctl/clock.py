@@ -33,6 +33,18 @@ class SystemClock:
         return time.monotonic()
 
 
+class BoottimeClock(SystemClock):
+    """A monotonic clock that keeps counting while the machine is suspended.
+
+    Otherwise a controller on a laptop would wake up believing that it had just renewed its lease.
+    """
+
+    def monotonic(self) -> float:
+        if hasattr(time, "CLOCK_BOOTTIME"):
+            return time.clock_gettime(time.CLOCK_BOOTTIME)
+        return time.monotonic()
+
+
 def timestamp(time: datetime.datetime) -> str:
     """Return the time as the Kubernetes API writes it: in UTC, in whole seconds."""
     return time.astimezone(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

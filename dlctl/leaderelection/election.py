@@ -17,12 +17,12 @@ import attrs
 from prometheus_client import Gauge
 
 from dlctl.api.meta import ObjectKey
-from dlctl.clock import Clock
+from dlctl.clock import BoottimeClock, Clock
 from dlctl.kube.client import Client
 from dlctl.kube.config import ClusterConfig
 from dlctl.leaderelection.elector import Elector
 from dlctl.leaderelection.lease_lock import LeaseLock
-from dlctl.leaderelection.lease_timing import BoottimeClock, LeaseTiming
+from dlctl.leaderelection.lease_timing import LeaseTiming
 from dlctl.leaderelection.lease_validity import LeaseValidity
 from dlctl.leaderelection.loop_liveness import LoopLiveness
 from dlctl.leaderelection.watchdog import ProcessWatchdog, Watchdog

@@ -4,12 +4,10 @@ Only elapsed time counts, on each machine's own clock. Clocks of two machines ar
 """
 
 import math
-import time
 from typing import Final
 
 import attrs
 
-from dlctl.clock import SystemClock
 from dlctl.errors import ConfigError
 
 # The largest fraction by which the pause between two attempts is stretched.
@@ -67,15 +65,3 @@ class LeaseTiming:
     def write_window_s(self) -> float:
         """Return the seconds after a renewal during which its holder may write."""
         return self.renew_s - self.margin_s
-
-
-class BoottimeClock(SystemClock):
-    """A monotonic clock that keeps counting while the machine is suspended.
-
-    Otherwise a controller on a laptop would wake up believing that it had just renewed its lease.
-    """
-
-    def monotonic(self) -> float:
-        if hasattr(time, "CLOCK_BOOTTIME"):
-            return time.clock_gettime(time.CLOCK_BOOTTIME)
-        return time.monotonic()

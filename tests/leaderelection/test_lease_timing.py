@@ -1,10 +1,9 @@
 import math
-import time
 
 import pytest
 
 from dlctl.errors import ConfigError
-from dlctl.leaderelection.lease_timing import BoottimeClock, LeaseTiming
+from dlctl.leaderelection.lease_timing import LeaseTiming
 
 
 def test_defaults_are_valid_and_leave_slack() -> None:
@@ -35,7 +34,3 @@ def test_contradictory_durations_are_rejected_and_named(
 
 def test_lease_duration_is_rounded_up_to_whole_seconds() -> None:
     assert LeaseTiming(lease_s=1.2, renew_s=0.6, retry_s=0.1).lease_seconds == 2
-
-
-def test_clock_counts_at_least_the_time_awake() -> None:
-    assert BoottimeClock().monotonic() >= time.monotonic() - 1
