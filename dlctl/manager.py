@@ -16,8 +16,9 @@ from dlctl.controller_builder import ControllerBuilder
 from dlctl.dialects.kind import Kind
 from dlctl.kube.client import Client
 from dlctl.leaderelection.leadership import Leadership, NoLeaderElection
-from dlctl.metrics import Metrics, observe_gc_pauses, observe_loop_lag
+from dlctl.metrics import Metrics
 from dlctl.options import Options
+from dlctl.pauses import observe_gc_pauses, observe_loop_lag
 from dlctl.tasks import unwrap_exception_groups
 
 logger = logging.getLogger(__name__)

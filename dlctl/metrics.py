@@ -5,11 +5,7 @@ count separately. Attributes have the names of the metrics. Labels are bounded: 
 a result or an exit code, never the name of a job or pod.
 """
 
-import asyncio
-import gc
-import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
@@ -335,31 +331,3 @@ class Metrics:
             "generation",
             buckets=PAUSE_BUCKETS,
         )
-
-
-async def observe_loop_lag(lag: Histogram, *, period_s: float = 0.5) -> None:
-    """Measure how late the event loop wakes a sleeper, until cancelled: blocking shows here."""
-    loop = asyncio.get_running_loop()
-    while True:
-        due = loop.time() + period_s
-        await asyncio.sleep(period_s)
-        lag.observe(max(0.0, loop.time() - due))
-
-
-@contextmanager
-def observe_gc_pauses(pause: Histogram) -> Iterator[None]:
-    """Time garbage collections by generation for the duration of the block."""
-    started = 0.0
-
-    def observe(phase: str, info: dict[str, int]) -> None:
-        nonlocal started
-        if phase == "start":
-            started = time.perf_counter()
-        else:
-            pause.labels(str(info["generation"])).observe(time.perf_counter() - started)
-
-    gc.callbacks.append(observe)
-    try:
-        yield
-    finally:
-        gc.callbacks.remove(observe)
