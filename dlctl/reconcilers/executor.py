@@ -14,7 +14,6 @@ from dlctl.reconcilers.child_writer import ChildWriter
 from dlctl.reconcilers.children.creation import CreateResult
 from dlctl.reconcilers.content_error_log import ContentErrorLog
 from dlctl.reconcilers.content_errors import ContentError
-from dlctl.reconcilers.event_handlers import SETTLE_S
 from dlctl.reconcilers.events.job_events import JobEvents
 from dlctl.reconcilers.job_metrics import JobMetrics
 from dlctl.reconcilers.job_writer import JobWriter
@@ -22,6 +21,7 @@ from dlctl.reconcilers.large_jobs import to_thread_if_large
 from dlctl.reconcilers.membership.reconciler import MembershipReconciler
 from dlctl.reconcilers.plan import Plan, earliest
 from dlctl.reconcilers.reconcile_context import ReconcileContext
+from dlctl.reconcilers.settle_delays import SETTLE_S
 from dlctl.reconcilers.status.invalid_status import invalid_plan
 
 

@@ -7,7 +7,7 @@ from dlctl.api.pods import Pod
 from dlctl.api.workloads import Workload
 from dlctl.informers.handlers import Change
 from dlctl.informers.store import Store
-from dlctl.reconcilers.event_handlers import SETTLE_S
+from dlctl.reconcilers.settle_delays import SETTLE_S
 from dlctl.reconcilers.status.waiting_workload import workload_waiting
 from dlctl.workqueue.queue import WorkQueue
 

@@ -17,7 +17,7 @@ from dlctl.dialects.et_operator import scalers
 from dlctl.dialects.et_operator.resources import SCALE_INS
 from dlctl.informers.handlers import Change
 from dlctl.informers.store import Store
-from dlctl.reconcilers import event_handlers
+from dlctl.reconcilers import event_handlers, settle_delays
 from dlctl.reconcilers.nodes.node_watch import NodeWatch
 from dlctl.workqueue.queue import WorkQueue
 
@@ -34,7 +34,7 @@ def queue() -> Queue:
     return WorkQueue()
 
 
-async def taken(queue: Queue, *, after_s: float = event_handlers.SETTLE_S) -> list[ObjectKey]:
+async def taken(queue: Queue, *, after_s: float = settle_delays.SETTLE_S) -> list[ObjectKey]:
     """Return the queued keys in the order in which workers take them."""
     await asyncio.sleep(after_s)
     return [await queue.get() for _ in range(len(queue))]
@@ -237,9 +237,7 @@ async def test_assignment_to_a_node_waits_for_the_start_of_the_containers(
     enqueue_owner(queue)(Change(old, new))
     assert await taken(queue) == expected
     # On a node that is dead nothing follows.
-    assert await taken(queue, after_s=event_handlers.BOUND_SETTLE_S) == (
-        [] if expected else [MNIST]
-    )
+    assert await taken(queue, after_s=settle_delays.BOUND_SETTLE_S) == ([] if expected else [MNIST])
 
 
 def worker(number: int, **fields: Any) -> Pod:
@@ -343,7 +341,7 @@ async def test_change_of_nothing_but_the_status_is_not_urgent(
     event_handlers.enqueue_job(queue)(Change(job_with(), new))
     assert await taken(queue, after_s=0) == [MNIST] * is_urgent
     # Another client may have written it.
-    assert await taken(queue, after_s=event_handlers.MAX_SETTLE_S) == [MNIST] * (not is_urgent)
+    assert await taken(queue, after_s=settle_delays.MAX_SETTLE_S) == [MNIST] * (not is_urgent)
 
 
 async def test_scaler_enqueues_the_jobs_that_it_names_and_has_named(queue: Queue) -> None:
