@@ -197,20 +197,16 @@ def observe(job: Job, children: Children, now: datetime.datetime) -> Observed:
             replica = Replica(spec.type, index)
             pod = by_name.pop(job.child_name(replica), None)
             if spec.type == WORKER and _is_retired(membership, index, pod, spec.container):
-                terminated = (
-                    termination(pod, spec.container, rule=spec.retry_policy, now=now)
-                    if pod
-                    else None
-                )
-                replicas.append(ObservedReplica(replica, ReplicaState.RETIRED, pod, terminated))
+                one = _retired_replica(spec, replica, pod, now)
             elif launcher is not None and not job.has_own_pod(replica):
-                replicas.append(_observe_launcher(job, spec, replica, launcher, now))
+                one = _observe_launcher(job, spec, replica, launcher, now)
             elif index in completed:
-                replicas.append(ObservedReplica(replica, ReplicaState.SUCCEEDED, pod))
+                one = ObservedReplica(replica, ReplicaState.SUCCEEDED, pod)
             elif pod is None:
-                replicas.append(ObservedReplica(replica, ReplicaState.MISSING))
+                one = ObservedReplica(replica, ReplicaState.MISSING)
             else:
-                replicas.append(observe_replica(job, spec, replica, pod, now))
+                one = observe_replica(job, spec, replica, pod, now)
+            replicas.append(one)
     return Observed(
         replicas=tuple(replicas),
         surplus_pods=(*by_name.values(), *outdated),
@@ -255,6 +251,13 @@ def _observe_launcher(
     if launcher.running_count:
         return ObservedReplica(replica, ReplicaState.RUNNING)
     return ObservedReplica(replica, ReplicaState.PENDING)
+
+
+def _retired_replica(
+    spec: ReplicaSpec, replica: Replica, pod: Pod | None, now: datetime.datetime
+) -> ObservedReplica:
+    end = termination(pod, spec.container, rule=spec.retry_policy, now=now) if pod else None
+    return ObservedReplica(replica, ReplicaState.RETIRED, pod, end)
 
 
 def _is_retired(membership: Membership, worker: int, pod: Pod | None, container: str) -> bool:

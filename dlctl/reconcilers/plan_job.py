@@ -134,34 +134,44 @@ def _plan(
         failure := _exceeded_limit(current, observed, desired.hold_reason, now, limits.backoff)
     ):
         outcome, next_status = Completion(failure), _without_restart(job, next_status)
-    if outcome is None and job.is_partial:
-        return _plan_partial(job, Plan(next_status, notes=notes), observed, desired, now)
-    if outcome is None:
-        running = plan_replicas(job, next_status, observed, now, limits.backoff)
-        running = with_launcher_job(job, running, observed, hold_reason=desired.hold_reason)
-        changed_dependents = dependents.diff_dependents(
-            desired.dependents, observed.dependents, desired.retained_resources
-        )
-        hold_reason = desired.hold_reason
-        deadline_s = _deadline_left_s(current, now)
-        retry = gang_retry(job, observed, now)
-        return attrs.evolve(
-            running,
-            pods=()
-            if hold_reason
-            else tuple(
-                replicas_to_create(job, running.pods, observed, desired, bool(changed_dependents))
-            ),
-            notes=(*notes, *running.notes),
-            requeue_after_s=earliest(running.requeue_after_s, deadline_s, retry.next_s),
-            deleted_services=surplus_services(job, observed, desired.services),
-            services=missing_services(job, observed, desired.services),
-            ungated_pods=tuple(ungated_pods(job, observed)),
-            dependents=changed_dependents,
-            # Any other update of the PodGroup triggers the scheduler as well.
-            gang_retry=GangRetry() if changed_dependents.patched else retry,
-        )
-    return plan_end(job, next_status, outcome, observed, desired, now)
+    if outcome is not None:
+        return plan_end(job, next_status, outcome, observed, desired, now)
+    continuing = Plan(next_status, notes=notes)
+    if job.is_partial:
+        return _plan_partial(job, continuing, observed, desired, now)
+    return _plan_running(job, continuing, observed, desired, now, limits.backoff)
+
+
+def _plan_running(
+    job: Job,
+    planned: Plan,
+    observed: Observed,
+    desired: Desired,
+    now: datetime.datetime,
+    backoff: Backoff,
+) -> Plan:
+    """Return the plan of a job that goes on, extended by the changes of all its children."""
+    hold_reason = desired.hold_reason
+    running = plan_replicas(job, planned.status, observed, now, backoff)
+    running = with_launcher_job(job, running, observed, hold_reason=hold_reason)
+    changed = dependents.diff_dependents(
+        desired.dependents, observed.dependents, desired.retained_resources
+    )
+    created = replicas_to_create(job, running.pods, observed, desired, bool(changed))
+    deadline_s = _deadline_left_s(attrs.evolve(job, status=planned.status), now)
+    retry = gang_retry(job, observed, now)
+    return attrs.evolve(
+        running,
+        pods=() if hold_reason else tuple(created),
+        notes=(*planned.notes, *running.notes),
+        requeue_after_s=earliest(running.requeue_after_s, deadline_s, retry.next_s),
+        deleted_services=surplus_services(job, observed, desired.services),
+        services=missing_services(job, observed, desired.services),
+        ungated_pods=tuple(ungated_pods(job, observed)),
+        dependents=changed,
+        # Any other update of the PodGroup triggers the scheduler as well.
+        gang_retry=GangRetry() if changed.patched else retry,
+    )
 
 
 def _plan_partial(
