@@ -12,6 +12,7 @@ from dlctl.api.status import JobPhase, JobStatus
 from dlctl.reconcilers.membership import hosts, node_drain, scaler_status, scaling, worker_failures
 from dlctl.reconcilers.membership.membership_plan import MembershipPlan
 from dlctl.reconcilers.membership.membership_state import MembershipState
+from dlctl.reconcilers.membership.scale_out import scale_out
 from dlctl.reconcilers.membership.selection import follow_replicas, initial_membership
 from dlctl.reconcilers.observe import ReplicaState
 
@@ -135,7 +136,7 @@ def _scale(state: MembershipState, plan: MembershipPlan) -> MembershipPlan:
         # The controller ended after it had written the job, and before it wrote the scaler.
         plan = scaler_status.scaling_started(plan, scaler, state.pod_names(operation.workers))
     if operation.is_scale_out:
-        return scaling.scale_out(state, plan, operation)
+        return scale_out(state, plan, operation)
     return scaling.scale_in(state, plan, operation)
 
 

@@ -3,8 +3,6 @@
 The workers of an operation are persisted before it has any effect, and never chosen again.
 """
 
-from collections.abc import Sequence
-
 import attrs
 
 from dlctl.api.elastic import (
@@ -27,7 +25,6 @@ from dlctl.reconcilers.membership.selection import (
     choose_removed,
     free_indexes,
 )
-from dlctl.reconcilers.observe import ReplicaState
 
 
 def adopt(state: MembershipState, plan: MembershipPlan) -> MembershipPlan:
@@ -69,25 +66,10 @@ def scale_in(
         return _check_leaving(state, plan, operation)
     if scaler and scaler.script and not operation.done:
         return _run_leaving_script(state, plan, operation, scaler)
-    if scaler and not scaler.script and _has_hosts(state, plan):
+    if scaler and not scaler.script and has_hosts(state, plan):
         plan = scaler_status.script_executed(plan, scaler)
     is_gone, plan = has_left(state, plan, operation)
-    return _finish(state, _remove(plan, operation), operation) if is_gone else plan
-
-
-def scale_out(
-    state: MembershipState, plan: MembershipPlan, operation: ScaleOperation
-) -> MembershipPlan:
-    """Advance an operation that adds workers by one step."""
-    scaler = state.scaler(operation.uid)
-    if operation.done:
-        return _await_host_update(state, plan, operation, scaler)
-    if scaler is not None:
-        return _scale_out_by_scaler(state, plan, operation, scaler)
-    if operation.uid:
-        # No scaler requests the workers any more, and the launcher does not know them yet.
-        return _finish(state, plan, operation, ScaleFailure("it was deleted"))
-    return _scale_out_by_spec(state, plan, operation)
+    return end_operation(state, _remove(plan, operation), operation) if is_gone else plan
 
 
 def finish(
@@ -96,7 +78,7 @@ def finish(
     """End an operation whose scaler is finished: the controller ended before updating the job."""
     finished = [one for one in state.finished_scalers if one.uid == operation.uid]
     if any(one.succeeded for one in finished):
-        plan = _add(plan, operation) if operation.is_scale_out else _remove(plan, operation)
+        plan = with_added(plan, operation) if operation.is_scale_out else _remove(plan, operation)
     for condition in (c for one in finished for c in one.status.conditions):
         if condition.type in (ScalerPhase.SUCCEEDED, ScalerPhase.FAILED):
             plan = plan.with_condition(condition)
@@ -109,9 +91,34 @@ def complete(state: MembershipState, plan: MembershipPlan) -> MembershipPlan:
     if operation is None:
         return plan
     if operation.is_scale_out:
-        return _finish(state, _add(plan, operation), operation)
+        return end_operation(state, with_added(plan, operation), operation)
     left = plan.membership.remove(operation.workers)
-    return _finish(state, plan.with_membership(left), operation)
+    return end_operation(state, plan.with_membership(left), operation)
+
+
+def end_operation(
+    state: MembershipState,
+    plan: MembershipPlan,
+    operation: ScaleOperation,
+    failure: ScaleFailure | None = None,
+) -> MembershipPlan:
+    """End an operation; the new workers of a failed one do not become members."""
+    plan = plan.with_membership(plan.membership.with_scaling(None))
+    plan = plan.with_condition(
+        state.dialect.conditions.scaling_finished(state.job, operation.scaler, state.now, failure)
+    )
+    scaler = state.scaler(operation.uid)
+    return scaler_status.scaling_finished(plan, scaler, failure) if scaler else plan
+
+
+def with_added(plan: MembershipPlan, operation: ScaleOperation) -> MembershipPlan:
+    """Return the plan with the workers of an operation as members."""
+    return plan.with_membership(plan.membership.add(operation.workers))
+
+
+def has_hosts(state: MembershipState, plan: MembershipPlan) -> bool:
+    """Return whether no launcher runs that has other hosts than planned."""
+    return state.launcher is None or hosts.is_written(state, plan.membership)
 
 
 def _operation(state: MembershipState, scaler: Scaler, workers: tuple[int, ...]) -> ScaleOperation:
@@ -183,7 +190,7 @@ def _run_leaving_script(
 ) -> MembershipPlan:
     result, plan = run_script(state, plan, operation, scaler)
     if result.failure:
-        return _finish(state, plan, operation, result.failure)
+        return end_operation(state, plan, operation, result.failure)
     if result.is_finished:
         # The workers are removed once it is persisted that the script has run.
         done = attrs.evolve(operation, done=True)
@@ -191,154 +198,6 @@ def _run_leaving_script(
     return plan
 
 
-def _add(plan: MembershipPlan, operation: ScaleOperation) -> MembershipPlan:
-    return plan.with_membership(plan.membership.add(operation.workers))
-
-
 def _remove(plan: MembershipPlan, operation: ScaleOperation) -> MembershipPlan:
     left = plan.membership.remove(operation.workers).retire(operation.unused)
     return plan.with_membership(left)
-
-
-def _finish(
-    state: MembershipState,
-    plan: MembershipPlan,
-    operation: ScaleOperation,
-    failure: ScaleFailure | None = None,
-) -> MembershipPlan:
-    """End an operation; the new workers of a failed one do not become members."""
-    plan = plan.with_membership(plan.membership.with_scaling(None))
-    plan = plan.with_condition(
-        state.dialect.conditions.scaling_finished(state.job, operation.scaler, state.now, failure)
-    )
-    scaler = state.scaler(operation.uid)
-    return scaler_status.scaling_finished(plan, scaler, failure) if scaler else plan
-
-
-def _reachable(
-    state: MembershipState, plan: MembershipPlan, operation: ScaleOperation, wait_s: float
-) -> tuple[frozenset[int], MembershipPlan]:
-    """Return the reachable workers, probed all together or at the timeout.
-
-    A probe for each worker that becomes ready would run several in the launcher at once.
-    """
-    if wait_s > 0 and not all(state.is_ready(worker) for worker in operation.workers):
-        return frozenset(), plan
-    return hosts.reachable(state, plan, operation.workers)
-
-
-def _arrived(
-    state: MembershipState, plan: MembershipPlan, operation: ScaleOperation, scaler: Scaler
-) -> tuple[tuple[int, ...] | None, MembershipPlan]:
-    """Return the workers to add, once decided; () if too few came, None if undecided."""
-    wait_s = state.left_s(operation, _timeout_s(state, scaler))
-    found, plan = _reachable(state, plan, operation, wait_s)
-    if len(found) == len(operation.workers):
-        return tuple(sorted(found)), plan
-    if wait_s > 0:
-        return None, plan.with_wait(wait_s)
-    if hosts.is_probing(state, operation.workers):
-        # Also after a restart of the controller: it must not discard workers that came in time.
-        return None, plan
-    min_count = len(operation.workers) if scaler.min_count is None else scaler.min_count
-    return tuple(sorted(found)) if found and len(found) >= min_count else (), plan
-
-
-def _scale_out_by_scaler(
-    state: MembershipState, plan: MembershipPlan, operation: ScaleOperation, scaler: Scaler
-) -> MembershipPlan:
-    """List all new workers at once, so that training is interrupted only once."""
-    if failed := [i for i in operation.workers if _has_failed(state, i)]:
-        return _retry(state, plan, operation, scaler, failed)
-    if operation.ready:
-        return _list_arrived(state, plan, operation, scaler)
-    arrived, plan = _arrived(state, plan, operation, scaler)
-    if arrived is None:
-        return plan
-    if not arrived:
-        reasons = hosts.unreachable_message(state, operation.workers)
-        failure = ScaleFailure(reasons, FailedStep.AWAIT_WORKERS)
-        return _finish(state, plan, operation, failure)
-    if scaler.script or len(arrived) < len(operation.workers):
-        # Persisted first: the running script knows only these workers, even if others come late.
-        ready = attrs.evolve(operation, workers=arrived, ready=True)
-        return plan.with_membership(plan.membership.with_scaling(ready))
-    return _list_arrived(state, plan, operation, scaler)
-
-
-def _list_arrived(
-    state: MembershipState, plan: MembershipPlan, operation: ScaleOperation, scaler: Scaler
-) -> MembershipPlan:
-    """List the new workers as hosts, after the scaler's script if it has one."""
-    if scaler.script:
-        result, plan = run_script(state, plan, operation, scaler)
-        if result.failure:
-            return _finish(state, plan, operation, result.failure)
-        if not result.is_finished:
-            return plan
-    membership = plan.membership.with_scaling(attrs.evolve(operation, done=True))
-    listed = membership.with_hosts((*membership.hosts, *operation.workers))
-    return plan.with_membership(listed)
-
-
-def _await_host_update(
-    state: MembershipState, plan: MembershipPlan, operation: ScaleOperation, scaler: Scaler | None
-) -> MembershipPlan:
-    """End an operation whose workers are listed, once the launcher has the list or at the timeout.
-
-    The workers stay members in both cases: the launcher may have the list.
-    """
-    written = _has_hosts(state, plan)
-    wait_s = state.left_s(operation, _timeout_s(state, scaler) + state.policy.drain_timeout_s)
-    if not written and wait_s > 0:
-        return plan.with_wait(wait_s)
-    failure = ScaleFailure("the launcher's host file was not updated in time")
-    return _finish(state, _add(plan, operation), operation, None if written else failure)
-
-
-def _has_hosts(state: MembershipState, plan: MembershipPlan) -> bool:
-    """Return whether no launcher runs that has other hosts than planned."""
-    return state.launcher is None or hosts.is_written(state, plan.membership)
-
-
-def _timeout_s(state: MembershipState, scaler: Scaler | None) -> float:
-    own_s = scaler.timeout_s if scaler else None
-    return state.policy.scale_out_timeout_s if own_s is None else own_s
-
-
-def _scale_out_by_spec(
-    state: MembershipState, plan: MembershipPlan, operation: ScaleOperation
-) -> MembershipPlan:
-    """Add the workers that the spec requests once they are reachable; late ones join later."""
-    wait_s = state.left_s(operation, state.policy.scale_out_timeout_s)
-    found, plan = _reachable(state, plan, operation, wait_s)
-    changed = state.desired_replicas != state.membership.observed_replicas
-    if len(found) < len(operation.workers) and wait_s > 0 and not changed:
-        return plan.with_wait(wait_s)
-    membership = plan.membership.add(operation.workers)
-    listed = membership.with_hosts((*membership.hosts, *found))
-    return _finish(state, plan.with_membership(listed), operation)
-
-
-def _has_failed(state: MembershipState, worker: int) -> bool:
-    one = state.workers.get(worker)
-    if one is None or one.pod is None or one.pod.metadata.is_terminating:
-        # A terminating pod was counted before it was deleted.
-        return False
-    return one.state in (ReplicaState.FAILED_PERMANENT, ReplicaState.SUCCEEDED)
-
-
-def _retry(
-    state: MembershipState,
-    plan: MembershipPlan,
-    operation: ScaleOperation,
-    scaler: Scaler,
-    failed: Sequence[int],
-) -> MembershipPlan:
-    if operation.failures >= scaler.backoff_limit:
-        names = ", ".join(state.pod_names(failed))
-        failure = ScaleFailure(f"{names} ended before the launcher could use them")
-        return _finish(state, plan, operation, failure)
-    again = attrs.evolve(operation, failures=operation.failures + 1)
-    plan = plan.with_deleted_pods(state.pods(failed))
-    return plan.with_membership(plan.membership.with_scaling(again))

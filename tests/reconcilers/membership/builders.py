@@ -7,7 +7,14 @@ from typing import Any, Final
 import attrs
 import msgspec
 
-from dlctl.api.elastic import LAUNCHER, WORKER, Membership, ScaleOperation, Scaler
+from dlctl.api.elastic import (
+    LAUNCHER,
+    WORKER,
+    Membership,
+    ScaleOperation,
+    Scaler,
+    ScalerPhase,
+)
 from dlctl.api.job import Job, Replica
 from dlctl.api.meta import UID, ObjectKey
 from dlctl.api.pods import Pod
@@ -129,3 +136,13 @@ def reasons(notes: Sequence[Any]) -> list[str]:
 def _named(scaler: Scaler, name: str) -> Scaler:
     key = ObjectKey(scaler.key.namespace, name)
     return attrs.evolve(scaler, key=key, uid=UID(f"uid-of-{name}"))
+
+
+def phases(plan: MembershipPlan) -> dict[str, ScalerPhase]:
+    """Return the new phase of each scaler that a plan updates, by its UID."""
+    return {uid: update.status.phase for uid, update in plan.scaler_updates.items()}
+
+
+def conditions(plan: MembershipPlan) -> list[str]:
+    """Return the types of the conditions that a plan sets."""
+    return [condition.type for condition in plan.conditions]
