@@ -107,8 +107,8 @@ class EventCorrelator:
     def correlate(self, event: Event) -> CorrelatedEvent | None:
         """Return the event to send, or None if the object is over its rate limit."""
         counted_as, shown = self._aggregate(event)
-        report = self._observe(counted_as, shown)
-        return report if self._passes_spam_filter(event) else None
+        correlated = self._observe(counted_as, shown)
+        return correlated if self._passes_spam_filter(event) else None
 
     def _aggregate(self, event: Event) -> tuple[Event, Event]:
         """Return the event to count, and the event to show."""

@@ -71,9 +71,9 @@ async def run(
     """
     with unwrap_exception_groups():
         async with asyncio.TaskGroup() as group:
-            giving = group.create_task(_send_stdin(socket, stdin), name="input of a command")
+            sending = group.create_task(_send_stdin(socket, stdin), name="input of a command")
             completed = await _receive(socket, limit)
-            giving.cancel()
+            sending.cancel()
     return completed
 
 

@@ -8,9 +8,9 @@ import attrs
 
 @attrs.define(eq=False)
 class LoopLiveness:
-    """Asks an event loop to call back, and measures how long it takes to respond.
+    """Probes an event loop with a callback, and measures how long it takes to respond.
 
-    Ask from one thread only. The loop responds without a task.
+    Probe from one thread only. The loop responds without a task.
     """
 
     loop: asyncio.AbstractEventLoop
@@ -18,10 +18,10 @@ class LoopLiveness:
     _probed_at: float | None = attrs.field(init=False, default=None)
 
     def unresponsive_s(self) -> float:
-        """Return the age in seconds of the unanswered request; without one, send one."""
-        asked_at = self._probed_at
-        if asked_at is not None:
-            return self.monotonic() - asked_at
+        """Return the age in seconds of the unanswered probe; without one, send one."""
+        probed_at = self._probed_at
+        if probed_at is not None:
+            return self.monotonic() - probed_at
         self._probed_at = self.monotonic()
         self.loop.call_soon_threadsafe(self._respond)
         return 0.0

@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import attrs
 
@@ -14,15 +14,12 @@ from dlctl.api.meta import BATCH_JOBS, PODS, SERVICES, UID, Object, ObjectKey, R
 from dlctl.api.pods import Pod, PodPhase, Service
 from dlctl.api.waiting import Waiting
 from dlctl.api.workloads import Workload
-from dlctl.controller.expectations import Expectations
+from dlctl.controller.expectations import ChildStore, Expectations
 from dlctl.informers.store import Store, owner_value
 from dlctl.reconcilers.children.rejected_children import RejectedChildren
 from dlctl.reconcilers.nodes.node_watch import NodeWatch
 from dlctl.reconcilers.observe import Children
 from dlctl.reconcilers.status.waiting_workload import workload_waiting
-
-if TYPE_CHECKING:
-    from dlctl.controller.expectations import ChildStore
 
 # The index of Workloads by all of their owners: a job, or the pods of a group.
 BY_OWNER: Final = "owners"

@@ -130,7 +130,7 @@ class KubeflowKind:
 
     @property
     def keeps_unknown_fields(self) -> bool:
-        """Tell whether v1 has to store fields that only another form knows."""
+        """Return whether v1 has to store fields that only another form knows."""
         return self.list_form is not None and self.list_properties is None
 
     @property

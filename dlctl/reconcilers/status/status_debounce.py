@@ -31,10 +31,8 @@ _NEW_JOB_S: Final = 120.0
 def defer_first_status(job: Job, plan: Plan, age_s: float) -> Plan:
     """Return the plan of a new job without its status, if its children show as much.
 
-    ``age_s`` are the seconds since the job was created.
-
-    The children are created first, and the next plan writes the status. The caller sees to it that
-    this plan follows, and that it is not asked twice.
+    The children are created first, and the next plan writes the status. The caller ensures that
+    the next plan follows, and calls this once per job. ``age_s`` is the job's age in seconds.
     """
     children = len(plan.pods) + len(plan.services)
     if job.status.phase is not JobPhase.NEW or not 0 < children <= _CHILDREN_BEFORE_STATUS:
@@ -55,7 +53,7 @@ def _has_decisions(status: JobStatus) -> bool:
 def debounce_counts(job: Job, plan: Plan, since_write_s: float) -> Plan:
     """Return the plan, with the old status if the new one differs only in counts.
 
-    ``since_write_s`` are the seconds since the last status write.
+    ``since_write_s`` is the number of seconds since the last status write.
     """
     wait_s = _interval_s(job, plan.status) - since_write_s
     if wait_s <= 0 or not _differs_in_counts_only(job, plan.status):

@@ -57,7 +57,7 @@ def old_counterpart(old: Any, key: Any, schema: JSON, item: Any) -> Any:
 
 
 def is_unchanged(value: Any, old: Any, schema: JSON) -> bool:
-    """Tell whether a value equals its old one.
+    """Return whether a value equals its old one.
 
     As on the real server, an object that holds fields without a schema is always a changed one.
     """
