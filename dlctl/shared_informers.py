@@ -65,7 +65,7 @@ class SharedInformers:
         self.services = self._of_children(SERVICES, Service)
         self.node_watch = NodeWatch(
             NodeSignals.of(
-                going=self.options.node_drain_signals, sick=self.options.node_fault_signals
+                draining=self.options.node_drain_signals, sick=self.options.node_fault_signals
             )
         )
         self._watch_nodes()

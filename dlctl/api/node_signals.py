@@ -1,7 +1,7 @@
-"""What a node's taints, conditions and labels announce: that it is going, or that it is sick. Pure.
+"""What a node's taints, conditions and labels announce: that it is draining, or sick. Pure.
 
-*Going* nodes are about to be removed or restarted: their jobs act before that. *Sick* ones have a
-fault: they are to blame for failures, and are avoided.
+*Draining* nodes are about to be removed or restarted: their jobs act before that. *Sick* ones have
+a fault: they are to blame for failures, and are avoided.
 """
 
 from collections.abc import Iterable, Mapping
@@ -86,17 +86,17 @@ class SignalSet:
 class NodeSignals:
     """The signals of both classes."""
 
-    going_signals: SignalSet = SignalSet()
-    sick_signals: SignalSet = SignalSet()
+    drain_signals: SignalSet = SignalSet()
+    fault_signals: SignalSet = SignalSet()
 
     @classmethod
-    def of(cls, *, going: Iterable[str], sick: Iterable[str]) -> "NodeSignals":
-        return cls(SignalSet.of(going), SignalSet.of(sick))
+    def of(cls, *, draining: Iterable[str], sick: Iterable[str]) -> "NodeSignals":
+        return cls(SignalSet.of(draining), SignalSet.of(sick))
 
-    def going(self, node: Node) -> Signal | None:
+    def draining(self, node: Node) -> Signal | None:
         """Return why a node is about to be removed or restarted; None if it stays."""
-        return self.going_signals.find(node)
+        return self.drain_signals.find(node)
 
     def sick(self, node: Node) -> Signal | None:
         """Return which fault a node has; None if none is known."""
-        return self.sick_signals.find(node)
+        return self.fault_signals.find(node)

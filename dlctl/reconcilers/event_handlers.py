@@ -96,7 +96,7 @@ def enqueue_jobs_on_node(
     launcher_jobs: Store[BatchJob],
     nodes: NodeWatch,
 ) -> Callable[[Change[Any]], None]:
-    """Return a handler that enqueues the jobs with pods on a node that is going, or is lost.
+    """Return a handler that enqueues the jobs with pods on a node that is draining, or is lost.
 
     It keeps ``nodes`` up to date. The other arguments are as for :func:`enqueue_owner`.
     """

@@ -15,10 +15,10 @@ from dlctl.api.meta import SERVICES
 from dlctl.api.status import Failure, JobPhase, JobStatus
 from dlctl.api.verdict import Attempt
 from dlctl.backoff import Backoff
-from dlctl.reconcilers.avoidance.going import (
+from dlctl.reconcilers.avoidance.draining import (
     pods_to_move,
+    with_drain_end,
     with_drained_nodes,
-    with_going_end,
 )
 from dlctl.reconcilers.avoidance.unschedulable import without_exclusions
 from dlctl.reconcilers.children import dependents
@@ -200,7 +200,7 @@ def _attempts(
     if pods_to_move(job, observed, now):
         # It does not run again before these are replaced.
         return with_drained_nodes(job, job.status.attempts, observed, now)
-    return with_going_end(job, attempts, observed, now)
+    return with_drain_end(job, attempts, observed, now)
 
 
 def _exceeded_limit(

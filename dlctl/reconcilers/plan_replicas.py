@@ -10,7 +10,7 @@ from dlctl.api.job import Job, Replica
 from dlctl.api.pods import Pod, Service
 from dlctl.api.status import JobStatus
 from dlctl.backoff import Backoff
-from dlctl.reconcilers.avoidance.going import moving_notes, pods_to_move
+from dlctl.reconcilers.avoidance.draining import moving_notes, pods_to_move
 from dlctl.reconcilers.children.desired import Desired
 from dlctl.reconcilers.children.kueue import held_by_kueue
 from dlctl.reconcilers.children.node_exclusions import pods_to_free

@@ -13,7 +13,7 @@ from dlctl.api.verdict import Cause
 from dlctl.errors import ConfigError
 from dlctl.options import NODE_DRAIN_SIGNALS, NODE_FAULT_SIGNALS, Options
 
-DEFAULTS = NodeSignals.of(going=NODE_DRAIN_SIGNALS, sick=NODE_FAULT_SIGNALS)
+DEFAULTS = NodeSignals.of(draining=NODE_DRAIN_SIGNALS, sick=NODE_FAULT_SIGNALS)
 
 
 def node(**fields: Any) -> Node:
@@ -50,10 +50,10 @@ def conditioned(type_: str, status: str = "True", reason: str = "") -> Node:
     ],
 )
 def test_node_is_going(shown: Node, cause: Cause) -> None:
-    going = DEFAULTS.going(shown)
-    assert going is not None
-    assert going.cause is cause
-    assert going.entry.partition("=")[0] in going.text
+    draining = DEFAULTS.draining(shown)
+    assert draining is not None
+    assert draining.cause is cause
+    assert draining.entry.partition("=")[0] in draining.text
     assert DEFAULTS.sick(shown) is None
 
 
@@ -76,7 +76,7 @@ def test_node_is_sick_while_a_condition_is_true(type_: str) -> None:
     assert sick.text == f"has the condition {type_}=True (Broken)"
     assert DEFAULTS.sick(conditioned(type_, "False")) is None
     assert DEFAULTS.sick(conditioned(type_, "Unknown")) is None
-    assert DEFAULTS.going(conditioned(type_)) is None
+    assert DEFAULTS.draining(conditioned(type_)) is None
 
 
 @pytest.mark.parametrize(
@@ -107,13 +107,13 @@ def test_node_is_sick_while_a_condition_is_false(part: str) -> None:
     ],
 )
 def test_node_shows_no_signal(shown: Node) -> None:
-    assert DEFAULTS.going(shown) is None
+    assert DEFAULTS.draining(shown) is None
     assert DEFAULTS.sick(shown) is None
 
 
 def test_empty_setting_disables_a_class() -> None:
-    signals = NodeSignals.of(going=[], sick=[])
-    assert signals.going(tainted("ToBeDeletedByClusterAutoscaler")) is None
+    signals = NodeSignals.of(draining=[], sick=[])
+    assert signals.draining(tainted("ToBeDeletedByClusterAutoscaler")) is None
     assert signals.sick(conditioned("KernelDeadlock")) is None
 
 

@@ -376,7 +376,7 @@ def node_handler(queue: Queue) -> Callable[[Change[Any]], None]:
         child_of("other", node="node-b"),
         child_of("foreign", kind="MPIJob", node="node-a"),
     )
-    nodes = NodeWatch(NodeSignals.of(going=SIGNALS, sick=["Sick"]))
+    nodes = NodeWatch(NodeSignals.of(draining=SIGNALS, sick=["Sick"]))
     queues = {(TFJOBS.group, TFJOBS.kind): queue}
     handler = event_handlers.enqueue_jobs_on_node(queues, pods, Store[BatchJob](), nodes)
 

@@ -65,7 +65,7 @@ def node_table(
 ) -> Iterator[str]:
     """Yield the lines of the table of nodes, by name."""
     options = Options()
-    signals = NodeSignals.of(going=options.node_drain_signals, sick=options.node_fault_signals)
+    signals = NodeSignals.of(draining=options.node_drain_signals, sick=options.node_fault_signals)
     rows = [
         _row(node, signals, charges.get(node.metadata.name), now)
         for node in sorted(nodes, key=lambda node: node.metadata.name)
@@ -76,8 +76,8 @@ def node_table(
 def _row(
     node: Node, signals: NodeSignals, charges: NodeCharges | None, now: datetime.datetime
 ) -> Sequence[str]:
-    going, sick = signals.going(node), signals.sick(node)
-    shown = [f"going ({going.entry})"] if going else []
+    draining, sick = signals.draining(node), signals.sick(node)
+    shown = [f"going ({draining.entry})"] if draining else []
     shown += [f"sick ({sick.entry})"] if sick else []
     avoided = "no"
     if sick or (charges and charges.is_lemon):

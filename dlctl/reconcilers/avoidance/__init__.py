@@ -1,1 +1,1 @@
-"""Attempts that make way for nodes that are going, and pods that avoid nodes at fault."""
+"""Attempts that make way for nodes that are draining, and pods that avoid nodes at fault."""

@@ -17,7 +17,7 @@ _HARDWARE_FAULT: Final = re.compile(
     r"gpu|xid|nvlink|nvswitch|acceleratedhardware|\becc\b|iblink|neuron|tpu", re.IGNORECASE
 )
 # Until a node goes, it runs its pods, and one that is gone or down has run them before.
-_RUNS_PODS_BEFORE: Final = (NodeFault.GOING, NodeFault.DELETED, NodeFault.DOWN)
+_RUNS_PODS_BEFORE: Final = (NodeFault.DRAINING, NodeFault.DELETED, NodeFault.DOWN)
 
 
 def api_evidence(member: FailedMember, message: str) -> Evidence | None:
@@ -27,7 +27,7 @@ def api_evidence(member: FailedMember, message: str) -> Evidence | None:
 
 
 def tie_break(member: FailedMember, evidence: Evidence) -> Evidence:
-    """Return better evidence of a member that merely lost its peers, if its own node is going.
+    """Return better evidence of a member that merely lost its peers, if its own node is draining.
 
     Also if the node went down after the member had ended.
     """

@@ -72,7 +72,7 @@ def kept_pods(job: Job, observed: Observed) -> frozenset[str]:
     if job.run_policy.failure_policy is None or last is None or last.verdict is None:
         return frozenset(map(job.child_name, job.success_policy.running_replicas))
     blamed = last.verdict.pod
-    # One that makes way for a node that is going still runs.
+    # One that makes way for a node that is draining still runs.
     return frozenset(
         pod.metadata.name
         for pod in observed.newest_pods

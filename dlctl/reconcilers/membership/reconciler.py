@@ -88,7 +88,7 @@ class MembershipReconciler:
             scalers=list(self._pending_scalers(self.dialect, job)),
             finished_scalers=list(self._finished_scaler(self.dialect, membership)),
             outcomes=self.tasks.outcomes(job.key),
-            draining_nodes=self.nodes.current.going.keys(),
+            draining_nodes=self.nodes.current.draining.keys(),
             host_files=lambda hosts: framework(
                 with_members(job, attrs.evolve(membership, hosts=tuple(hosts)))
             ).host_files(),

@@ -1,4 +1,4 @@
-"""The nodes that are going, lost or at fault, as of their last reports. Values.
+"""The nodes that are draining, lost or at fault, as of their last reports. Values.
 
 A healthy node costs nothing: it is in none of these mappings.
 """
@@ -22,7 +22,7 @@ class NodeFault(enum.Enum):
     # It is not ready, or does not answer.
     DOWN = enum.auto()
     # It is up, as far as is known, and merely announced to go.
-    GOING = enum.auto()
+    DRAINING = enum.auto()
     DELETED = enum.auto()
 
 
@@ -41,10 +41,10 @@ class NodeCondition:
     """All that is special about one node."""
 
     hostname: str
-    going: Signal | None = None
+    draining: Signal | None = None
     lost: LostNode | None = None
     fault: str = ""
-    # A signal of a fault, rather than that it does not answer, or is going.
+    # A signal of a fault, rather than that it does not answer, or is draining.
     is_sick: bool = False
     is_deleted: bool = False
     # Since when it is not ready or does not answer; None if it is neither, or if that is not known.
@@ -57,12 +57,12 @@ class NodeCondition:
             return NodeFault.SICK
         if self.is_deleted:
             return NodeFault.DELETED
-        is_only_going = self.going is not None and self.fault == self.going.text
-        return NodeFault.GOING if is_only_going else NodeFault.DOWN
+        is_only_draining = self.draining is not None and self.fault == self.draining.text
+        return NodeFault.DRAINING if is_only_draining else NodeFault.DOWN
 
     @property
     def is_normal(self) -> bool:
-        return self.going is None and self.lost is None and not self.fault
+        return self.draining is None and self.lost is None and not self.fault
 
 
 @attrs.frozen
@@ -70,7 +70,7 @@ class NodeConditions:
     """The special nodes of the cluster, by name; shared by all jobs."""
 
     by_name: Mapping[str, NodeCondition] = attrs.field(factory=dict)
-    going: Mapping[str, Signal] = attrs.field(factory=dict)
+    draining: Mapping[str, Signal] = attrs.field(factory=dict)
     lost: Mapping[str, LostNode] = attrs.field(factory=dict)
     # Why a node may be to blame, in a clause about it.
     faults: Mapping[str, str] = attrs.field(factory=dict)
@@ -79,7 +79,7 @@ class NodeConditions:
     def of(cls, by_name: Mapping[str, NodeCondition]) -> "NodeConditions":
         return cls(
             by_name,
-            {name: one.going for name, one in by_name.items() if one.going},
+            {name: one.draining for name, one in by_name.items() if one.draining},
             {name: one.lost for name, one in by_name.items() if one.lost},
             {name: one.fault for name, one in by_name.items() if one.fault},
         )
@@ -87,18 +87,18 @@ class NodeConditions:
     def fault_cause(self, name: str) -> Cause:
         """Return the cause of an end for which the fault of a node is to blame."""
         one = self.by_name.get(name)
-        if one is None or one.going is None or one.is_sick:
+        if one is None or one.draining is None or one.is_sick:
             return Cause.NODE
         # One that falls silent goes as announced.
-        return one.going.cause
+        return one.draining.cause
 
 
 def node_condition(node: Node, signals: NodeSignals) -> NodeCondition:
     """Return what is special about a node."""
-    lost, sick, going = _lost(node), signals.sick(node), signals.going(node)
-    fault = sick.text if sick else _unready_text(node, lost) or (going.text if going else "")
+    lost, sick, draining = _lost(node), signals.sick(node), signals.draining(node)
+    fault = sick.text if sick else _unready_text(node, lost) or (draining.text if draining else "")
     is_sick, down_since = sick is not None, _down_since(node)
-    return NodeCondition(node.hostname, going, lost, fault, is_sick, down_since=down_since)
+    return NodeCondition(node.hostname, draining, lost, fault, is_sick, down_since=down_since)
 
 
 def _lost(node: Node) -> LostNode | None:

@@ -85,4 +85,4 @@ class NodeWatch:
 
 
 def _urgent(condition: NodeCondition | None) -> tuple[Signal | None, LostNode | None]:
-    return (condition.going, condition.lost) if condition else (None, None)
+    return (condition.draining, condition.lost) if condition else (None, None)

@@ -34,7 +34,7 @@ def job_with(*attempts: Attempt, uid: str = "mine", **status: Any) -> Job:
 
 def nodes_with(**conditions: str) -> NodeWatch:
     """Return a cluster of six nodes, some of them with a condition."""
-    watch = NodeWatch(NodeSignals.of(going=["Going"], sick=["Sick"]))
+    watch = NodeWatch(NodeSignals.of(draining=["Going"], sick=["Sick"]))
     for letter in "abcdef":
         name = f"node-{letter}"
         type_ = conditions.get(letter)

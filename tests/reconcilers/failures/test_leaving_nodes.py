@@ -32,7 +32,7 @@ BUG = raised("ValueError: nan")
 def leaving(state: dict[str, Any], **status: Any) -> FailedMember:
     """Return worker-1, whose node is announced to go."""
     node: dict[str, Any] = {"node_fault": GOING.text, "node_cause": Cause.SCALE_DOWN}
-    return member("worker-1", state, **node, node_fault_kind=NodeFault.GOING, **status)
+    return member("worker-1", state, **node, node_fault_kind=NodeFault.DRAINING, **status)
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ def node(name: str = "node-a", *taints: str, **conditions: str) -> Node:
 
 @pytest.fixture
 def watch() -> NodeWatch:
-    return NodeWatch(NodeSignals.of(going=["leaving"], sick=["Sick"]))
+    return NodeWatch(NodeSignals.of(draining=["leaving"], sick=["Sick"]))
 
 
 @pytest.mark.parametrize(

@@ -46,8 +46,8 @@ class _Leaving:
         return self.action.restarts_replica
 
 
-def going_verdict(job: Job, observed: Observed, now: datetime.datetime) -> Verdict | None:
-    """Return why the attempt ends now: one of its replicas is on a node that is going.
+def drain_verdict(job: Job, observed: Observed, now: datetime.datetime) -> Verdict | None:
+    """Return why the attempt ends now: one of its replicas is on a node that is draining.
 
     The first that restarts or fails the whole job, else the first. None if there is none, and for
     jobs without a failure policy: their replicas stay until the node itself ends them.
@@ -62,11 +62,11 @@ def going_verdict(job: Job, observed: Observed, now: datetime.datetime) -> Verdi
     return attrs.evolve(first, collateral=names[:MAX_COLLATERAL], collateral_count=len(names))
 
 
-def with_going_end(
+def with_drain_end(
     job: Job, attempts: tuple[Attempt, ...], observed: Observed, now: datetime.datetime
 ) -> tuple[Attempt, ...]:
-    """Return the attempts, of which the last ends now if one of its nodes is going."""
-    verdict = going_verdict(job, observed, now)
+    """Return the attempts, of which the last ends now if one of its nodes is draining."""
+    verdict = drain_verdict(job, observed, now)
     if verdict is None:
         return attempts
     *before, last = closed(job, attempts, now, verdict)
@@ -92,7 +92,7 @@ def with_drained_nodes(
 
 
 def pods_to_move(job: Job, observed: Observed, now: datetime.datetime) -> tuple[Pod, ...]:
-    """Return the pods that the policy replaces alone, since their nodes are going.
+    """Return the pods that the policy replaces alone, since their nodes are draining.
 
     The end of the attempt is in the status before. Pods that are newer stay: they had to return to
     the node.
@@ -112,7 +112,7 @@ def pods_to_move(job: Job, observed: Observed, now: datetime.datetime) -> tuple[
 
 
 def moving_notes(job: Job, pods: Sequence[Pod]) -> tuple[EventNote, ...]:
-    """Return the event about pods that are replaced since their nodes are going."""
+    """Return the event about pods that are replaced since their nodes are draining."""
     if not pods:
         return ()
     names = some_names([pod.metadata.name for pod in pods])
@@ -123,12 +123,12 @@ def moving_notes(job: Job, pods: Sequence[Pod]) -> tuple[EventNote, ...]:
 def _leaving(
     job: Job, observed: Observed, now: datetime.datetime, counted: int
 ) -> Iterator[_Leaving]:
-    """Yield the replicas on nodes that are going, with what follows after the counted restarts."""
-    policy, going = job.run_policy.failure_policy, observed.nodes.going
-    if policy is None or not going or job.is_partial or not job.status.phase.is_active:
+    """Yield the replicas on draining nodes, with what follows after the counted restarts."""
+    policy, draining = job.run_policy.failure_policy, observed.nodes.draining
+    if policy is None or not draining or job.is_partial or not job.status.phase.is_active:
         return
     for one in observed.replicas:
-        if one.pod is None or one.pod.node_name not in going or one.state not in _STARTED:
+        if one.pod is None or one.pod.node_name not in draining or one.state not in _STARTED:
             continue
         spec = job.replica_spec(one.replica.type)
         if spec is None or not job.failure_policy_decides(spec.type):
@@ -154,7 +154,7 @@ def _with_nodes(attempt: Attempt, leaving: Sequence[_Leaving], now: datetime.dat
 
 
 def _verdict(one: ObservedReplica, pod: Pod, observed: Observed, now: datetime.datetime) -> Verdict:
-    signal = observed.nodes.going[pod.node_name]
+    signal = observed.nodes.draining[pod.node_name]
     return Verdict(
         cause=signal.cause,
         confidence=Confidence.HIGH,

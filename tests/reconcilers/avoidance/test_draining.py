@@ -10,7 +10,7 @@ from dlctl.api.job import Job, Replica
 from dlctl.api.node_signals import Signal
 from dlctl.api.status import JobPhase
 from dlctl.api.verdict import Attempt, Cause, Confidence
-from dlctl.reconcilers.avoidance.going import going_verdict
+from dlctl.reconcilers.avoidance.draining import drain_verdict
 from dlctl.reconcilers.nodes.node_conditions import NodeCondition, NodeConditions
 from dlctl.reconcilers.observe import Children, Observed, observe
 from tests.builders import NOW, RUNNING, exited, make_job, make_pod
@@ -40,7 +40,7 @@ def observed(
 @pytest.mark.parametrize("phase", [JobPhase.CREATING, JobPhase.RUNNING])
 def test_attempt_ends_for_the_first_replica_on_a_going_node(phase: JobPhase) -> None:
     job = job_with(phase)
-    verdict = going_verdict(job, observed(job), NOW)
+    verdict = drain_verdict(job, observed(job), NOW)
     assert verdict is not None
     assert (verdict.cause, verdict.confidence) == (Cause.PREEMPTION, Confidence.HIGH)
     assert (verdict.replica, verdict.node) == ("worker-1", "node-b")
@@ -56,24 +56,24 @@ def test_attempt_ends_for_the_first_replica_on_a_going_node(phase: JobPhase) -> 
     ],
 )
 def test_attempt_goes_on(job: Job) -> None:
-    assert going_verdict(job, observed(job), NOW) is None
+    assert drain_verdict(job, observed(job), NOW) is None
 
 
 def test_attempt_goes_on_while_its_own_nodes_stay() -> None:
     job = job_with()
-    assert going_verdict(job, observed(job, node="node-c"), NOW) is None
-    assert going_verdict(job, observed(job, nodes=NodeConditions()), NOW) is None
+    assert drain_verdict(job, observed(job, node="node-c"), NOW) is None
+    assert drain_verdict(job, observed(job, nodes=NodeConditions()), NOW) is None
 
 
 def test_replica_that_has_ended_does_not_flee() -> None:
     job = job_with()
-    assert going_verdict(job, observed(job, code=1), NOW) is None
+    assert drain_verdict(job, observed(job, code=1), NOW) is None
 
 
 @pytest.mark.parametrize(("minutes", "flees"), [(1, False), (59, False), (61, True)])
 def test_attempt_flees_from_the_same_signal_once_an_hour(minutes: int, flees: bool) -> None:
-    fled = going_verdict(job_with(), observed(job_with()), NOW)
+    fled = drain_verdict(job_with(), observed(job_with()), NOW)
     assert fled is not None
     earlier = attrs.evolve(fled, time=NOW - datetime.timedelta(minutes=minutes))
     job = job_with(JobPhase.RUNNING, Attempt(0, NOW, NOW, earlier))
-    assert (going_verdict(job, observed(job), NOW) is not None) == flees
+    assert (drain_verdict(job, observed(job), NOW) is not None) == flees
