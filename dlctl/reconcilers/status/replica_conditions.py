@@ -58,9 +58,8 @@ def with_running(
     if not job.messages.emits_restarting:
         # mpi-operator's jobs stay Running while pods are replaced that were deleted.
         return current
-    if conditions.is_true(current, conditions.RUNNING) and (
-        missing := _missing_replicas(job, observed)
-    ):
+    ran = conditions.find(current, conditions.RUNNING)
+    if ran and ran.status and (missing := _missing_replicas(job, observed, ran)):
         # Kueue withdraws the quota of a job that does not return to Running in time.
         message = job.messages.interrupted(type_counts(missing), causes(missing))
         return with_true(current, job, conditions.RESTARTING, message, now)
@@ -133,7 +132,7 @@ def first_messages(messages: Sequence[str]) -> str:
     return "; ".join(messages[:_MAX_LISTED]) + (f"; and {more} more" if more > 0 else "")
 
 
-def _missing_replicas(job: Job, observed: Observed) -> list[ObservedReplica]:
+def _missing_replicas(job: Job, observed: Observed, ran: Condition) -> list[ObservedReplica]:
     """Return the ``running_replicas`` whose pods are missing, terminating or not started yet.
 
     Those without which a running job fails are not waited for, so they are left out.
@@ -142,7 +141,16 @@ def _missing_replicas(job: Job, observed: Observed) -> list[ObservedReplica]:
     if elasticity and elasticity.requires_launcher and job.status.phase is JobPhase.RUNNING:
         return []
     running = [o for o in observed.replicas if o.replica in job.success_policy.running_replicas]
-    return [o for o in running if o.state in _NOT_RUNNING and not _is_started(o)]
+    stopped = [o for o in running if o.state in _NOT_RUNNING and not _is_started(o)]
+    return [o for o in stopped if not _is_older(o, ran)]
+
+
+def _is_older(one: ObservedReplica, ran: Condition) -> bool:
+    """Return whether a pod has waited since before its job ran, so that it replaces no other."""
+    created = one.pod.metadata.creation_timestamp if one.pod else None
+    if created is None or one.state is not ReplicaState.PENDING:
+        return False
+    return created <= ran.last_transition_time
 
 
 def _is_started(one: ObservedReplica) -> bool:

@@ -82,6 +82,24 @@ def test_running_job_whose_chief_does_not_run_is_restarting(chief: Pod | None) -
     assert found[0].message == expected
 
 
+@pytest.mark.parametrize(
+    ("created", "condition"),
+    [
+        pytest.param(NOW, conditions.RUNNING, id="has never run"),
+        pytest.param(LATER, conditions.RESTARTING, id="replaces one that ran"),
+    ],
+)
+def test_running_job_that_waits_for_its_last_pod(
+    created: datetime.datetime, condition: str
+) -> None:
+    job = make_job(training_job("JAXJob", Worker=2))
+    done = make_pod(job, WORKER, phase="Succeeded", state=exited(0))
+    since = {"creationTimestamp": created.isoformat()}
+    waits = make_pod(job, Replica("worker", 1), phase="Pending", state={}, metadata=since)
+    found = with_running(done, waits, current=WAS_RUNNING, job=job)
+    assert [c.type for c in found] == [condition]
+
+
 def test_running_job_stays_so_while_the_container_of_its_chief_starts_again() -> None:
     assert with_running(pod(SCHEDULER, state={}), current=WAS_RUNNING) == WAS_RUNNING
     master: Any = {"replica": Replica("master", 0), "phase": "Pending", "state": {}}
