@@ -67,6 +67,11 @@ class RetryPolicy(enum.Enum):
         return self in (RetryPolicy.TABLE, RetryPolicy.TABLE_AND_SIGNALS)
 
     @property
+    def goes_by_exit_code(self) -> bool:
+        """Return whether some exit codes are retried and others are not."""
+        return self not in (RetryPolicy.ALL, RetryPolicy.NONE)
+
+    @property
     def judges_init_containers(self) -> bool:
         """Return whether the exit codes of init containers count as the program's do.
 

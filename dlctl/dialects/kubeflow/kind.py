@@ -8,7 +8,6 @@ from typing import Any, Final
 
 import attrs
 
-from dlctl.api.exit_codes import RetryPolicy
 from dlctl.api.job import Job, JobObject, ReplicaSpec
 from dlctl.dialects.dialect import Dialect
 from dlctl.dialects.field_reader import FieldReader
@@ -157,13 +156,10 @@ class KubeflowKind:
             of_kind=self.messages,
             namespaced=self.messages.namespaced(job),
             exit_code_types=frozenset(
-                spec.type
-                for spec in job.replica_specs
-                if spec.retry_policy not in (RetryPolicy.ALL, RetryPolicy.NONE)
+                spec.type for spec in job.replica_specs if spec.retry_policy.goes_by_exit_code
             ),
             has_zero_backoff_limit=job.run_policy.backoff_limit == 0
             and job.run_policy.failure_policy is None,
-            emits_unseen_run=self.messages.emits_unseen_run,
             emits_exit_codes=self.messages.emits_exit_codes,
             uncounted_after_finish=self.messages.uncounted_after_finish,
             name_conflict_reason=self.messages.name_conflict_reason,

@@ -1,6 +1,6 @@
 """TensorFlow in Kubeflow: a chief or master, parameter servers, workers, an evaluator."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -21,7 +21,7 @@ class KubeflowTFJob(KubeflowJob):
     sets_env_in_all_containers = False
 
     def success_policy(self) -> SuccessPolicy:
-        tolerated = frozenset({"worker"} if self._has_dynamic_workers else ())
+        tolerated = frozenset(self._tolerated_types())
         # At most one of them is listed.
         for chief in ("chief", "master"):
             if self.has_replica_type(chief):
@@ -56,6 +56,14 @@ class KubeflowTFJob(KubeflowJob):
     @property
     def _has_dynamic_workers(self) -> bool:
         return bool(self.job.spec.get("enableDynamicWorker"))
+
+    def _tolerated_types(self) -> Iterator[str]:
+        workers = self.job.replica_spec("worker")
+        if self._has_dynamic_workers and workers:
+            # ExitCode names the codes that fail the job, unless a failure policy replaces it.
+            by_code = workers.retry_policy.goes_by_exit_code
+            if not by_code or self.job.run_policy.failure_policy is not None:
+                yield workers.type
 
     def _chiefs(self) -> list[Replica]:
         return [*self.replicas_of("chief"), *self.replicas_of("master")]

@@ -92,6 +92,18 @@ def test_replica_that_the_job_tolerates_is_not_its_failure() -> None:
     assert (ended.failure.replica, ended.failure.exit_code) == ("ps-0", 1)
 
 
+@pytest.mark.parametrize(("policy", "fails"), [("Never", False), ("ExitCode", True)])
+def test_exit_code_fails_a_job_of_dynamic_workers_if_they_go_by_it(
+    policy: str, fails: bool
+) -> None:
+    wire = training_job("TFJob", Master=1, Worker=2)
+    wire["spec"]["enableDynamicWorker"] = True
+    wire["spec"]["tfReplicaSpecs"]["Worker"]["restartPolicy"] = policy
+    job = make_job(wire)
+    failed = make_pod(job, SECOND, phase="Failed", state=exited(1))
+    assert (completion(job, observed_of(job, failed), NOW) is not None) is fails
+
+
 @pytest.mark.parametrize("replica", [SCHEDULER, FIRST])
 def test_permanent_exit_of_any_replica_fails_the_job(replica: Replica) -> None:
     ended = completion_of(pod(replica, state=exited(1)))
