@@ -33,8 +33,6 @@ class ConditionMessages:
     emits_in_place_restarts: bool = True
     # Whether Running, as false, and counts of 0 are written even for a job that has never run.
     emits_idle: bool = False
-    # Whether Running, as false, is written for a job that was not seen to run before it ended.
-    emits_unseen_run: bool = False
     # Whether reasons of events name the kind of the child: SuccessfulCreatePod.
     emits_child_kinds: bool = False
     # Whether events report why single pods do not run, and their deletion.
@@ -81,6 +79,10 @@ class ConditionMessages:
     def never_ran(self) -> str:
         """Return the message of the Running condition of a job that ended without it."""
         return f"{self.kind} {self.key} has ended and never ran."
+
+    def emits_unseen_run(self, failure: Failure | None) -> bool:
+        """Return whether a job that ended without Running gets it, as false."""
+        return False
 
     def resumed(self) -> str:
         return f"{self.kind} {self.key.name} is resumed."

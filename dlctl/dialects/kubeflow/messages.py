@@ -67,6 +67,13 @@ class KubeflowMessages(ConditionMessages):
         verb = "successfully" if self.namespaced else "is successfully"
         return f"{self._title()} {verb} completed."
 
+    def emits_unseen_run(self, failure: Failure | None) -> bool:
+        if failure is None:
+            return self.of_kind.emits_unseen_run
+        # Limits and exit codes fail the job before training-operator sets Running.
+        fails_at_once = self.has_zero_backoff_limit or self._has_exit_code_policy(failure)
+        return self.of_kind.emits_unseen_run and bool(failure.replica) and not fails_at_once
+
     def restarting(self, counts_by_type: Mapping[str, int], causes: str) -> str:
         if self.of_kind.counts_restarts:
             shown = ", ".join(

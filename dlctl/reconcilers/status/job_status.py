@@ -221,9 +221,7 @@ def _message_of_unseen_run(job: Job, failure: Failure | None) -> str:
     """
     if job.messages.emits_idle:
         return job.messages.never_ran()
-    chiefs = map(str, job.success_policy.running_replicas)
-    has_ended = failure is None or failure.replica in chiefs
-    return job.messages.running() if job.messages.emits_unseen_run and has_ended else ""
+    return job.messages.running() if job.messages.emits_unseen_run(failure) else ""
 
 
 def _terminal_reason(job: Job, failure: Failure | None) -> str:

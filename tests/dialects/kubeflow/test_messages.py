@@ -1,5 +1,7 @@
 """The condition messages and events of the kinds of Kubeflow, as training-operator words them."""
 
+from typing import Any
+
 import attrs
 import pytest
 
@@ -9,6 +11,7 @@ from dlctl.reconcilers.status import job_status
 from dlctl.reconcilers.status.completion import Completion
 from tests.builders import NOW, make_job, training_job
 
+_PREFIXES = {"XGBoostJob": "xgb", "PyTorchJob": "pytorch"}
 WORKER = Failure(replica="worker-0", pod="p", reason="Error", message="exit code 1", time=NOW)
 
 
@@ -48,9 +51,15 @@ def test_deletion_has_the_reason_of_the_kind(kind: str, reason: str) -> None:
     assert job.messages.ttl_deletion_reason() == reason
 
 
-def ended_unseen(kind: str, failure: Failure | None) -> list[tuple[str, bool, str, str]]:
+def ended_unseen(
+    kind: str, failure: Failure | None, policy: str = "Never", **run_policy: Any
+) -> list[tuple[str, bool, str, str]]:
     """Return the conditions of a job that is created, and then seen only when it has ended."""
-    job = make_job(training_job(kind, Master=1, Worker=1))
+    wire = training_job(kind, Master=1, Worker=1)
+    wire["spec"]["runPolicy"] = run_policy
+    for spec in wire["spec"][f"{_PREFIXES[kind]}ReplicaSpecs"].values():
+        spec["restartPolicy"] = policy
+    job = make_job(wire)
     created, _ = job_status.running_status(job, Observed(()), {}, NOW)
     ended, _ = job_status.terminal_status(job, created, Completion(failure), NOW)
     return [(c.type, c.status, c.reason, c.message) for c in ended.conditions]
@@ -58,9 +67,13 @@ def ended_unseen(kind: str, failure: Failure | None) -> list[tuple[str, bool, st
 
 @pytest.mark.parametrize(
     ("failure", "end"),
-    [(None, "Succeeded"), (attrs.evolve(WORKER, replica="master-0"), "Failed")],
+    [
+        (None, "Succeeded"),
+        (attrs.evolve(WORKER, replica="master-0"), "Failed"),
+        (WORKER, "Failed"),
+    ],
 )
-def test_xgboostjob_whose_master_ended_unseen_has_a_false_running_condition(
+def test_xgboostjob_that_ended_unseen_has_a_false_running_condition(
     failure: Failure | None, end: str
 ) -> None:
     created, running, ended = ended_unseen("XGBoostJob", failure)
@@ -69,17 +82,19 @@ def test_xgboostjob_whose_master_ended_unseen_has_a_false_running_condition(
 
 
 @pytest.mark.parametrize(
-    ("kind", "failure"),
+    ("kind", "failure", "options"),
     [
-        pytest.param("XGBoostJob", WORKER, id="worker failed"),
-        pytest.param("XGBoostJob", attrs.evolve(WORKER, replica=""), id="job failed"),
-        pytest.param("PyTorchJob", None, id="another kind"),
+        pytest.param("XGBoostJob", attrs.evolve(WORKER, replica=""), {}, id="job failed"),
+        pytest.param("XGBoostJob", WORKER, {"policy": "ExitCode"}, id="failed by an exit code"),
+        pytest.param("XGBoostJob", WORKER, {"backoffLimit": 0}, id="failed by the limit"),
+        pytest.param("PyTorchJob", None, {}, id="another kind"),
+        pytest.param("PyTorchJob", WORKER, {}, id="another kind failed"),
     ],
 )
 def test_other_jobs_that_ended_unseen_have_no_running_condition(
-    kind: str, failure: Failure | None
+    kind: str, failure: Failure | None, options: dict[str, Any]
 ) -> None:
-    assert [type_ for type_, *_ in ended_unseen(kind, failure)] == [
+    assert [type_ for type_, *_ in ended_unseen(kind, failure, **options)] == [
         "Created",
         "Failed" if failure else "Succeeded",
     ]
