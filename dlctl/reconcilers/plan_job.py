@@ -116,7 +116,8 @@ def _plan(
     if job.status.phase is JobPhase.RESTARTING:
         return _plan_job_restart(job, observed, desired, now, limits)
     recorded = replica_restarts.record_restarts(job.status, observed, limits.backoff)
-    next_status, notes = job_status.running_status(job, observed, recorded, now)
+    is_held = bool(desired.hold_reason)
+    next_status, notes = job_status.running_status(job, observed, recorded, now, is_held=is_held)
     next_status = with_first_run(job, next_status, now)
     judge = RunJudge(job, now)
     attempts = _attempts(job, observed, now, judge)

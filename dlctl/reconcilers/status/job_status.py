@@ -31,15 +31,21 @@ def with_start(job: Job, observed: Observed, now: datetime.datetime) -> JobStatu
 
 
 def running_status(
-    job: Job, observed: Observed, restarts: Mapping[str, RestartRecord], now: datetime.datetime
+    job: Job,
+    observed: Observed,
+    restarts: Mapping[str, RestartRecord],
+    now: datetime.datetime,
+    *,
+    is_held: bool = False,
 ) -> tuple[JobStatus, tuple[EventNote, ...]]:
-    """Return the status of a job that has not ended, and the events about its changes."""
+    """Return the status of a job that has not ended, and the events about its changes.
+
+    One whose gang ``is_held`` back by its scheduler has not started yet.
+    """
     status = job.status
     notes: tuple[EventNote, ...] = ()
     if status.phase is JobPhase.NEW:
-        status = attrs.evolve(
-            _created_status(status, job, now), start_time=status.start_time or now
-        )
+        status = _created_status(status, job, now)
     elif status.phase is JobPhase.SUSPENDED:
         status, note = _resumed_status(status, job, now)
         notes = (note,)
@@ -55,6 +61,7 @@ def running_status(
     return (
         attrs.evolve(
             status,
+            start_time=status.start_time or (None if _is_queued(job, is_held) else now),
             conditions=new_conditions,
             replica_statuses=_replica_statuses(job, observed),
             restarts=restarts,
@@ -167,6 +174,14 @@ def suspended_status(job: Job, now: datetime.datetime) -> tuple[JobStatus, tuple
         ),
         (*_phase_notes(job, new_conditions), EventNote("Normal", reason, message)),
     )
+
+
+def _is_queued(job: Job, is_held: bool) -> bool:
+    """Return whether a job waits to be admitted, and none of its deadlines counts meanwhile.
+
+    mpi-operator's jobs start at once, and the deadline for the start counts from the creation.
+    """
+    return is_held and job.launcher_job is None and job.run_policy.starting_deadline_s is None
 
 
 def _created_status(status: JobStatus, job: Job, now: datetime.datetime) -> JobStatus:

@@ -26,6 +26,11 @@ def created(job: Job, **status: Any) -> Job:
     return attrs.evolve(job, status=attrs.evolve(running, **status))
 
 
+def planned_without_pods(job: Job, desired: Desired, *, after_s: float) -> Plan:
+    now = NOW + datetime.timedelta(seconds=after_s)
+    return plan_job(job, observe(job, Children(), now), desired, now, Policy())
+
+
 def planned(job: Job, *, after_s: float = 0, **worker: Any) -> Plan:
     pods = [
         make_pod(job, replica, **(worker if worker and replica == FIRST else {"state": RUNNING}))
@@ -54,6 +59,31 @@ def test_job_fails_at_its_active_deadline_and_is_requeued_for_it() -> None:
     assert late.conditions[-1].message == (
         "Job linear has failed because it was active longer than specified deadline"
     )
+
+
+def test_deadline_does_not_count_while_the_gang_waits_to_be_admitted() -> None:
+    job = limited(activeDeadlineSeconds=60)
+    held = Desired(hold_reason="PodGroup ml/linear is not admitted by volcano")
+    for after_s in (0, 90):
+        made = planned_without_pods(job, held, after_s=after_s)
+        assert (made.status.start_time, made.pods) == (None, ())
+        assert made.status.phase is JobPhase.CREATING
+        job = attrs.evolve(job, status=made.status)
+    admitted = planned_without_pods(job, Desired(), after_s=100)
+    assert admitted.status.start_time == NOW + datetime.timedelta(seconds=100)
+    assert admitted.requeue_after_s == 60
+    assert admitted.pods
+    running = attrs.evolve(job, status=admitted.status)
+    # Volcano may queue the rest of a job again.
+    assert planned_without_pods(running, held, after_s=160).status.state is JobState.FAILED
+
+
+def test_deadline_for_the_start_counts_while_the_gang_waits_to_be_admitted() -> None:
+    job = limited(startingDeadlineSeconds=60)
+    held = Desired(hold_reason="PodGroup ml/linear is not admitted by volcano")
+    job = attrs.evolve(job, status=planned_without_pods(job, held, after_s=0).status)
+    assert job.status.start_time == NOW
+    assert planned_without_pods(job, held, after_s=60).status.state is JobState.FAILED
 
 
 def test_deadline_of_centuries_does_not_end_a_job() -> None:
