@@ -141,6 +141,22 @@ async def test_job_of_an_older_version_is_validated_by_the_same_rules(api: Api) 
     assert "tfReplicaType must be one of MASTER, PS, WORKER" in await refusal(api, boss)
 
 
+@pytest.mark.parametrize("listed", [LISTED, TORCH_LISTED, mxjob()], ids=lambda wire: wire["kind"])
+@pytest.mark.parametrize("name", ["", "replica_specs", "ReplicaSpecs"])
+async def test_list_whose_status_v1_would_reject_is_not_stored(
+    api: Api, listed: JSON, name: str
+) -> None:
+    await api.define(definition_of(listed["kind"]))
+    spec = dict(listed["spec"])
+    entries = spec.pop("replicaSpecs")
+    wire = {
+        **listed,
+        "metadata": {"name": "a"},
+        "spec": {**spec, **({name: entries} if name else {})},
+    }
+    assert "replicaSpecs is missing: list the replicas" in await refusal(api, wire)
+
+
 @pytest.mark.parametrize("version", ["v1alpha1", "v1beta1"])
 async def test_v1_only_field_is_rejected_in_older_versions(api: Api, version: str) -> None:
     await api.define(definition_of("PyTorchJob"))

@@ -137,6 +137,12 @@ def _add_v1_properties(schema: JSON, storage_kind: StorageKind) -> None:
         "or list replicaSpecs"
     )
     schema_parts.keep_unchanged(schema, field, message)
+    # In another spelling, v1 does not see them, and would reject every status of the job.
+    required = {
+        "rule": f"has(self.replicaSpecs) || has(self.{field})",
+        "message": "replicaSpecs is missing: list the replicas under exactly this name",
+    }
+    schema["x-kubernetes-validations"].append(required)
     for name in storage_kind.v1_properties:
         schema_parts.keep_unchanged(schema, name)
 

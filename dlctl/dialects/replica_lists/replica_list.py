@@ -77,7 +77,9 @@ class ReplicaList(Dialect):
     extra_env: Mapping[str, str] = attrs.field(factory=dict)
 
     def matches(self, spec: Any) -> bool:
-        return isinstance(spec, Mapping) and any(name.lower() == "replicaspecs" for name in spec)
+        return isinstance(spec, Mapping) and any(
+            name.lower() in ("replicaspecs", "replica_specs") for name in spec
+        )
 
     def read(self, obj: DecodedObject) -> Job:
         fields = FieldReader(obj.spec, "spec")

@@ -56,6 +56,12 @@ def test_v1alpha1_list_is_read() -> None:
     assert job.replica_specs[0].retry_policy is RetryPolicy.TABLE_AND_SIGNALS
 
 
+def test_list_in_snake_case_is_recognized_and_rejected() -> None:
+    with pytest.raises(InvalidJobError) as caught:
+        make_job(tfjob("v1alpha1", replica_specs=[entry("MASTER")]))
+    assert str(caught.value) == "spec.replica_specs: is not a field: write replicaSpecs"
+
+
 def test_entry_without_type_is_the_master() -> None:
     job = make_job(tfjob("v1alpha1", replicaSpecs=[entry()]))
     assert [spec.type for spec in job.replica_specs] == ["master"]
