@@ -41,3 +41,4 @@ class LegacyTFJob(TFJob):
 
     replica_types = ["master", "ps", "worker"]
     chief_type = "master"
+    singletons = ["master"]

@@ -69,6 +69,8 @@ class ReplicaList(Dialect):
     chief_index_field: str = "replicaIndex"
     # Whether the fields of core/v1 may be written in any case, too.
     case_insensitive_templates: bool = True
+    # Whether a type of which there is exactly one replica has to be listed.
+    requires_singletons: bool = True
     port_name: str = "dljob-port"
     service_per_replica: bool = False
     replica_labels = ("job_type", "task_index")
@@ -88,7 +90,7 @@ class ReplicaList(Dialect):
         chief = self._read_chief(fields)
         if local:
             specs, chief = _local_worker(specs, fields)
-        else:
+        elif self.requires_singletons:
             check_singletons(specs, self.framework, fields.path_of("replicaSpecs"))
         given_id = fields.string("RuntimeId")
         job = Job(

@@ -62,6 +62,27 @@ def test_list_in_snake_case_is_recognized_and_rejected() -> None:
     assert str(caught.value) == "spec.replica_specs: is not a field: write replicaSpecs"
 
 
+@pytest.mark.parametrize("chief", ["MASTER", "WORKER"])
+@pytest.mark.parametrize("count", [0, 2])
+def test_list_has_one_master_or_none(count: int, chief: str) -> None:
+    policy = {"chief": {"replicaName": chief, "replicaIndex": 0}}
+    workers = entry("WORKER", 2)
+    wire = tfjob(
+        "v1alpha1", terminationPolicy=policy, replicaSpecs=[entry("MASTER", count), workers]
+    )
+    with pytest.raises(InvalidJobError) as caught:
+        make_job(wire)
+    assert str(caught.value) == (
+        f"spec.replicaSpecs[0].replicas: is {count}, but there must be exactly 1 MASTER"
+    )
+
+
+def test_list_without_a_master_can_have_another_chief() -> None:
+    policy = {"chief": {"replicaName": "WORKER", "replicaIndex": 0}}
+    job = make_job(tfjob("v1alpha1", terminationPolicy=policy, replicaSpecs=[entry("WORKER", 2)]))
+    assert job.success_policy == SuccessPolicy.of_chief(Replica("worker", 0))
+
+
 def test_entry_without_type_is_the_master() -> None:
     job = make_job(tfjob("v1alpha1", replicaSpecs=[entry()]))
     assert [spec.type for spec in job.replica_specs] == ["master"]
