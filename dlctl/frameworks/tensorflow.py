@@ -26,9 +26,12 @@ class TFJob(DLJob):
     # Cached: the same for all replicas, and proportional to their number.
     @cached_property
     def _cluster(self) -> str:
-        cluster = {type_: list(self._addresses(type_)) for type_ in self.replica_types}
-        listed = {type_: addresses for type_, addresses in cluster.items() if addresses}
-        return json.dumps(listed, separators=(",", ":"))
+        cluster = {
+            type_: list(self._addresses(type_))
+            for type_ in self.replica_types
+            if self.get_replica_spec(type_) is not None
+        }
+        return json.dumps(cluster, separators=(",", ":"))
 
     def _addresses(self, replica_type: str) -> Iterator[str]:
         port = self.port(replica_type)

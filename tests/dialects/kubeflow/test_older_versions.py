@@ -83,6 +83,14 @@ def test_list_without_a_master_can_have_another_chief() -> None:
     assert job.success_policy == SuccessPolicy.of_chief(Replica("worker", 0))
 
 
+def test_listed_type_without_replicas_stays_in_the_cluster() -> None:
+    wire = tfjob("v1alpha1", replicaSpecs=[entry("MASTER"), entry("PS", 0)])
+    pod = renderer_of(wire).pod(Replica("master", 0))
+    (variable,) = pod["spec"]["containers"][0]["env"]
+    cluster = json.loads(variable["value"])["cluster"]
+    assert (cluster["ps"], "worker" in cluster) == ([], False)
+
+
 def test_entry_without_type_is_the_master() -> None:
     job = make_job(tfjob("v1alpha1", replicaSpecs=[entry()]))
     assert [spec.type for spec in job.replica_specs] == ["master"]
