@@ -17,6 +17,8 @@ JSON = dict[str, Any]
 
 # Bounds keep the server's cost estimate of validation rules within its budget.
 MAX_ENTRIES: Final = 32
+# The type whose entry may do without a template if the job has an image.
+IMAGE_TYPE: Final = "server"
 _PRESERVE_UNKNOWN: Final = {"x-kubernetes-preserve-unknown-fields": True}
 
 _MAX_REPLICAS_RULE: Final[JSON] = {
@@ -110,10 +112,11 @@ def replica_list_schema(dialect: ListForm) -> JSON:
             ),
             "runPolicy": run_policy.schema(framework.replica_types),
             "schedulerName": {"type": "string", "description": "Scheduler of the job's pods."},
-            f"{dialect.field_prefix}Image": {
-                "type": "string",
-                "description": "Image of a SERVER entry that has no template.",
-            },
+            f"{dialect.field_prefix}Image": _string(
+                f"Image of a {IMAGE_TYPE.upper()} entry that has no template."
+                if IMAGE_TYPE in framework.replica_types
+                else "Without effect."
+            ),
             "terminationPolicy": _termination_policy(dialect),
         },
     }

@@ -171,7 +171,7 @@ class ReplicaList(Dialect):
     def _read_replica_spec(self, entry: FieldReader, image: str) -> ReplicaSpec:
         type_ = read_replica_type(entry, self.type_field, self.framework, default=self.default_type)
         template = entry.value("template")
-        if template is None and image and type_ == "server":
+        if template is None and image and type_ == list_schema.IMAGE_TYPE:
             # Declared by the mx-operators, never implemented: a server that runs the given image.
             template = _template_for_image(self.framework, image)
         template = read_pod_template(template, entry.path_of("template"))
