@@ -16,6 +16,7 @@ from dlctl.cli.pod_references import templates
 from dlctl.cli.yaml_lines import Path, dotted, parsed
 from dlctl.dialects.kind import Kind
 from dlctl.dialects.kind_crds import kind_crds
+from dlctl.dialects.pod_canonicalization import canonicalize_pod_template
 from dlctl.errors import InvalidJobError
 from dlctl.local.apiserver.builtins.pod_defaults import default_pod
 from dlctl.local.apiserver.builtins.strategies import BuiltinStrategy
@@ -97,12 +98,13 @@ class Admission:
 
 
 def _template_errors(manifest: Mapping[str, Any]) -> Iterator[tuple[Path, FieldError]]:
-    for (*path, _), spec in templates(manifest):
+    for (*path, _), _ in templates(manifest):
         template: Any = manifest
         for step in path:
             template = template[step]
-        meta = {**(template.get("metadata") or {}), "name": "template", "namespace": "default"}
-        for error in _create_errors(_PODS, PODS, {"metadata": meta, "spec": spec}):
+        template = canonicalize_pod_template(template, "")
+        meta = {**template.get("metadata", {}), "name": "template", "namespace": "default"}
+        for error in _create_errors(_PODS, PODS, {"metadata": meta, "spec": template["spec"]}):
             yield tuple(path), error
 
 

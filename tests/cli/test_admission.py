@@ -198,6 +198,15 @@ def test_valid_scaler_is_no_job_but_checked(dlctl: Dlctl, written: Written) -> N
             f'{POD}.containers[0].volumeMounts[0].name: Not found: "data"',
             id="volume",
         ),
+        pytest.param(
+            {
+                "containers": [
+                    _container(resources={"requests": {"a/gpu": 1}, "limits": {"a/gpu": None}})
+                ]
+            },
+            f"{POD}.containers[0].resources.limits: Required value: Limit must be set",
+            id="limit that is null",
+        ),
     ],
 )
 def test_job_whose_pods_are_refused_is_a_problem(

@@ -109,7 +109,8 @@ class TypedDecoder:
             (key, self._value(item, field, shape[1:], f"{path}[{key}]", go)) for key, item in pairs
         ]
         if isinstance(value, dict):
-            return {key: "" if item is _DROPPED else item for key, item in items}
+            empty = "0" if field.type == "quantity" else ""
+            return {key: empty if item is _DROPPED else item for key, item in items}
         return [({} if field.type in kinds() else "") if i is _DROPPED else i for _, i in items]
 
     def _single(self, value: Any, field: Field, path: str, go: tuple[str, str]) -> Any:

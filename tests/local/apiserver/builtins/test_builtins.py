@@ -123,6 +123,12 @@ def test_quantities_are_canonical_and_limits_default_requests(pods: Strategy) ->
     assert created["status"]["qosClass"] == "Guaranteed"
 
 
+def test_quantity_that_is_null_is_zero(pods: Strategy) -> None:
+    created = pods.admit_create(pod(container(resources={"limits": {"cpu": None}})))
+
+    assert created["spec"]["containers"][0]["resources"]["limits"] == {"cpu": "0"}
+
+
 @pytest.mark.parametrize(
     ("resources", "qos"),
     [
