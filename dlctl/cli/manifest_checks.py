@@ -19,6 +19,7 @@ from dlctl.cli.unknown_fields import misspelt, unknown_fields
 from dlctl.cli.yaml_lines import Path, dotted, parsed
 from dlctl.dialects.dialect import DecodedObject
 from dlctl.dialects.kind import Kind
+from dlctl.dialects.pod_canonicalization import canonicalize_pod_template
 from dlctl.errors import ConfigError, InvalidJobError
 
 if TYPE_CHECKING:
@@ -126,7 +127,7 @@ def _job_problems(
     try:
         obj = kind.decode(as_job_object(kind, named))
     except ConfigError as error:
-        yield Problem(manifest, ("metadata",), str(error))
+        yield _metadata_problem(manifest) or Problem(manifest, ("metadata",), str(error))
         return
     if obj.doubt:
         yield Problem(manifest, ("apiVersion",), obj.doubt)
@@ -151,6 +152,16 @@ def _job_problems(
     yield from _problems(manifest, (each for each in rejections if not _repeats(each, found)))
     if not (found or rejections):
         yield from _problems(manifest, admission.pod_rejections(kind, named))
+
+
+def _metadata_problem(manifest: Manifest) -> Problem | None:
+    """Return which field of the metadata has a value of the wrong type."""
+    try:
+        canonicalize_pod_template({"metadata": manifest.obj.get("metadata")}, "")
+    except InvalidJobError as error:
+        field = error.field.removeprefix(".")
+        return Problem(manifest, parsed(field), str(error).removeprefix("."))
+    return None
 
 
 def _read_problem(kind: Kind, obj: DecodedObject, manifest: Manifest) -> Problem | None:

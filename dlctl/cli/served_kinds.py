@@ -6,12 +6,18 @@ from typing import Any, Final
 from dlctl.cli.suggestions import did_you_mean
 from dlctl.dialects.kind import Kind
 
+_FIRST_TF_OPERATOR: Final = (
+    "it has the form of kubeflow.org/v1alpha1: write apiVersion kubeflow.org/v1alpha1 and kind "
+    "TFJob"
+)
 # Jobs of other operators, by group or version and by kind, with what to do about them.
 _OTHER_OPERATORS: Final[Mapping[tuple[str, str], str]] = {
     ("trainer.kubeflow.org", "TrainJob"): (
         "Kubeflow Trainer runs it by runtimes of its cluster: write it as the kind of its "
         "framework, such as PyTorchJob in kubeflow.org/v1"
     ),
+    ("tensorflow.org", "TfJob"): _FIRST_TF_OPERATOR,
+    ("tensorflow.org", "TFJob"): _FIRST_TF_OPERATOR,
 }
 
 

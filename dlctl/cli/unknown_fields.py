@@ -11,11 +11,15 @@ import attrs
 
 from dlctl.api.core_types.type_tables import pod_types
 from dlctl.cli.suggestions import closest, did_you_mean
-from dlctl.cli.yaml_lines import Path
+from dlctl.cli.yaml_lines import Path, dotted
 from dlctl.dialects.dialect import Dialect
 
 JSON = Mapping[str, Any]
 _PRESERVE: Final = "x-kubernetes-preserve-unknown-fields"
+# Where a field that is written too high up is looked for.
+_NESTED: Final = ("template", "spec", "containers", "resources", "runPolicy", "schedulingPolicy")
+# Templates may begin like objects; nobody reads these fields there.
+_TEMPLATE_FIELDS: Final = ("apiVersion", "kind")
 # Of a whole object; status is the server's.
 _OBJECT_FIELDS: Final = ("apiVersion", "kind", "metadata", "spec", "status")
 
@@ -50,7 +54,7 @@ def unknown_fields(manifest: JSON, dialect: Dialect) -> Iterator[UnknownField]:
         }
     }
     yield from _foreign(manifest.get("spec"), dialect)
-    yield from _unknown(manifest, top, ())
+    yield from _unknown(manifest, (top,), ())
 
 
 def _foreign(spec: Any, dialect: Dialect) -> Iterator[UnknownField]:
@@ -66,10 +70,12 @@ def _has_in_run_policy(dialect: Dialect, name: str) -> bool:
     return name in policy.get("properties", {})
 
 
-def _unknown(value: Any, schema: JSON, path: Path) -> Iterator[UnknownField]:
+def _unknown(value: Any, schemas: tuple[JSON, ...], path: Path) -> Iterator[UnknownField]:
+    """Yield the unknown fields of a value; the schemas are its own and those around it."""
+    schema = schemas[-1]
     if isinstance(value, list):
         for index, item in enumerate(value):
-            yield from _unknown(item, schema.get("items", {}), (*path, index))
+            yield from _unknown(item, (*schemas, schema.get("items", {})), (*path, index))
     if not isinstance(value, dict):
         return
     properties = schema.get("properties", {})
@@ -79,8 +85,39 @@ def _unknown(value: Any, schema: JSON, path: Path) -> Iterator[UnknownField]:
     for key, item in value.items():
         name = names.get(str(key).lower(), key)
         if name in properties:
-            yield from _unknown(item, properties[name], (*path, key))
+            yield from _unknown(item, (*schemas, properties[name]), (*path, key))
         elif isinstance(others, Mapping):
-            yield from _unknown(item, others, (*path, key))
+            yield from _unknown(item, (*schemas, others), (*path, key))
+        elif path[-1:] == ("template",) and key in _TEMPLATE_FIELDS:
+            continue
         elif properties:
-            yield UnknownField((*path, key), did_you_mean(str(key), properties))
+            yield UnknownField((*path, key), _suggestion(str(key), schemas, path))
+
+
+def _suggestion(name: str, schemas: tuple[JSON, ...], path: Path) -> str:
+    """Return where the field belongs, or else the field of this level that is most like it."""
+    if below := _path_below(name, schemas[-1]):
+        return f"; it belongs in {dotted((*path, *below))}"
+    # The outermost is the object itself, whose fields nobody writes further down by mistake.
+    for level in range(len(schemas) - 2, 0, -1):
+        if name in schemas[level].get("properties", {}):
+            return f"; it belongs in {dotted(path[:level])}"
+    return did_you_mean(name, schemas[-1]["properties"])
+
+
+def _path_below(name: str, schema: JSON) -> Path:
+    """Return the path down to the nearest object that has a field; empty without one."""
+    level: list[tuple[Path, JSON]] = [((), schema)]
+    while level:
+        found = [
+            ((*path, nested), properties[nested].get("items", properties[nested]))
+            for path, each in level
+            for properties in (each.get("properties", {}),)
+            for nested in _NESTED
+            if nested in properties
+        ]
+        for path, each in found:
+            if name in each.get("properties", {}):
+                return path
+        level = found
+    return ()

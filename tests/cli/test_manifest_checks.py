@@ -50,6 +50,24 @@ CONTAINER = "spec.pytorchReplicaSpecs.Master.template.spec.containers[0]"
             id="container",
         ),
         pytest.param(
+            "          containers:",
+            "          imagePullPolicy: Always\n          containers:",
+            [f"unknown field 'imagePullPolicy'; it belongs in {CONTAINER.removesuffix('[0]')}"],
+            id="field of containers in the pod",
+        ),
+        pytest.param(
+            "    Master:",
+            "    Master:\n      env: []",
+            [f"unknown field 'env'; it belongs in {CONTAINER.removesuffix('[0]')}"],
+            id="field of containers in the replica spec",
+        ),
+        pytest.param(
+            "command:",
+            "volumes: []\n              command:",
+            [f"unknown field 'volumes'; it belongs in {CONTAINER.removesuffix('.containers[0]')}"],
+            id="field of the pod in a container",
+        ),
+        pytest.param(
             "cleanPodPolicy",
             "cleanPodPolicie",
             ["document 2, line 11", "spec.runPolicy.cleanPodPolicie", "mean cleanPodPolicy?"],
@@ -60,6 +78,15 @@ CONTAINER = "spec.pytorchReplicaSpecs.Master.template.spec.containers[0]"
             "name: train\n  labelz: {a: b}",
             ["document 2, line 9", "metadata.labelz", "did you mean labels?"],
             id="metadata",
+        ),
+        pytest.param(
+            "name: train",
+            "name: train\n  annotations: {a.io/inject: false}",
+            [
+                "document 2, line 9: PyTorchJob train: metadata.annotations[a.io/inject]: ",
+                "must be a string, not false: put it in quotes",
+            ],
+            id="annotation that is no text",
         ),
         pytest.param(
             "replicas: 1",
@@ -97,6 +124,12 @@ CONTAINER = "spec.pytorchReplicaSpecs.Master.template.spec.containers[0]"
             ["does not serve TrainJob", "such as PyTorchJob in kubeflow.org/v1"],
             id="TrainJob",
         ),
+        pytest.param(
+            "kubeflow.org/v1\nkind: PyTorchJob",
+            "tensorflow.org/v1alpha1\nkind: TfJob",
+            ["does not serve TfJob", "write apiVersion kubeflow.org/v1alpha1 and kind TFJob"],
+            id="TfJob",
+        ),
         pytest.param("  name: train\n", "  {}\n", ["metadata.name: is missing"], id="no name"),
         pytest.param(
             "      replicas: 1",
@@ -115,6 +148,15 @@ def test_wrong_manifest_exits_2_with_line_field_and_fix(
     assert done.code == 2
     assert done.err.startswith(f"dlctl: {path}")
     assert [text for text in messages if text not in done.err] == []
+
+
+def test_template_may_begin_like_an_object(dlctl: Dlctl, tmp_path: Path) -> None:
+    path = tmp_path / "job.yaml"
+    path.write_text(
+        JOB.replace("template:", "template:\n        apiVersion: v1\n        kind: Pod")
+    )
+    done = dlctl("check", str(path))
+    assert (done.code, done.err) == (0, "")
 
 
 def test_all_problems_are_listed(dlctl: Dlctl, tmp_path: Path) -> None:
