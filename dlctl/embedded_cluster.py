@@ -2,8 +2,8 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -84,10 +84,17 @@ class Cluster:
             if not path.exists():
                 raise ConfigError(f"image {name}: {path} does not exist")
         claims = Path(volumes).expanduser().absolute() if volumes else None
-        self._options = LocalOptions(paths, network, directories=NodeDirectories(claims=claims))
+        self._options = LocalOptions(
+            paths,
+            network,
+            directories=NodeDirectories(claims=claims),
+            immediate_restarts=self._lowest_limit,
+        )
         self._stack = AsyncExitStack()
         self._kinds = served_kinds({})
         self._running: LocalControlPlane | None = None
+        # Of the runs in progress: how many restarts each allows.
+        self._limits: list[int] = []
         # Names of jobs that nobody waits for, whatever their state.
         self._left: set[ObjectKey] = set()
 
@@ -142,12 +149,13 @@ class Cluster:
         if len(jobs) != 1:
             raise ConfigError(f"expected one job of a kind that dlctl serves, found {len(jobs)}")
         await self._delete_ended(namespaced(jobs[0].obj, namespace))
-        (job,) = await submit(running.client, self._kinds, manifests, namespace)
         limits = FollowOptions(LogSelection(("all",)), max_restarts)
-        try:
-            return await _followed(running, job, limits, timeout_s, on_line or _ignore)
-        finally:
-            self._left.add(job.key)
+        with self._limited(max_restarts):
+            (job,) = await submit(running.client, self._kinds, manifests, namespace)
+            try:
+                return await _followed(running, job, limits, timeout_s, on_line or _ignore)
+            finally:
+                self._left.add(job.key)
 
     async def delete_namespace(self, name: str) -> None:
         """Delete a namespace, and return once all of its objects are gone."""
@@ -160,6 +168,21 @@ class Cluster:
         if self._running is None:
             raise RuntimeError("the cluster must be used inside its `with` block")
         return self._running
+
+    @contextmanager
+    def _limited(self, max_restarts: int | None) -> Iterator[None]:
+        """Let the node start no program again, during the block, before the run can end it."""
+        limits = [] if max_restarts is None else [max_restarts]
+        self._limits += limits
+        try:
+            yield
+        finally:
+            for limit in limits:
+                self._limits.remove(limit)
+
+    def _lowest_limit(self) -> int | None:
+        # The node does not know whose pod it is: with another run's limit it only waits longer.
+        return min(self._limits, default=None)
 
     async def _delete_ended(self, manifest: JSON) -> None:
         """Delete a job of the name that nobody waits for: a notebook runs a cell again."""
@@ -186,7 +209,7 @@ class Cluster:
                 await asyncio.sleep(_PAUSE_S)
 
 
-def _manifests(source: ManifestSource | Sequence[ManifestSource]) -> Iterable[Manifest]:
+def _manifests(source: object) -> Iterable[Manifest]:
     """Yield the objects of any form of manifest; text of several lines or in braces is YAML."""
     if isinstance(source, Mapping):
         yield Manifest(dict(source))
@@ -194,9 +217,13 @@ def _manifests(source: ManifestSource | Sequence[ManifestSource]) -> Iterable[Ma
         yield from parse(source, "manifest")
     elif isinstance(source, str | Path):
         yield from load([str(source)])
-    else:
+    elif isinstance(source, Iterable) and not isinstance(source, bytes):
         for each in source:
             yield from _manifests(each)
+    else:
+        raise ConfigError(
+            f"{source!r} is no manifest: give an object, text, a path, or a list of these"
+        )
 
 
 async def _followed(

@@ -6,7 +6,7 @@ Imports nothing of the embedded cluster, so that ``dlctl --help`` is quick.
 import argparse
 import importlib.util
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final, Literal, get_args
 
@@ -34,8 +34,8 @@ class LocalOptions:
     directories: NodeDirectories = attrs.field(factory=NodeDirectories)
     # Keeps all logs.
     log_dir: Path | None = None
-    # Of a container; later ones wait, so that a run can end before them.
-    immediate_restarts: int | None = None
+    # Of a container; later ones wait, so that a run can end before them. None for no limit.
+    immediate_restarts: Callable[[], int | None] = lambda: None
 
 
 def add_local_arguments(parser: argparse.ArgumentParser) -> None:

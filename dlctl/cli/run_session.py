@@ -56,9 +56,8 @@ class RunSession:
         ):
             if not log.kept:
                 interrupts.remove_if_killed(log.path)
-            options = attrs.evolve(
-                self.options, log_dir=logs, immediate_restarts=self.output.max_restarts
-            )
+            limit = self.output.max_restarts
+            options = attrs.evolve(self.options, log_dir=logs, immediate_restarts=lambda: limit)
             async with local_control_plane(
                 served, options, keep_logs=True, run_dir=run_dir
             ) as running:

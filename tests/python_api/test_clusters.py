@@ -71,6 +71,9 @@ def test_manifest_may_be_text_a_file_or_several(
         pytest.param([job("a", "pass"), job("b", "pass")], "found 2", id="two"),
         pytest.param("a: [\n", "not YAML", id="not YAML"),
         pytest.param("- a\n- b\n", "has no kind", id="no object"),
+        pytest.param(3, "3 is no manifest", id="a number"),
+        pytest.param([b"kind: Job"], "b'kind: Job' is no manifest", id="bytes"),
+        pytest.param(None, "None is no manifest", id="nothing"),
     ],
 )
 def test_anything_but_one_job_is_an_error(

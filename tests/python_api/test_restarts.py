@@ -17,6 +17,9 @@ if attempt == "0":
     sys.exit(3) if rank == "1" else time.sleep(300)
 """
 
+# Says when it starts, and fails.
+FAILS = "import sys; print('start', flush=True); sys.exit(3)"
+
 
 def gang(**policy: object) -> dict[str, Any]:
     manifest = job("gang", SCRIPT)
@@ -41,3 +44,11 @@ def test_gang_without_restarts_fails_with_the_cause(cluster: dlctl.BlockingClust
     failed = result.status["conditions"][-1]
     assert (failed["type"], failed["reason"]) == ("Failed", "ReachedMaxRestarts")
     assert "worker-0" in failed["message"]
+
+
+def test_program_that_may_not_be_restarted_starts_once(cluster: dlctl.BlockingCluster) -> None:
+    manifest = job("once", FAILS)
+    manifest["spec"]["pytorchReplicaSpecs"]["Master"]["restartPolicy"] = "OnFailure"
+    result = cluster.run(manifest, max_restarts=0, timeout_s=60)
+    assert "was not restarted; exit code 3" in result.message
+    assert result.logs["master-0"] == "start\n"

@@ -4,7 +4,7 @@ In isolated networks each pod has its own ports; in the machine's own network th
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sized
+from collections.abc import AsyncIterator, Callable, Mapping, Sized
 from contextlib import AbstractAsyncContextManager, suppress
 from functools import partial
 from pathlib import Path
@@ -65,8 +65,9 @@ class KubeletOptions:
     images: Mapping[str, Path] = attrs.field(factory=dict)
     network: NetworkChoice = "auto"
     crash_loop: Backoff = CRASH_LOOP
-    # After this many, each restart of a container waits, so that its pod can be ended before.
-    immediate_restarts: int | None = None
+    # After this many, each restart of a container waits, so that its pod can be ended before; asked
+    # as a container starts. None for no limit.
+    immediate_restarts: Callable[[], int | None] = lambda: None
     name: str = NODE_NAME
     keep_logs: bool = False
     # Keeps the log of each start of each container, also after the run directory is removed.

@@ -40,7 +40,7 @@ class NodeContext:
     run_dir: Path
     images: Mapping[str, Path]
     crash_loop: Backoff
-    immediate_restarts: int | None
+    immediate_restarts: Callable[[], int | None]
     sandboxes: Sandboxes
     names: HostsFiles
     addresses: AddressPool

@@ -254,7 +254,7 @@ class PodWorker:
             start_request=self._start_request,
             warn=self._warn,
             sandboxes=context.sandboxes,
-            backoff=CrashLoopBackoff(context.crash_loop, context.immediate_restarts),
+            backoff=CrashLoopBackoff(context.crash_loop, context.immediate_restarts()),
             clock=context.clock,
             changed=self._mark_changed,
             groups=context.groups,
