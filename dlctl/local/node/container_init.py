@@ -44,7 +44,7 @@ def run(
         if child == 0:
             programs.join_groups(start.groups)
             programs.execute(start.argv, start.env, start.cwd, (None, log_fd, log_fd))
-    except OSError as failure:
+    except (OSError, ValueError) as failure:
         report = programs.failure(failure)
         os.write(report_fd, msgspec.json.encode(report))
         os._exit(report.exit_code)

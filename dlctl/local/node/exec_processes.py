@@ -92,7 +92,7 @@ class ExecProcesses:
             terminal = request.terminal
             programs.join_groups(self._start.groups)
             programs.execute(request.argv, env, self._start.cwd, streams, terminal=terminal)
-        except OSError as error:
+        except (OSError, ValueError) as error:
             os.write(report_fd, msgspec.json.encode(programs.failure(error)))
             os._exit(1)
 

@@ -6,6 +6,7 @@ Shared by containers and exec'd commands; the namespaces are chosen before.
 import errno
 import fcntl
 import os
+import shutil
 import signal
 import termios
 from collections.abc import Iterable, Mapping
@@ -17,6 +18,8 @@ import msgspec
 _NOT_FOUND: Final = 127
 _NOT_EXECUTABLE: Final = 126
 _CANNOT_START: Final = 128
+# As long as Linux reads: the first line of a script.
+_FIRST_LINE_BYTES: Final = 256
 
 
 class StartFailure(msgspec.Struct, frozen=True):
@@ -26,8 +29,14 @@ class StartFailure(msgspec.Struct, frozen=True):
     exit_code: int
 
 
-def failure(error: OSError) -> StartFailure:
-    """Return the failure, with the exit code that a shell would show."""
+def failure(error: OSError | ValueError) -> StartFailure:
+    """Return the failure, with the exit code that a shell would show.
+
+    A ``ValueError`` is what Python raises for words that no program can get, such as one with a
+    null character.
+    """
+    if isinstance(error, ValueError):
+        return StartFailure(error=str(error), exit_code=_CANNOT_START)
     code = {
         errno.ENOENT: _NOT_FOUND,
         errno.EACCES: _NOT_EXECUTABLE,
@@ -74,8 +83,26 @@ def execute(
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    if not argv[0]:
+        raise FileNotFoundError(errno.ENOENT, "the command is empty")
     try:
         os.execvpe(argv[0], argv, env)
     except OSError as error:
         # Name the requested program, not the last place on PATH that was searched.
-        raise OSError(error.errno, error.strerror, argv[0]) from None
+        reason = _missing_interpreter(argv[0], env) if error.errno == errno.ENOENT else ""
+        raise OSError(error.errno, reason or error.strerror, argv[0]) from None
+
+
+def _missing_interpreter(program: str, env: Mapping[str, str]) -> str:
+    """Return why a script that is there was not found; empty if it is not there."""
+    path = program if "/" in program else shutil.which(program, path=env.get("PATH"))
+    first = b""
+    with suppress(OSError), open(path or "", "rb") as script:
+        first = script.readline(_FIRST_LINE_BYTES)
+    words = first.removeprefix(b"#!").strip(b" \t\n").split(maxsplit=1)
+    if not (first.startswith(b"#!") and words):
+        return ""
+    carriage_return = first.endswith(b"\r\n")
+    name = words[0].decode(errors="replace")
+    ends = "; its lines end as on Windows" if carriage_return else ""
+    return f"its interpreter {name} is not on this machine{ends}"

@@ -4,6 +4,7 @@ import asyncio
 import itertools
 import signal
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
@@ -79,6 +80,47 @@ async def test_program_that_cannot_be_executed_fails_the_pod(
     assert (state["exitCode"], state["reason"]) == (code, "StartError")
     assert state["message"].startswith(f"{program}: ")
     assert program in await harness.log(name)
+
+
+@pytest.mark.parametrize(
+    ("first_line", "message"),
+    [
+        pytest.param("#!/no/python3 -u\n", "its interpreter /no/python3 is not", id="missing"),
+        pytest.param(
+            "#! /bin/sh\r\n", "/bin/sh is not on this machine; its lines end as on", id="Windows"
+        ),
+    ],
+)
+async def test_script_whose_interpreter_is_missing_says_so(
+    harness: NodeHarness, first_line: str, message: str, tmp_path: Path
+) -> None:
+    script = tmp_path / "train"
+    script.write_bytes(f"{first_line}echo up\n".encode())
+    script.chmod(0o755)
+    name = f"without-{len(first_line)}"
+    status = await harness.run(
+        name, command=["train"], env=[{"name": "PATH", "value": f"{tmp_path}"}]
+    )
+    assert exit_code(status) == 127
+    assert message in (log := await harness.log(name))
+    assert "No such file" not in log
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "message"),
+    [
+        pytest.param([""], 127, "the command is empty", id="empty"),
+        pytest.param(["true", "a\0b"], 128, "embedded null byte", id="null character"),
+    ],
+)
+async def test_words_that_no_program_can_get_fail_the_pod(
+    harness: NodeHarness, command: list[str], code: int, message: str
+) -> None:
+    name = f"words-{code}"
+    status = await harness.run(name, command=command)
+    state = container(status)["state"]["terminated"]
+    assert (state["exitCode"], state["reason"]) == (code, "StartError")
+    assert message in await harness.log(name)
 
 
 async def test_failing_container_is_restarted_until_it_succeeds(harness: NodeHarness) -> None:
