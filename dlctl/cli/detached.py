@@ -1,6 +1,7 @@
 """Continue a command in a process of its own, without the terminal."""
 
 import os
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +15,8 @@ def detach(log: Path) -> Callable[[str], None]:
     """Return in a new process, whose output goes to a file; the caller's process ends here.
 
     It ends once the new process calls the returned function, with that text on the terminal and
-    exit code 0; or if the new process ends before, with its last output and its exit code.
+    exit code 0; or if the new process ends before, with its last output and its exit code: the file
+    is removed then, unless it has more. Until then, a signal ends both.
     """
     reading, writing = os.pipe()
     child = os.fork()
@@ -36,12 +38,25 @@ def detach(log: Path) -> Callable[[str], None]:
 
 
 def _await(child: int, reading: int, log: Path) -> int:
-    with open(reading, encoding="utf-8") as said:
-        text = said.read()
+    try:
+        with open(reading, encoding="utf-8") as said:
+            text = said.read()
+    except (KeyboardInterrupt, SystemExit):
+        # It is in a session of its own, which no Ctrl-C reaches.
+        os.kill(child, signal.SIGTERM)
+        os.waitpid(child, 0)
+        log.unlink(missing_ok=True)
+        raise
     if text:
         print(text, flush=True)
         return 0
-    _, status = os.waitpid(child, 0)
-    last = log.read_text(encoding="utf-8", errors="replace").splitlines()[-_MAX_LINES:]
-    print("\n".join(last), file=sys.stderr)
-    return os.waitstatus_to_exitcode(status)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    if code < 0:
+        lines.append(f"dlctl: ended by {signal.Signals(-code).name}")
+    print("\n".join(lines[-_MAX_LINES:]), file=sys.stderr)
+    if len(lines) > _MAX_LINES:
+        print(f"dlctl: the log is in {log}", file=sys.stderr)
+    else:
+        log.unlink()
+    return code if code >= 0 else 128 - code

@@ -3,7 +3,7 @@
 import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -18,7 +18,7 @@ _NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]*")
 
 @attrs.frozen
 class NamedCluster:
-    """The files of one name; they stay when its cluster ends."""
+    """The files of one name; they stay when its cluster ends, unless it has never started."""
 
     name: str
     directory: Path
@@ -55,12 +55,22 @@ class NamedCluster:
         self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:
             with exclusive_lock(self._lock) as lock:
-                yield lock
+                try:
+                    yield lock
+                finally:
+                    self._remove_unless_started()
         except HeldError:
             raise ConfigError(
                 f"a cluster named {self.name} is running; end it with `{self.end_command}`, or "
                 "choose another --name"
             ) from None
+
+    def _remove_unless_started(self) -> None:
+        """Remove what has no log: the lock is held, so nobody else is about to start."""
+        if not self.log.exists():
+            self._lock.unlink(missing_ok=True)
+            with suppress(OSError):
+                self.directory.rmdir()
 
     @property
     def end_command(self) -> str:

@@ -15,7 +15,7 @@ class HeldError(Exception):
 def exclusive_lock(path: Path) -> Iterator[int]:
     """Hold the file for the duration of the block, and yield its descriptor.
 
-    It is free as soon as its holder is gone, whatever ended it.
+    It is free as soon as its holder is gone, whatever ended it. The holder may remove it.
     :raises HeldError: if another process holds it.
     """
     lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
@@ -24,6 +24,9 @@ def exclusive_lock(path: Path) -> Iterator[int]:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise HeldError(str(path)) from None
+        if not os.fstat(lock).st_nlink:
+            # Removed since it was opened: another process may create and hold it.
+            raise HeldError(str(path))
         yield lock
     finally:
         os.close(lock)

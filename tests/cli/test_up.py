@@ -143,3 +143,24 @@ def test_cluster_that_cannot_start_in_the_background_says_why(tmp_path: Path) ->
     )
     assert done.returncode == 2
     assert "remove it or choose another path" in done.stderr
+    assert [*(tmp_path / "dlctl" / "clusters").iterdir()] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signal_ends_a_start_in_the_background(tmp_path: Path, number: signal.Signals) -> None:
+    clusters = tmp_path / "dlctl" / "clusters"
+    with subprocess.Popen(
+        [sys.executable, "-m", "dlctl", "up", "-d", "--network", "host"],
+        env={**os.environ, "XDG_STATE_HOME": str(tmp_path), "TMPDIR": str(tmp_path)},
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        # Written by the new process: from here on, both have to end.
+        while not (clusters / "default" / "log").exists():
+            time.sleep(0.01)
+        process.send_signal(number)
+        process.communicate(timeout=20)
+    assert process.returncode == 128 + number
+    assert [*clusters.iterdir()] == []
+    assert [*tmp_path.glob("dlctl-*")] == []
