@@ -41,12 +41,8 @@ class Interrupts:
     def temporary_directory(self) -> Iterator[Path]:
         """Yield a directory that is removed after the block, also by the second signal."""
         with temporary_run_directory() as path:
-            self.remove_if_killed(path)
+            self._temporary.append(path)
             yield path
-
-    def remove_if_killed(self, path: Path) -> None:
-        """Name a file or directory that the second signal removes."""
-        self._temporary.append(path)
 
     async def wait(self) -> None:
         """Wait for the first signal as the normal way to continue, not as an interruption."""
@@ -79,7 +75,7 @@ class Interrupts:
         for path in self._temporary:
             # Terminating programs may still create files.
             while path.exists() and time.monotonic() < deadline:
-                _remove(path)
+                shutil.rmtree(path, ignore_errors=True)
         os._exit(128 + number)
 
 
@@ -98,13 +94,6 @@ def _has_children() -> bool:
     except ChildProcessError:
         return False
     return True
-
-
-def _remove(path: Path) -> None:
-    if path.is_dir():
-        shutil.rmtree(path, ignore_errors=True)
-    else:
-        path.unlink(missing_ok=True)
 
 
 def run_until_signalled(main: Callable[[Interrupts], Coroutine[Any, Any, int]]) -> int:

@@ -5,7 +5,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 import attrs
@@ -22,20 +22,25 @@ class LogFile:
     kept: bool = False
 
     def keep(self) -> None:
-        self.kept = True
+        """Move it out of the run directory, which is removed."""
+        if not self.kept:
+            fd, name = tempfile.mkstemp(prefix="dlctl-", suffix=".log")
+            os.close(fd)
+            self.path, self.kept = self.path.replace(name), True
 
 
 @contextmanager
-def log_file(path: Path | None = None) -> Iterator[LogFile]:
-    """Write the log to this file, or to a temporary one.
+def log_file(path: Path | None, run_dir: Path) -> Iterator[LogFile]:
+    """Write the log to this file, or to one in the run directory.
 
-    That is deleted afterwards unless kept, or after a crash.
+    That is removed with the directory, however the command ends, unless kept, or after a crash.
+    :raises ConfigError: if the file cannot be written.
     """
-    if path is not None:
-        fd, log = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), LogFile(path, True)
-    else:
-        fd, name = tempfile.mkstemp(prefix="dlctl-", suffix=".log")
-        log = LogFile(Path(name))
+    log = LogFile(path or run_dir / "controller.log", kept=path is not None)
+    try:
+        fd = os.open(log.path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    except OSError as error:
+        raise ConfigError(f"cannot write {log.path}: {error.strerror}") from error
     with open(fd, "w", encoding="utf-8") as stream, _restore_root_logger():
         logs.configure(stream, format_=logs.LogFormat.CONSOLE)
         try:
@@ -47,10 +52,6 @@ def log_file(path: Path | None = None) -> Iterator[LogFile]:
             log.keep()
             print(f"dlctl: the log is in {log.path}", file=sys.stderr)
             raise
-        finally:
-            if not log.kept:
-                with suppress(FileNotFoundError):
-                    os.unlink(log.path)
 
 
 @contextmanager

@@ -51,11 +51,9 @@ class RunSession:
         self._check(served)
         logs = self.output.logs
         with (
-            log_file(logs / "controller.log" if logs else None) as log,
             interrupts.temporary_directory() as run_dir,
+            log_file(logs / "controller.log" if logs else None, run_dir) as log,
         ):
-            if not log.kept:
-                interrupts.remove_if_killed(log.path)
             limit = self.output.max_restarts
             options = attrs.evolve(self.options, log_dir=logs, immediate_restarts=lambda: limit)
             async with local_control_plane(
