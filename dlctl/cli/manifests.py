@@ -170,8 +170,10 @@ def images(manifest: Any) -> Iterator[str]:
 
 
 def _text(name: str) -> str:
+    if name.startswith(("http://", "https://")):
+        raise ConfigError(f"{name}: save it as a file, or pipe it to `-`")
     try:
-        return sys.stdin.read() if name == "-" else pathlib.Path(name).read_text()
+        return sys.stdin.read() if name == "-" else pathlib.Path(name).read_text(encoding="utf-8")
     except OSError as error:
         raise ConfigError(f"cannot read {name}: {error.strerror}") from error
     except UnicodeDecodeError as error:
@@ -181,6 +183,8 @@ def _text(name: str) -> str:
 def _documents(text: str, name: str) -> list[tuple[Any, yaml.Node]]:
     try:
         return list(documents(text))
+    except RecursionError:
+        raise ConfigError(f"{name}: its lists and mappings are nested too deeply") from None
     except yaml.YAMLError as error:
         title = name if isinstance(error, DuplicateFieldError) else f"{name} is not YAML"
         raise ConfigError(f"{title}: {describe_yaml_error(error, text)}") from error

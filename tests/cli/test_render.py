@@ -106,6 +106,20 @@ def test_missing_file_is_named(dlctl: Dlctl) -> None:
     assert done.err == "dlctl: cannot read nowhere.yaml: No such file or directory\n"
 
 
+def test_address_of_a_manifest_is_no_file(dlctl: Dlctl) -> None:
+    done = dlctl("render", "https://example.com/job.yaml")
+    assert done.code == 2
+    assert done.err == "dlctl: https://example.com/job.yaml: save it as a file, or pipe it to `-`\n"
+
+
+def test_manifest_without_an_end_of_nesting_is_reported(dlctl: Dlctl, tmp_path: Path) -> None:
+    path = tmp_path / "job.yaml"
+    path.write_text("kind: " + "[" * 5000)
+    done = dlctl("render", str(path))
+    assert done.code == 2
+    assert done.err == f"dlctl: {path}: its lists and mappings are nested too deeply\n"
+
+
 def test_malformed_yaml_is_reported_with_file_and_line(dlctl: Dlctl, tmp_path: Path) -> None:
     path = tmp_path / "job.yaml"
     path.write_text("kind: MXJob\nspec: [\n")
