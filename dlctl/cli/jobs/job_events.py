@@ -26,12 +26,17 @@ class JobEvent(Object, frozen=True, gc=False):
 
     @property
     def first(self) -> datetime.datetime:
-        times = (self.first_timestamp, self.event_time, self.metadata.creation_timestamp)
-        return next((time for time in times if time), EPOCH)
+        """Return when it happened first: not later than it was created, whatever its author says.
+
+        Some authors write Go's zero time, of the year 1, for one that they do not know.
+        """
+        created = self.metadata.creation_timestamp
+        stated = [time for time in (self.first_timestamp, self.event_time) if time and time > EPOCH]
+        return min(filter(None, (*stated[:1], created)), default=EPOCH)
 
     @property
     def last(self) -> datetime.datetime:
-        return self.last_timestamp or self.first
+        return max(self.last_timestamp or self.first, self.first)
 
 
 async def events_of(

@@ -1,12 +1,16 @@
 """What ``dlctl why`` prints. ``python -m tests.cli.jobs.test_explanation`` rewrites the files."""
 
+import datetime
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from dlctl.api.meta import ObjectMeta
 from dlctl.cli.jobs.explanation import explain
 from tests.builders import NOW
 from tests.cli.jobs.outcomes import (
+    BEGIN,
     CREATED,
     RUNNING,
     SITUATIONS,
@@ -39,6 +43,20 @@ def test_event_about_a_pod_that_is_gone_is_kept() -> None:
     situation = failed()
     text = why(Situation(situation.job, situation.pods[:2], situation.events))
     assert "ExitedWithCode: Pod: ml.sum-worker-1 exited with code 1" in text
+
+
+@pytest.mark.parametrize("year", [1, 9999])
+def test_event_of_an_impossible_time_happened_when_it_was_created(year: int) -> None:
+    created = BEGIN + datetime.timedelta(seconds=5)
+    stated = created.replace(year=year)
+    wrong = msgspec.structs.replace(
+        event("Strange", 5, "from elsewhere"),
+        metadata=ObjectMeta(name="strange", creation_timestamp=created),
+        first_timestamp=stated,
+        last_timestamp=stated,
+    )
+    assert "     +5s  Strange: from elsewhere" in why(Situation(snapshot(), events=[wrong]))
+    assert wrong.last >= created
 
 
 def test_job_without_status_and_pods_can_be_explained() -> None:
