@@ -12,6 +12,7 @@ import attrs
 
 from dlctl.api.meta import NAMESPACES, ObjectKey, Resource
 from dlctl.cli import restart_limit
+from dlctl.cli.disk_space import full_disk_lines
 from dlctl.cli.follow import Follower, FollowOptions
 from dlctl.cli.frameworks import loadable
 from dlctl.cli.jobs.job_snapshot import JobSnapshot
@@ -241,7 +242,9 @@ async def _followed(
     follower = Follower(running.client, running.cluster.run_dir, [job], limits)
 
     def closing(end: RunEnd) -> str:
-        return "\n".join(closing_lines(follower.progress[0], end, follower.last_lines))
+        lines = closing_lines(follower.progress[0], end, follower.last_lines)
+        full = () if follower.progress[0].succeeded else full_disk_lines(running.cluster.run_dir)
+        return "\n".join([*lines, *full])
 
     try:
         async with asyncio.timeout(timeout_s):

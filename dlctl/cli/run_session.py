@@ -11,6 +11,7 @@ import attrs
 from rich.console import Group
 from rich.text import Text
 
+from dlctl.cli.disk_space import full_disk_lines
 from dlctl.cli.follow import Follower, FollowOptions
 from dlctl.cli.frameworks import loadable
 from dlctl.cli.image_mappings import check_mappings_used, unmapped_lines
@@ -62,7 +63,10 @@ class RunSession:
                 jobs = await submit(running.client, served, self.manifests, self.namespace)
                 succeeded = await self._follow(running, jobs, interrupts)
                 if not succeeded:
-                    for line in unmapped_lines(self.options.images, self.manifests):
+                    for line in (
+                        *full_disk_lines(run_dir),
+                        *unmapped_lines(self.options.images, self.manifests),
+                    ):
                         print(line, file=sys.stderr)
                     log.keep()
                     print(f"the controller's log: {log.path}", file=sys.stderr)

@@ -1,0 +1,17 @@
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from dlctl.cli.disk_space import full_disk_lines
+
+
+@pytest.mark.parametrize(("free", "full"), [(0, True), (1 << 30, False)])
+def test_full_disk_is_named(
+    free: int, full: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usage = shutil.disk_usage(os.sep)._replace(free=free)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
+    lines = [*full_disk_lines(tmp_path / "run")]
+    assert [f"no space is left in {tmp_path}" in line for line in lines] == [True] * full
