@@ -148,6 +148,16 @@ async def test_unusable_kubeconfig_is_named(tmp_path: Path, text: str | None) ->
         await load(str(path))
 
 
+@pytest.mark.parametrize("text", ["a sentence\n", "[]\n", "contexts: 3\n"])
+async def test_file_without_the_form_of_a_kubeconfig_is_one_error(
+    tmp_path: Path, text: str
+) -> None:
+    path = tmp_path / "config"
+    path.write_text(text)
+    with pytest.raises(ConfigError, match="it has not the form of a kubeconfig"):
+        await load(str(path))
+
+
 async def test_exec_plugin_runs_once_and_again_when_its_token_is_rejected(
     tmp_path: Path, server: Server
 ) -> None:
