@@ -4,6 +4,7 @@ Exit codes: 0 success, 1 failure, 2 invalid setting or manifest, 130 interrupted
 """
 
 import argparse
+import errno
 import importlib
 import os
 import sys
@@ -36,6 +37,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "release": "ungate waiting launchers before another operator takes over",
     "render": "print the child objects of jobs, offline",
 }
+_DISK_FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 # Where a command is that is not ``configure`` in the module of its name.
 _ELSEWHERE: Final[Mapping[str, str]] = {
     "get": "jobs.get:configure",
@@ -62,8 +64,14 @@ def run(arguments: Sequence[str]) -> int:
     except DlctlError as error:
         print(f"dlctl: {error}", file=sys.stderr)
         return 1
-    except BrokenPipeError:
-        # The reader of our output is gone, as with ``| head``; otherwise Python complains at exit.
+    except OSError as error:
+        # Without a word if the reader of our output is gone, as with ``| head``.
+        if not isinstance(error, BrokenPipeError):
+            if error.errno not in _DISK_FULL:
+                raise
+            place = f"{error.filename}: " if error.filename else ""
+            print(f"dlctl: {place}{error.strerror}", file=sys.stderr)
+        # Otherwise Python complains at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
 

@@ -119,3 +119,15 @@ def test_missing_extra_gives_one_clear_message(
         "dlctl: the embedded cluster needs optional packages: "
         "pip install 'dlctl[local]' (missing: trustme)\n"
     )
+
+
+def test_full_disk_under_the_output_is_named() -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "dlctl", "crds"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert (done.returncode, done.stderr) == (1, "dlctl: No space left on device\n")
