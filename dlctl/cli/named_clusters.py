@@ -3,7 +3,7 @@
 import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -50,20 +50,23 @@ class NamedCluster:
     def claimed(self) -> Iterator[int]:
         """Take the name for the duration of the block, and yield the lock.
 
-        :raises ConfigError: if a cluster of this name is running.
+        :raises ConfigError: if a cluster of this name is running, or its files have no place.
         """
-        self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        try:
-            with exclusive_lock(self._lock) as lock:
-                try:
-                    yield lock
-                finally:
-                    self._remove_unless_started()
-        except HeldError:
-            raise ConfigError(
-                f"a cluster named {self.name} is running; end it with `{self.end_command}`, or "
-                "choose another --name"
-            ) from None
+        with ExitStack() as stack:
+            try:
+                self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+                lock = stack.enter_context(exclusive_lock(self._lock))
+            except HeldError:
+                raise ConfigError(
+                    f"a cluster named {self.name} is running; end it with `{self.end_command}`, "
+                    "or choose another --name"
+                ) from None
+            except OSError as error:
+                raise ConfigError(
+                    f"{self.directory}: {error.strerror}; XDG_STATE_HOME names another place"
+                ) from error
+            stack.callback(self._remove_unless_started)
+            yield lock
 
     def _remove_unless_started(self) -> None:
         """Remove what has no log: the lock is held, so nobody else is about to start."""

@@ -77,6 +77,8 @@ class RunSession:
         return 0 if succeeded else 1
 
     def _check(self, served: Sequence[Kind]) -> None:
+        if self.record and (self.record.is_dir() or not self.record.absolute().parent.is_dir()):
+            raise ConfigError(f"--record {self.record}: name a file in a directory that exists")
         check(served, self.manifests, self.namespace)
         jobs = [(kind, each.obj) for each in self.manifests if (kind := job_kind(served, each.obj))]
         if not jobs:
@@ -171,7 +173,11 @@ class RunSession:
         ]
         end = Text("\n" + "\n".join(closing))
         shown = Group(screen(follower.progress, SystemClock().now()), end)
-        path.write_text(render_svg(logs, shown, title=self.title), encoding="utf-8")
+        try:
+            path.write_text(render_svg(logs, shown, title=self.title), encoding="utf-8")
+        except OSError as error:
+            # The exit code is the outcome of the jobs.
+            print(f"dlctl: --record {path}: {error.strerror}", file=sys.stderr)
 
     @property
     def _stream(self) -> TextIO:

@@ -36,6 +36,8 @@ class UpSession:
         """Run until the first signal; nothing is left running, however this ends."""
         logs.configure(sys.stderr, format_=logs.LogFormat.CONSOLE)
         served = served_kinds(loadable())
+        if self.kubeconfig:
+            _check_is_own_copy(self.kubeconfig)
         async with AsyncExitStack() as stack:
             run_dir = stack.enter_context(interrupts.temporary_directory())
             data = stack.enter_context(DataDirectory.open(self.data)) if self.data else None
@@ -82,13 +84,15 @@ class UpSession:
 def _copy(kubeconfig: Path, to: Path | None) -> Iterator[Path]:
     """Yield the path of the kubeconfig; a copy at ``to`` is deleted when the block ends.
 
-    :raises ConfigError: if ``to`` is a file that is not ours.
+    :raises ConfigError: if ``to`` cannot be written.
     """
     if to is None:
         yield kubeconfig
         return
-    _check_is_own_copy(to)
-    write_private_file(to, kubeconfig.read_text(encoding="utf-8"))
+    try:
+        write_private_file(to, kubeconfig.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"--kubeconfig {to}: {error.strerror}") from error
     try:
         yield to.absolute()
     finally:
@@ -98,7 +102,9 @@ def _copy(kubeconfig: Path, to: Path | None) -> Iterator[Path]:
 def _check_is_own_copy(path: Path) -> None:
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
+        if not path.absolute().parent.is_dir():
+            raise ConfigError(f"--kubeconfig {path}: its directory does not exist") from None
         return
     except (OSError, UnicodeDecodeError, yaml.YAMLError):
         content = None

@@ -1,7 +1,7 @@
 """The directory that keeps a cluster over restarts, for one process at a time."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Self
 
@@ -24,15 +24,18 @@ class DataDirectory:
     def open(cls, path: Path) -> "Iterator[Self]":
         """Create the directory if need be, and lock it for the duration of the block.
 
-        :raises ConfigError: if another process uses it.
+        :raises ConfigError: if another process uses it, or it cannot be created.
         """
-        try:
-            path.mkdir(mode=0o700, parents=True, exist_ok=True)
-            path.chmod(0o700)
-            with exclusive_lock(path / "lock"):
-                yield cls(path)
-        except HeldError:
-            raise ConfigError(f"{path}: another `dlctl up` uses this directory") from None
+        with ExitStack() as stack:
+            try:
+                path.mkdir(mode=0o700, parents=True, exist_ok=True)
+                path.chmod(0o700)
+                stack.enter_context(exclusive_lock(path / "lock"))
+            except HeldError:
+                raise ConfigError(f"{path}: another `dlctl up` uses this directory") from None
+            except OSError as error:
+                raise ConfigError(f"{path}: {error.strerror}") from error
+            yield cls(path)
 
     @property
     def journal(self) -> Path:

@@ -312,6 +312,15 @@ def test_invalid_time_limit_exits_2(dlctl: Dlctl, written: Written, limit: str) 
     assert "--timeout" in done.err
 
 
+def test_svg_that_has_no_place_exits_2(dlctl: Dlctl, written: Written, tmp_path: Path) -> None:
+    path = tmp_path / "missing" / "run.svg"
+    done = dlctl("run", written(script_job("")), "--record", str(path))
+    assert (done.code, done.err) == (
+        2,
+        f"dlctl: --record {path}: name a file in a directory that exists\n",
+    )
+
+
 def test_svg_of_the_last_screen_loads_nothing(
     dlctl: Dlctl, written: Written, tmp_path: Path
 ) -> None:

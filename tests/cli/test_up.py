@@ -94,6 +94,26 @@ def test_foreign_kubeconfig_is_not_replaced(dlctl: Dlctl, tmp_path: Path) -> Non
     assert kubeconfig.read_text() == "current-context: production\n"
 
 
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        pytest.param("--kubeconfig", "file/below: its directory does not exist", id="kubeconfig"),
+        pytest.param("--data", "file/below: Not a directory", id="data"),
+        pytest.param("--name", "XDG_STATE_HOME names another place", id="state"),
+    ],
+)
+def test_place_that_cannot_be_written_exits_2(
+    dlctl: Dlctl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, option: str, message: str
+) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    monkeypatch.setenv("XDG_STATE_HOME", str(file))
+    place = ["one", "--detach"] if option == "--name" else [str(file / "below")]
+    done = dlctl("up", option, *place, "--network", "host")
+    assert done.code == 2
+    assert message in done.err
+
+
 @pytest.mark.parametrize("port", ["-1", "65536"])
 def test_port_out_of_range_exits_2(dlctl: Dlctl, port: str) -> None:
     done = dlctl("up", "--port", port)
