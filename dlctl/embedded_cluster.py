@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final, Self, get_args
 
 import attrs
 
@@ -19,14 +19,17 @@ from dlctl.cli.jobs.job_snapshot import JobSnapshot
 from dlctl.cli.local_cluster import LocalControlPlane, local_control_plane
 from dlctl.cli.local_options import LocalOptions, NetworkChoice
 from dlctl.cli.log_selection import LogSelection
+from dlctl.cli.manifest_checks import report
 from dlctl.cli.manifests import JSON, Manifest, job_kind, load, namespaced, parse
 from dlctl.cli.outcome import RunEnd, closing_lines
 from dlctl.cli.progress import JobProgress
+from dlctl.cli.start_checks import StartChecks
 from dlctl.cli.submission import SubmittedJob, submit
 from dlctl.dialects.kinds import served_kinds
 from dlctl.errors import ConfigError, DlctlError
 from dlctl.kube.errors import NotFoundError
 from dlctl.local.node.directories import NodeDirectories
+from dlctl.tasks import unwrap_exception_groups
 
 # An object, the text of some in YAML, or the path of a file with some.
 ManifestSource = Mapping[str, Any] | str | Path
@@ -84,7 +87,14 @@ class Cluster:
         for name, path in paths.items():
             if not path.exists():
                 raise ConfigError(f"image {name}: {path} does not exist")
+        if network not in (choices := get_args(NetworkChoice)):
+            raise ConfigError(f"network {network!r}: choose one of {', '.join(choices)}")
         claims = Path(volumes).expanduser().absolute() if volumes else None
+        if claims:
+            try:
+                claims.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise ConfigError(f"volumes {claims}: {error.strerror}") from error
         self._options = LocalOptions(
             paths,
             network,
@@ -141,14 +151,19 @@ class Cluster:
         A replica that has been restarted more than ``max_restarts`` times ends the run, too. A job
         of the same name that has ended, or that an earlier run has left, is deleted first.
 
-        :raises ConfigError: if there is not exactly one job, or an object is rejected.
+        :raises ConfigError: if there is not exactly one job, its pods could not start here, or an
+            object is rejected.
         :raises TimeoutError: if it takes longer than ``timeout_s``; the job is left as it is.
         """
         running = self._control_plane
+        if max_restarts is not None and not max_restarts >= 0:
+            raise ConfigError(f"max_restarts {max_restarts}: allow 0 or more, or None for any")
         manifests = await asyncio.to_thread(lambda: list(_manifests(manifest)))
         jobs = [each for each in manifests if job_kind(self._kinds, each.obj)]
         if len(jobs) != 1:
             raise ConfigError(f"expected one job of a kind that dlctl serves, found {len(jobs)}")
+        checks = StartChecks(self._kinds, manifests, namespace, self._options.images, alone=False)
+        report(checks.problems(), ConfigError)
         await self._delete_ended(namespaced(jobs[0].obj, namespace))
         limits = FollowOptions(LogSelection(("all",)), max_restarts)
         with self._limited(max_restarts):
@@ -248,7 +263,9 @@ async def _followed(
 
     try:
         async with asyncio.timeout(timeout_s):
-            await follower.follow(output)
+            # Those of ``on_line`` among them.
+            with unwrap_exception_groups():
+                await follower.follow(output)
     except TimeoutError:
         raise TimeoutError(closing(RunEnd(timeout_s=timeout_s))) from None
     try:

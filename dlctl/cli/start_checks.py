@@ -32,12 +32,14 @@ class HopelessStartError(DlctlError):
 
 @attrs.frozen
 class StartChecks:
-    """Checks of jobs that run on their own: nobody else creates what is missing."""
+    """Checks of jobs before they start."""
 
     kinds: Sequence[Kind]
     manifests: Sequence[Manifest]
     namespace: str
     images: Mapping[str, Path]
+    # Whether nobody else creates the objects that they refer to.
+    alone: bool = True
 
     def problems(self) -> Iterator[Problem]:
         """Yield the reasons for which pods could not start."""
@@ -60,7 +62,7 @@ class StartChecks:
         for path, spec in templates(manifest.obj):
             for where, message in (
                 *self._commands(spec, path, pods),
-                *_missing(spec, path, home, existing),
+                *(_missing(spec, path, home, existing) if self.alone else ()),
                 *_volumes(spec, path),
             ):
                 yield Problem(manifest, where, f"{dotted(where)}: {message}")

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -81,6 +82,49 @@ def test_anything_but_one_job_is_an_error(
 ) -> None:
     with pytest.raises(ConfigError, match=error):
         cluster.run(manifest)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        pytest.param({"command": None}, 'the command of image "any" is unknown', id="command"),
+        pytest.param({"volumeMounts": []}, "/missing does not exist", id="host path"),
+    ],
+)
+def test_job_that_could_not_start_is_an_error(
+    cluster: dlctl.BlockingCluster, changed: dict[str, Any], message: str
+) -> None:
+    manifest = job("hopeless", "pass")
+    spec = manifest["spec"]["pytorchReplicaSpecs"]["Master"]["template"]["spec"]
+    spec["containers"][0] |= changed
+    if "volumeMounts" in changed:
+        spec["volumes"] = [{"name": "data", "hostPath": {"path": "/missing"}}]
+    with pytest.raises(ConfigError, match=message):
+        cluster.run(manifest, timeout_s=20)
+
+
+def test_job_finds_what_an_earlier_run_has_created(cluster: dlctl.BlockingCluster) -> None:
+    settings = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "earlier"}}
+    cluster.run([{**settings, "data": {"WORD": "here"}}, job("first", "pass")], timeout_s=20)
+    second = job("second", "import os; print(os.environ['WORD'])")
+    spec = second["spec"]["pytorchReplicaSpecs"]["Master"]["template"]["spec"]
+    spec["containers"][0]["envFrom"] = [{"configMapRef": {"name": "earlier"}}]
+    assert cluster.run(second, timeout_s=20).logs == {"master-0": "here\n"}
+
+
+def test_error_of_on_line_is_raised_as_it_is(cluster: dlctl.BlockingCluster) -> None:
+    with pytest.raises(ZeroDivisionError):
+        cluster.run(job("shown", "print(1)"), timeout_s=20, on_line=lambda *_: 1 // 0)  # type: ignore[arg-type]
+
+
+def test_wrong_settings_are_errors(cluster: dlctl.BlockingCluster, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(ConfigError, match="file: File exists"):
+        dlctl.Cluster(volumes=tmp_path / "file")
+    with pytest.raises(ConfigError, match="choose one of auto, isolated, host"):
+        dlctl.Cluster(network="hosts")  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="max_restarts -1: allow 0 or more"):
+        cluster.run(job("a", "pass"), max_restarts=-1)
 
 
 async def test_cluster_runs_in_the_callers_loop() -> None:
