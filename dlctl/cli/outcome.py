@@ -153,6 +153,9 @@ def _explained(
     # An init container has no log of its own here.
     lines = last_lines(job, replica, _MAX_LINES) or known
     yield from _log_lines(replica, lines)
+    found = job.replica(replica)
+    if not lines and found and any(not end.not_executed for end in found.exits):
+        yield f"{replica} has written nothing"
     for hint in hints(lines):
         yield f"hint: {hint}"
 

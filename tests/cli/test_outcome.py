@@ -109,6 +109,15 @@ def test_failure_of_the_whole_job_follows_its_first_cause() -> None:
     assert lines[1:3] == ["  no restart is left", "last lines of worker-1:"]
 
 
+@pytest.mark.parametrize("executed", [True, False])
+def test_program_that_has_written_nothing_is_named(executed: bool) -> None:
+    end = ContainerExit(RUN, 139, not_executed=not executed)
+    silent = ReplicaProgress("worker-7", "worker", phase="Failed", exits=(end,))
+    failure = attrs.evolve(FAILURE, replica="worker-7")
+    lines = closing(attrs.evolve(JOB, failure=failure, replicas=(silent,)))
+    assert lines[1:] == ["worker-7 has written nothing"] * executed
+
+
 def test_last_words_in_the_verdict_stand_for_a_missing_log() -> None:
     verdict = attrs.evolve(
         VERDICT,
