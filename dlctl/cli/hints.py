@@ -35,4 +35,4 @@ def hints(lines: Iterable[str]) -> Iterator[str]:
             "has it, see --image, or --python for a script"
         )
     if _PORT_IN_USE.search(text):
-        yield "a port is in use: on the host network, pods share those of this machine"
+        yield "a port is in use, by another program of the pod, or of its host network"

@@ -23,6 +23,6 @@ def unmapped_lines(mappings: Mapping[str, Path], manifests: Sequence[Manifest]) 
     for name in dict.fromkeys(images([manifest.obj for manifest in manifests])):
         if find(mappings, name).target is None:
             yield (
-                f"image {name} is not mapped: its containers ran this machine's programs; "
+                f"image {name} is not mapped: its containers run this machine's programs; "
                 f"map it with --image {name}=PREFIX"
             )

@@ -253,7 +253,7 @@ def test_deleted_job_is_reported_as_such() -> None:
         ),
         pytest.param(
             "OSError: [Errno 98] Address already in use",
-            "hint: a port is in use: on the host network, pods share those of this machine",
+            "hint: a port is in use, by another program of the pod, or of its host network",
             id="port",
         ),
     ],
