@@ -17,6 +17,7 @@ from dlctl.cli.yaml_lines import Path, dotted, parsed
 from dlctl.dialects.kind import Kind
 from dlctl.dialects.kind_crds import kind_crds
 from dlctl.dialects.pod_canonicalization import canonicalize_pod_template
+from dlctl.dialects.pod_values import invalid_reason
 from dlctl.errors import InvalidJobError
 from dlctl.local.apiserver.builtins.pod_defaults import default_pod
 from dlctl.local.apiserver.builtins.strategies import BuiltinStrategy
@@ -30,6 +31,14 @@ from dlctl.local.apiserver.validation.pods import pod_errors
 JSON = dict[str, Any]
 # The field that the message of an error of the whole object names.
 _NAMED_FIELD_RE: Final = re.compile(r"(?<![\w.])(?:metadata|spec)\b[\w.\[\]-]*")
+_WRONG_TYPE_RE: Final = re.compile(r"must be of type ([a-z,]+): ")
+_TYPE_OF_SCHEMA: Final = {
+    "string": "str",
+    "boolean": "bool",
+    "integer": "int64",
+    # Of numbers, only fractions are refused.
+    "integer,string": "str",
+}
 _PODS: Final = BuiltinStrategy(PODS, default=default_pod, errors=pod_errors)
 
 
@@ -53,13 +62,14 @@ class Admission:
         unknown = strategy.unknown_fields(sent)
         if unknown:
             return [_unknown_field(field) for field in unknown]
-        return list(_without_repetitions(_create_errors(strategy, resource, sent)))
+        return list(_without_repetitions(_create_errors(strategy, resource, sent), sent))
 
     def wrong_values(self, kind: Kind, obj: JSON) -> Iterator[Rejection]:
         """Yield which values of a job are wrong, whatever misspelt fields leave out."""
         sent = _sent(obj)
         errors = _create_errors(self._strategy(kind, kind.resource), kind.resource, sent)
-        return _without_repetitions([error for error in errors if _is_of_scalar(error, sent)])
+        of_scalars = [error for error in errors if _is_scalar(_value_of(error, sent))]
+        return _without_repetitions(of_scalars, sent)
 
     def pod_rejections(self, kind: Kind, manifest: JSON) -> Iterator[Rejection]:
         """Yield why the pods of a valid job would not be created, once for each pod template.
@@ -130,7 +140,7 @@ def _create_errors(strategy: Strategy, resource: Resource, obj: JSON) -> list[Fi
     return errors
 
 
-def _without_repetitions(errors: Sequence[FieldError]) -> Iterator[Rejection]:
+def _without_repetitions(errors: Sequence[FieldError], obj: JSON) -> Iterator[Rejection]:
     seen = set[Rejection]()
     typed = {error.field for error in errors if error.reason == "FieldValueTypeInvalid"}
     for error in errors:
@@ -138,7 +148,7 @@ def _without_repetitions(errors: Sequence[FieldError]) -> Iterator[Rejection]:
         repeats = error.field in typed and error.reason != "FieldValueTypeInvalid"
         if repeats or error == UNCHECKED:
             continue
-        rejection = _rejection(error, ())
+        rejection = _rejection(_with_fix(error, _value_of(error, obj)), ())
         if rejection not in seen:
             seen.add(rejection)
             yield rejection
@@ -149,14 +159,28 @@ def _sent(obj: JSON) -> JSON:
     return msgspec.json.decode(msgspec.json.encode(obj), type=JSON)
 
 
-def _is_of_scalar(error: FieldError, obj: JSON) -> bool:
+def _value_of(error: FieldError, obj: JSON) -> Any:
+    """Return the value that an error is about, or the object in which it is missing."""
     value: Any = obj
     for step in parsed(error.field):
         is_there = step in value if isinstance(value, dict) else isinstance(value, list)
         if not is_there:
-            return False
+            break
         value = value[step]
+    return value
+
+
+def _is_scalar(value: Any) -> bool:
     return not isinstance(value, dict | list)
+
+
+def _with_fix(error: FieldError, value: Any) -> FieldError:
+    """Return the error of a wrong type with the value and the fix, which servers do not name."""
+    found = _WRONG_TYPE_RE.search(error.message)
+    if error.reason != "FieldValueTypeInvalid" or not found or not _is_scalar(value):
+        return error
+    reason = invalid_reason(value, _TYPE_OF_SCHEMA.get(found[1], ""))
+    return attrs.evolve(error, message=reason or error.message)
 
 
 def _unknown_field(field: str) -> Rejection:

@@ -8,6 +8,7 @@ import enum
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, TypeVar
 
+from dlctl.dialects.pod_values import invalid_reason
 from dlctl.errors import InvalidJobError, quoted
 
 E = TypeVar("E", bound=enum.StrEnum)
@@ -54,9 +55,7 @@ class FieldReader:
         if value is None:
             return default
         if not isinstance(value, str):
-            raise InvalidJobError(
-                f"must be a string, not {quoted(value)}", field=self.path_of(name)
-            )
+            raise InvalidJobError(invalid_reason(value, "str"), field=self.path_of(name))
         return value
 
     def integer(
@@ -67,9 +66,7 @@ class FieldReader:
             return default
         # In Python a bool is an int, but ``true`` does not mean 1.
         if not isinstance(value, int) or isinstance(value, bool):
-            raise InvalidJobError(
-                f"must be an integer, not {quoted(value)}", field=self.path_of(name)
-            )
+            raise InvalidJobError(invalid_reason(value, "int64"), field=self.path_of(name))
         if value < minimum or (maximum is not None and value > maximum):
             bound = (
                 f"between {minimum} and {maximum}" if maximum is not None else f"{minimum} or more"
@@ -89,8 +86,7 @@ class FieldReader:
         if value is None:
             return default
         if not isinstance(value, bool):
-            message = f"must be true or false, not {quoted(value)}"
-            raise InvalidJobError(message, field=self.path_of(name))
+            raise InvalidJobError(invalid_reason(value, "bool"), field=self.path_of(name))
         return value
 
     def port(self, name: str, default: int) -> int:

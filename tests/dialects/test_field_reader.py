@@ -59,9 +59,13 @@ def test_empty_choice_is_the_default() -> None:
     ("read", "message"),
     [
         pytest.param(
-            lambda f: f.integer("n", 1), "spec.n: must be an integer, not True", id="bool"
+            lambda f: f.integer("n", 1), "spec.n: must be an integer, not true", id="bool"
         ),
-        pytest.param(lambda f: f.string("n"), "spec.n: must be a string, not True", id="string"),
+        pytest.param(
+            lambda f: f.string("n"),
+            "spec.n: must be a string, not true: put it in quotes",
+            id="string",
+        ),
         pytest.param(lambda f: f.object("n"), "spec.n: must be an object, not True", id="object"),
         pytest.param(lambda f: f.items("n"), "spec.n: must be a list, not True", id="list"),
         pytest.param(lambda f: f.items("m"), "spec.m: is missing: give a list", id="no list"),

@@ -58,8 +58,8 @@ def test_invalid_set_of_replicas_is_rejected(entries: list[Any], message: str) -
     [
         pytest.param(-1, "is -1, but must be between 0 and 10000", id="negative"),
         pytest.param(10_001, "is 10001, but must be between 0 and 10000", id="a slip of the key"),
-        pytest.param(True, "must be an integer, not True", id="bool"),
-        pytest.param("2", "must be an integer, not '2'", id="string"),
+        pytest.param(True, "must be an integer, not true", id="bool"),
+        pytest.param("2", "must be an integer, not '2': leave out the quotes", id="string"),
         pytest.param(1.5, "must be an integer, not 1.5", id="fraction"),
     ],
 )
