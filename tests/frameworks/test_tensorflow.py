@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from dlctl.api.job import Replica
 from dlctl.frameworks.tensorflow import TFJob
 from tests.builders import bare_job, make_job
@@ -24,10 +26,11 @@ def test_config_lists_the_cluster_and_the_task() -> None:
     }
 
 
-def test_config_leaves_out_types_without_replicas() -> None:
-    job = make_job(bare_job("TFJob", ps=0, worker=1))
-    variables = TFJob(job).get_environment_variables(job.replica_specs[1], 0)
-    assert list(json.loads(variables["TF_CONFIG"])["cluster"]) == ["worker"]
+@pytest.mark.parametrize(("counts", "types"), [({}, ["worker"]), ({"ps": 0}, ["ps", "worker"])])
+def test_config_has_the_types_that_are_listed(counts: dict[str, int], types: list[str]) -> None:
+    job = make_job(bare_job("TFJob", **counts, worker=1))
+    variables = TFJob(job).get_environment_variables(job.replica_specs[-1], 0)
+    assert list(json.loads(variables["TF_CONFIG"])["cluster"]) == types
 
 
 def test_worker_zero_is_the_chief() -> None:
