@@ -28,14 +28,12 @@ from dlctl.informers.watch_events import (
 )
 from dlctl.informers.watch_stream import UselessWatchError, WatchStream, read_initial_events
 from dlctl.kube.errors import (
-    ApiError,
     ConnectRefusedError,
     ExpiredError,
     NotFoundError,
+    RequestError,
     ThrottledError,
     TooLargeVersionError,
-    UnexpectedResponseError,
-    UnreachableError,
 )
 
 logger = logging.getLogger(__name__)
@@ -43,7 +41,7 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T", bound=Object)
 
 WARN_EVERY_S: Final = 10.0
-_FAILURES = (ApiError, UnreachableError, UnexpectedResponseError, UselessWatchError)
+_FAILURES = (RequestError, UselessWatchError)
 
 
 @attrs.define

@@ -13,7 +13,11 @@ from dlctl.errors import DlctlError
 from dlctl.kube.status import Status, decode_status
 
 
-class ApiError(DlctlError):
+class RequestError(DlctlError):
+    """A request had no usable response; unless the server refused it, it may have been done."""
+
+
+class ApiError(RequestError):
     """The server returned an error."""
 
     def __init__(self, message: str, *, code: int, reason: str) -> None:
@@ -69,7 +73,7 @@ class ThrottledError(ApiError):
         self.retry_after_s = retry_after_s
 
 
-class UnreachableError(DlctlError):
+class UnreachableError(RequestError):
     """No response: refused, reset, timed out or cut. A write may or may not have been done."""
 
 
@@ -93,7 +97,7 @@ class OutputLimitError(DlctlError):
     """A command in a container exceeded its output limit; it may still be running."""
 
 
-class UnexpectedResponseError(DlctlError):
+class UnexpectedResponseError(RequestError):
     """Not the response of an API server: a proxy's page, or an object of another type."""
 
 

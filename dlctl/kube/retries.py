@@ -7,12 +7,14 @@ from dlctl.errors import DlctlError
 from dlctl.kube.errors import DisconnectedError, ThrottledError
 
 MAX_RETRIES: Final = 10
+# A server may ask for no pause at all, each time.
+MIN_DELAY_S: Final = 0.1
 # Longer pauses are up to the caller, who may have other work to do.
 MAX_DELAY_S: Final = 30.0
 # After these codes the server certainly did nothing. After other 5xx, or a reset, it may have.
 _NOT_PROCESSED: Final = (429, 503)
 _JITTER: Final = 0.25
-_RECONNECT_BACKOFF: Final = Backoff(base_s=0.1, cap_s=MAX_DELAY_S, jitter=_JITTER)
+_RECONNECT_BACKOFF: Final = Backoff(base_s=MIN_DELAY_S, cap_s=MAX_DELAY_S, jitter=_JITTER)
 
 
 def delay_s(method: str, error: DlctlError, attempt: int, random: float) -> float | None:
@@ -26,7 +28,7 @@ def delay_s(method: str, error: DlctlError, attempt: int, random: float) -> floa
         case ThrottledError() if error.retry_after_s > MAX_DELAY_S:
             return None
         case ThrottledError() if method == "GET" or error.code in _NOT_PROCESSED:
-            return jittered(error.retry_after_s, _JITTER, random)
+            return jittered(max(error.retry_after_s, MIN_DELAY_S), _JITTER, random)
         case DisconnectedError() if method == "GET":
             return _RECONNECT_BACKOFF.delay_s(attempt + 1, random)
         case _:

@@ -14,7 +14,7 @@ from cachetools import TTLCache
 
 from dlctl.api.meta import Resource
 from dlctl.kube.client import Client
-from dlctl.kube.errors import ApiError, UnexpectedResponseError, UnreachableError
+from dlctl.kube.errors import RequestError
 
 # Raises the HTTP error to respond with if access is denied.
 Authorize = Callable[[str], Awaitable[None]]
@@ -64,7 +64,7 @@ class DelegatedAuthorization:
         try:
             user = await self._authenticate(token)
             return bool(user) and await self._authorize(user)
-        except (ApiError, UnexpectedResponseError, UnreachableError) as error:
+        except RequestError as error:
             raise web.HTTPServiceUnavailable(text="the token cannot be reviewed") from error
 
     async def _authenticate(self, token: str) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from dlctl.api.job import Job
 from dlctl.api.meta import BATCH_JOBS, PODS, SERVICES, Object, ObjectKey, Resource
 from dlctl.api.pods import Pod
 from dlctl.controller.object_writer import ObjectWriter
-from dlctl.kube.errors import ApiError, UnreachableError
+from dlctl.kube.errors import ApiError, RequestError
 from dlctl.reconcilers.children import kueue, secrets
 from dlctl.reconcilers.children.collection_deletion import CollectionDeletion
 from dlctl.reconcilers.children.creation import (
@@ -60,7 +60,7 @@ class ChildWriter:
                 await self.writer.delete_collection(
                     job.uid, collection.resource, collection.children, **collection.options
                 )
-            except (ApiError, UnreachableError) as error:
+            except RequestError as error:
                 logger.info("falling back to single deletions", extra={"error": str(error)})
                 return collection.children
             return ()

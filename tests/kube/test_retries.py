@@ -25,6 +25,7 @@ def throttled(code: int, after_s: float = 2) -> ThrottledError:
         pytest.param("POST", throttled(429), 2, id="write, 429"),
         pytest.param("PATCH", throttled(503), 2, id="write, 503"),
         pytest.param("GET", throttled(504), 2, id="read, 504"),
+        pytest.param("POST", throttled(429, 0), 0.1, id="no pause asked for"),
         pytest.param("POST", throttled(500), None, id="write that may have been applied"),
         pytest.param("GET", throttled(429, MAX_DELAY_S + 1), None, id="too long"),
         pytest.param("GET", DisconnectedError("x"), 0.1, id="read, reset"),

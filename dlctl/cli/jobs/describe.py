@@ -18,7 +18,7 @@ from dlctl.cli.jobs.log_streams import LogOptions
 from dlctl.cli.jobs.tables import aligned, duration
 from dlctl.cli.log_lines import displayable
 from dlctl.cli.progress import JobProgress, job_progress
-from dlctl.kube.errors import ApiError, UnreachableError
+from dlctl.kube.errors import RequestError
 
 _MAX_LINES: Final = 10
 
@@ -114,6 +114,6 @@ async def _last_lines(
     path = PODS.path(job.key.namespace, failure.pod, "log")
     try:
         log = await cluster.client.get_raw(path, options.query(failure.container))
-    except (ApiError, UnreachableError):
+    except RequestError:
         return ()
     return [displayable(line) for line in log.splitlines()[-_MAX_LINES:]]

@@ -13,7 +13,7 @@ from dlctl.cli.jobs.cluster import TargetCluster
 from dlctl.cli.jobs.job_snapshot import JobSnapshot
 from dlctl.cli.log_lines import LineSplitter, LogPrefixes
 from dlctl.cli.progress import ContainerRun, JobProgress, ReplicaProgress, job_progress
-from dlctl.kube.errors import ApiError, NotFoundError, UnreachableError
+from dlctl.kube.errors import NotFoundError, RequestError
 from dlctl.tasks import unwrap_exception_groups
 
 _PAUSE_S: Final = 0.5
@@ -140,5 +140,5 @@ class LogStreams:
         except NotFoundError:
             # Deleted since: its successor is a run of its own.
             return
-        except (ApiError, UnreachableError) as error:
+        except RequestError as error:
             print(f"dlctl: {replica} (pod {pod}): {error}", file=sys.stderr)

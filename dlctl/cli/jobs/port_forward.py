@@ -17,7 +17,7 @@ from dlctl.cli.jobs.job_snapshot import JobSnapshot
 from dlctl.cli.jobs.names import known_kinds, parse_replica
 from dlctl.cli.log_selection import chief_first
 from dlctl.errors import ConfigError
-from dlctl.kube.errors import ApiError, UnreachableError
+from dlctl.kube.errors import RequestError
 
 _PORTS: Final = re.compile(r"(?:(\d*):)?(\d+)")
 _MAX_PORT: Final = 65535
@@ -110,7 +110,7 @@ class _Forward:
         """Serve one connection; its failure ends no other."""
         try:
             await self.cluster.client.forward_port(self.pod, self.port, reader, writer)
-        except (ApiError, UnreachableError) as error:
+        except RequestError as error:
             print(f"dlctl: {self.pod.name}:{self.port}: {error}", file=sys.stderr)
         finally:
             writer.close()

@@ -30,8 +30,8 @@ from dlctl.kube.errors import (
     InvalidError,
     NamespaceTerminatingError,
     NotFoundError,
+    RequestError,
     ThrottledError,
-    UnreachableError,
 )
 from dlctl.reconcilers.children.adoption import label_child
 from dlctl.reconcilers.content_errors import ContentError, wrap_content_errors
@@ -134,18 +134,18 @@ class Creator:
         is tried alone first, so that another rejection costs one request.
 
         :raises NamespaceTerminatingError: if the job is about to be deleted, too.
-        :raises ApiError, UnreachableError: if a retry may help.
+        :raises RequestError: if a retry may help.
         """
         names: dict[Resource, list[str]] = {}
         rejections: dict[str, Rejection] = {}
-        failures: list[ApiError | UnreachableError] = []
+        failures: list[RequestError] = []
 
         async def create(child: Child) -> None:
             if rejections or failures or not is_current():
                 return
             try:
                 answer = await self._create_one(owner, child)
-            except (ApiError, UnreachableError) as error:
+            except RequestError as error:
                 # The others are on their way: cancelled, a slow one would not succeed in any retry.
                 failures.append(error)
                 return

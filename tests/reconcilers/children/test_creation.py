@@ -19,7 +19,7 @@ from dlctl.api.meta import (
     ObjectKey,
     Resource,
 )
-from dlctl.kube.errors import UnreachableError
+from dlctl.kube.errors import RequestError, UnexpectedResponseError, UnreachableError
 from dlctl.reconcilers.children.creation import (
     Child,
     Creator,
@@ -74,9 +74,10 @@ def test_bindings_come_after_the_roles_that_they_refer_to() -> None:
 
 
 class SlowServer:
-    """Creates roles slowly, and cannot be reached for anything else."""
+    """Creates roles slowly, and fails for anything else."""
 
-    def __init__(self) -> None:
+    def __init__(self, failure: RequestError) -> None:
+        self.failure = failure
         self.created: list[str] = []
         self.failed = asyncio.Event()
 
@@ -85,15 +86,16 @@ class SlowServer:
     ) -> None:
         if resource != ROLES:
             self.failed.set()
-            raise UnreachableError("reset")
+            raise self.failure
         await self.failed.wait()
         await asyncio.sleep(0)
         self.created.append(key.name)
 
 
-async def test_failed_create_leaves_those_that_are_on_their_way() -> None:
-    server = SlowServer()
-    with pytest.raises(UnreachableError):
+@pytest.mark.parametrize("failure", [UnreachableError("reset"), UnexpectedResponseError("a page")])
+async def test_failed_create_leaves_those_that_are_on_their_way(failure: RequestError) -> None:
+    server = SlowServer(failure)
+    with pytest.raises(type(failure)):
         await Creator(cast("ObjectWriter", server)).create(
             UID("u"), [child(ROLES, "launcher"), CONFIG_MAP], {}, lambda: True
         )
