@@ -192,6 +192,17 @@ class Pod(Object, frozen=True, gc=False):
         return [status for status in statuses if status.name not in sidecars]
 
     @property
+    def unfinished_init_container(self) -> str:
+        """Return which init container runs, or has failed; empty if none does."""
+        for status in self.regular_init_statuses:
+            now, end = status.state, status.state.terminated if status.state else None
+            if end is None and status.last_state:
+                end = status.last_state.terminated
+            if (now and now.running) or (end and end.exit_code):
+                return status.name
+        return ""
+
+    @property
     def is_terminal(self) -> bool:
         """Return whether all containers have terminated and none will be restarted.
 

@@ -80,6 +80,8 @@ class ReplicaProgress:
     exits: tuple[ContainerExit, ...] = ()
     # Why its program does not start, as the node reports it.
     waiting_message: str = ""
+    # The init container that it waits for, or that has failed.
+    init_container: str = ""
 
     def elapsed_s(self, now: datetime.datetime) -> float | None:
         """Return how many seconds the program has run so far, or ran in total."""
@@ -211,6 +213,7 @@ def _replica(
         run=run,
         exits=_exits(last, run, status, exit_.exit_code if exit_ else None),
         waiting_message=_waiting_message(observed, state),
+        init_container="" if start else pod.unfinished_init_container,
     )
 
 

@@ -78,9 +78,11 @@ def explain(
     yield from _section("Restarts", _restarts(job, pods, now))
     yield from _section("What happened (UTC)", history_lines(moments(job, pods, events)))
     if failure and failure.replica:
+        pod = next((pod for pod in pods if pod.metadata.name == failure.pod), None)
         again = " --previous" if failure.previous else ""
-        command = f"dlctl logs {job} -n {job.key.namespace} --replica {failure.replica}{again}"
-        yield from _section("More", [command])
+        if pod and (init_container := pod.unfinished_init_container):
+            again = f" -c {init_container}"
+        yield from _section("More", [job.logs_command(failure.replica) + again])
 
 
 def _headline(job: JobSnapshot, now: datetime.datetime) -> str:

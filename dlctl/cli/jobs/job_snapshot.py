@@ -107,6 +107,10 @@ class JobSnapshot:
         counts = [one.count_by_state for one in self.status.replica_statuses]
         return sum(count.get(state, 0) for count in counts for state in _ALIVE), total
 
+    def logs_command(self, replica: str) -> str:
+        """Return the command that shows the output of one of its replicas."""
+        return f"dlctl logs {self} -n {self.key.namespace} --replica {replica}"
+
     def elapsed_s(self, now: datetime.datetime) -> float | None:
         """Return how many seconds the job has run so far, or ran in total."""
         status = self.status

@@ -86,7 +86,7 @@ class LogStreams:
     async def show(self, job: JobSnapshot) -> None:
         """Show what there is, one replica after the other."""
         for replica in await self.selected(job):
-            if replica.run and replica.has_log:
+            if replica.run and self._has_log(replica):
                 await self._copy(replica.name, replica.pod, replica.run.container, {})
 
     async def follow(self, job: JobSnapshot) -> None:
@@ -115,11 +115,15 @@ class LogStreams:
         streams: "dict[ContainerRun, asyncio.Task[None]]",
     ) -> None:
         for replica in await self.selected(job):
-            if replica.run and replica.has_log and replica.run not in streams:
+            if replica.run and self._has_log(replica) and replica.run not in streams:
                 copy = self._copy(
                     replica.name, replica.pod, replica.run.container, {"follow": "true"}
                 )
                 streams[replica.run] = group.create_task(copy, name=f"log of {replica.pod}")
+
+    def _has_log(self, replica: ReplicaProgress) -> bool:
+        init_container = replica.init_container
+        return replica.has_log or bool(init_container and init_container == self.options.container)
 
     async def selected(self, job: JobSnapshot) -> list[ReplicaProgress]:
         """Return the state of the shown replicas."""

@@ -91,6 +91,12 @@ def silence(
             continue
         if replica.has_log:
             yield f"{replica.name} has written nothing"
+        elif replica.init_container:
+            yield (
+                f"{replica.name} (pod {replica.pod}) has not started: {replica.phase}; for the "
+                f"output of its init container: `{job.logs_command(replica.name)} "
+                f"-c {replica.init_container}`"
+            )
         elif replica.pod:
             why = f": {replica.waiting_message}" if replica.waiting_message else ""
             yield f"{replica.name} (pod {replica.pod}) has not started: {replica.phase}{why}"

@@ -29,14 +29,21 @@ def jobs(kubeconfig: Path) -> Sequence[str]:
     script = "import os; print('rank', os.environ['RANK'])\nimport time; time.sleep(60)"
     bare = bare_job("TFJob", "bare", ps=1, worker=1)
     bare["metadata"] = {"name": "bare"}
+    unprepared = command_job("PyTorchJob", "unprepared", script, Master=1)
+    template = unprepared["spec"]["pytorchReplicaSpecs"]["Master"]["template"]
+    (container,) = template["spec"]["containers"]
+    fetch = {**container, "name": "fetch", "command": ["python3", "-uc", fails]}
+    template["spec"]["initContainers"] = [fetch]
     create_jobs(
         kubeconfig,
         command_job("PyTorchJob", "sum", script, Master=1, Worker=1),
         command_job("PyTorchJob", "broken", fails, Master=1),
         command_job("TFJob", "sum", script.replace("RANK", "HOME"), Chief=1),
         bare,
+        unprepared,
     )
-    return ["pytorchjob/sum", "pytorchjob/broken", "tfjob/sum", "tfjob/bare"]
+    names = ["pytorchjob/sum", "pytorchjob/broken", "pytorchjob/unprepared"]
+    return [*names, "tfjob/sum", "tfjob/bare"]
 
 
 def test_get_lists_jobs_of_all_kinds(in_cluster: In, jobs: Sequence[str]) -> None:
@@ -53,9 +60,13 @@ def test_get_prints_whole_objects(in_cluster: In, jobs: Sequence[str]) -> None:
     one = json.loads(in_cluster("get", "pytorch/sum", "-o", "json").out)
     assert (one["apiVersion"], one["kind"]) == ("kubeflow.org/v1", "PyTorchJob")
     several = yaml.safe_load(in_cluster("get", "pytorchjobs", "-o", "yaml").out)
-    assert [each["metadata"]["name"] for each in several["items"]] == ["broken", "sum"]
+    assert [each["metadata"]["name"] for each in several["items"]] == [
+        "broken",
+        "sum",
+        "unprepared",
+    ]
     names = in_cluster("get", "pytorchjob", "-o", "name").out.splitlines()
-    assert names == ["pytorchjob.kubeflow.org/broken", "pytorchjob.kubeflow.org/sum"]
+    assert names == [f"pytorchjob.kubeflow.org/{name}" for name in ("broken", "sum", "unprepared")]
 
 
 def test_name_of_two_jobs_asks_for_the_kind(in_cluster: In, jobs: Sequence[str]) -> None:
@@ -76,6 +87,20 @@ def test_why_shows_the_output_of_the_first_failure(in_cluster: In, jobs: Sequenc
     assert "First cause:\n  master-0 (rank 0, node " in done.out
     assert "    | no such data set\n" in done.out
     assert "master-0   Failed" in in_cluster("describe", "broken").out
+
+
+def test_output_of_a_failed_init_container_is_pointed_to(
+    in_cluster: In, jobs: Sequence[str]
+) -> None:
+    command = "dlctl logs pytorchjob/unprepared -n default --replica master-0 -c fetch"
+    done = until(lambda: in_cluster("why", "unprepared"), out="Failed, ran")
+    assert f"More:\n  {command}\n" in done.out
+    silent = in_cluster("logs", "unprepared")
+    assert (silent.code, silent.out) == (1, "")
+    assert (
+        f"has not started: Failed; for the output of its init container: `{command}`" in silent.err
+    )
+    assert "no such data set" in in_cluster(*command.split()[1:]).out
 
 
 def test_why_leaves_out_control_sequences_of_events(
