@@ -23,12 +23,12 @@ from dlctl.api.nodes import NODES, Node
 from dlctl.backoff import Backoff
 from dlctl.clock import Clock
 from dlctl.controller.background_tasks import BackgroundTasks
+from dlctl.controller.controller import Controller
 from dlctl.controller.event_recorder import EventRecorder
 from dlctl.controller.expectations import Expectations
 from dlctl.controller.fair_semaphore import FairSemaphore
 from dlctl.controller.object_writer import ObjectWriter
 from dlctl.controller.queue_metrics import QueueMetrics
-from dlctl.controller.worker_loop import Controller
 from dlctl.dialects.elastic_dialect import ElasticDialect
 from dlctl.dialects.kind import Kind
 from dlctl.informers.informer import Informer

@@ -7,9 +7,9 @@ from typing import Generic, TypedDict, TypeVar, Unpack
 
 from dlctl.api.meta import Object, Resource
 from dlctl.clock import Clock
-from dlctl.informers.backoff import ReflectorBackoff
 from dlctl.informers.handlers import Handlers, Registration, ResourceEventHandler
 from dlctl.informers.reflector import Reflector
+from dlctl.informers.reflector_backoff import ReflectorBackoff
 from dlctl.informers.reflector_metrics import ReflectorMetrics
 from dlctl.informers.source import Source
 from dlctl.informers.store import Store

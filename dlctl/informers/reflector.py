@@ -15,7 +15,7 @@ import attrs
 from dlctl.api.meta import Object, WatchEventType
 from dlctl.clock import Clock, SystemClock
 from dlctl.errors import DlctlError
-from dlctl.informers.backoff import ReflectorBackoff
+from dlctl.informers.reflector_backoff import ReflectorBackoff
 from dlctl.informers.reflector_metrics import ReflectorMetrics
 from dlctl.informers.source import Listing, Source
 from dlctl.informers.store_syncer import StoreSyncer, version_number

@@ -8,7 +8,7 @@ import attrs
 from dlctl.api.job import Job
 from dlctl.api.status import JobPhase
 from dlctl.clock import Clock
-from dlctl.controller.worker_loop import Result
+from dlctl.controller.controller import Result
 from dlctl.errors import InvalidJobError
 from dlctl.reconcilers.child_writer import ChildWriter
 from dlctl.reconcilers.children.creation import CreateResult

@@ -16,7 +16,7 @@ from dlctl.api.meta import ObjectKey
 from dlctl.api.status import JobStatus
 from dlctl.backoff import Backoff
 from dlctl.clock import Clock
-from dlctl.controller.worker_loop import Result
+from dlctl.controller.controller import Result
 from dlctl.dialects import lenient_reader
 from dlctl.dialects.dialect import DecodedObject, Dialect
 from dlctl.dialects.kind import Kind

@@ -11,9 +11,9 @@ import pytest
 
 from dlctl.api.meta import PODS
 from dlctl.api.pods import Pod
-from dlctl.informers.backoff import ReflectorBackoff
 from dlctl.informers.handlers import Change
 from dlctl.informers.informer import Informer
+from dlctl.informers.reflector_backoff import ReflectorBackoff
 from dlctl.kube.client import Client
 from dlctl.metrics import Metrics
 from tests.informers.scripted import ScriptedServer, scripted

@@ -8,10 +8,10 @@ from typing import Final
 
 from dlctl.api.meta import BATCH_JOBS, ObjectKey
 from dlctl.clock import Clock
+from dlctl.controller.controller import Controller
 from dlctl.controller.event_recorder import EventRecorder
 from dlctl.controller.expectations import Expectations
 from dlctl.controller.object_writer import ObjectWriter
-from dlctl.controller.worker_loop import Controller
 from dlctl.informers.handlers import Change
 from dlctl.informers.informer import Informer
 from dlctl.kube.client import Client

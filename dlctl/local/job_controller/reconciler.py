@@ -12,8 +12,8 @@ import attrs
 
 from dlctl.api.meta import BATCH_JOBS, PODS, UID, ObjectKey, Resource
 from dlctl.clock import Clock
+from dlctl.controller.controller import Result
 from dlctl.controller.expectations import ChildStore  # noqa: TC001 - of a local variable.
-from dlctl.controller.worker_loop import Result
 from dlctl.informers.store import Store
 from dlctl.kube.errors import ConflictError, NotFoundError
 from dlctl.local.job_controller.failure_backoff import NO_FAILURES, FailureRecord

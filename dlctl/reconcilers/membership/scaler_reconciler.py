@@ -13,9 +13,9 @@ from dlctl.api.elastic import FailedStep, ScaleFailure, Scaler, ScalerObject, Sc
 from dlctl.api.job import JobObject
 from dlctl.api.meta import ObjectKey, Resource
 from dlctl.clock import Clock
+from dlctl.controller.controller import Result
 from dlctl.controller.event_recorder import EventRecorder
 from dlctl.controller.object_writer import patch_if_unchanged
-from dlctl.controller.worker_loop import Result
 from dlctl.dialects.elastic_dialect import ElasticDialect
 from dlctl.informers.store import Store
 from dlctl.kube.client import Client

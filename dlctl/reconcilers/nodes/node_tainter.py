@@ -11,7 +11,7 @@ import attrs
 
 from dlctl.api.meta import ObjectKey
 from dlctl.api.nodes import CHARGED_TAINT, NODES, Node
-from dlctl.controller.worker_loop import Result
+from dlctl.controller.controller import Result
 from dlctl.informers.handlers import Change
 from dlctl.kube.client import Client
 from dlctl.kube.errors import ConflictError, NotFoundError

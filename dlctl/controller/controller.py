@@ -1,4 +1,4 @@
-"""The worker loop: take a key, reconcile it, decide when to requeue it.
+"""The controller: take a key, reconcile it, decide when to requeue it.
 
 The one place where any exception of a reconcile is caught, logged and counted. The reconciler
 decides what a key means and what to do for it.

@@ -7,7 +7,7 @@ import pytest
 
 from dlctl import logs
 from dlctl.backoff import Backoff
-from dlctl.controller.worker_loop import RESULTS, Controller, Result, SyncTimeoutError
+from dlctl.controller.controller import RESULTS, Controller, Result, SyncTimeoutError
 from dlctl.errors import TerminalError
 from dlctl.kube.errors import ConflictError
 from dlctl.metrics import Metrics

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from dlctl.informers.backoff import ReflectorBackoff
+from dlctl.informers.reflector_backoff import ReflectorBackoff
 from tests.informers.conftest import ManualClock
 
 
