@@ -145,7 +145,7 @@ bench-gate: $(READY) ## Compare a few ratios of bench-cluster with those stored;
 
 # What the page on performance shows: hours, on a machine with nothing else to do. PEER=program of
 # training-operator v1.
-PERFORMANCE := 1x1000 1x5000 200x4 1000x4 floor:1x1000 floor:200x4 one-service:1x1000 one-service:200x4 first-write fairness:5000 job-restart:1000 gang-restart:1000 overload:200x4
+PERFORMANCE := 1x1000 1x5000 200x4 1000x4 floor:1x1000 floor:1x5000 floor:200x4 one-service:1x1000 one-service:200x4 first-write fairness:5000 job-restart:1000 gang-restart:1000 overload:200x4
 PERFORMANCE_ONCE := foreign:10000 restart:1000x10 live:10000x1 sustained:10000x4 sustained-ttl:10000x4
 
 .PHONY: performance
