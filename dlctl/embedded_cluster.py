@@ -19,7 +19,7 @@ from dlctl.cli.jobs.job_snapshot import JobSnapshot
 from dlctl.cli.local_cluster import LocalControlPlane, local_control_plane
 from dlctl.cli.local_options import LocalOptions, NetworkChoice
 from dlctl.cli.log_selection import LogSelection
-from dlctl.cli.manifest_checks import report
+from dlctl.cli.manifest_checks import check, report
 from dlctl.cli.manifests import JSON, Manifest, job_kind, load, namespaced, parse
 from dlctl.cli.outcome import RunEnd, closing_lines
 from dlctl.cli.progress import JobProgress
@@ -162,8 +162,7 @@ class Cluster:
         jobs = [each for each in manifests if job_kind(self._kinds, each.obj)]
         if len(jobs) != 1:
             raise ConfigError(f"expected one job of a kind that dlctl serves, found {len(jobs)}")
-        checks = StartChecks(self._kinds, manifests, namespace, self._options.images, alone=False)
-        report(checks.problems(), ConfigError)
+        self._check(manifests, namespace)
         await self._delete_ended(namespaced(jobs[0].obj, namespace))
         limits = FollowOptions(LogSelection(("all",)), max_restarts)
         with self._limited(max_restarts):
@@ -184,6 +183,12 @@ class Cluster:
         if self._running is None:
             raise RuntimeError("the cluster must be used inside its `with` block")
         return self._running
+
+    def _check(self, manifests: Sequence[Manifest], namespace: str) -> None:
+        # Only valid jobs show what they start.
+        check(self._kinds, manifests, namespace)
+        checks = StartChecks(self._kinds, manifests, namespace, self._options.images, alone=False)
+        report(checks.problems(), ConfigError)
 
     @contextmanager
     def _limited(self, max_restarts: int | None) -> Iterator[None]:

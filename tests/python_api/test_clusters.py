@@ -87,6 +87,20 @@ def test_anything_but_one_job_is_an_error(
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
+        pytest.param({"metadata": {}}, "metadata.name: is missing", id="no name"),
+        pytest.param({"spec": {}}, "spec.pytorchReplicaSpecs: is missing", id="invalid"),
+    ],
+)
+def test_invalid_job_is_an_error_of_its_manifest(
+    cluster: dlctl.BlockingCluster, changed: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ConfigError, match=message):
+        cluster.run({**job("invalid", "pass"), **changed})
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
         pytest.param({"command": None}, 'the command of image "any" is unknown', id="command"),
         pytest.param({"volumeMounts": []}, "/missing does not exist", id="host path"),
     ],
