@@ -266,12 +266,15 @@ async def _followed(
         full = () if follower.progress[0].succeeded else full_disk_lines(running.cluster.run_dir)
         return "\n".join([*lines, *full])
 
+    limit = asyncio.timeout(timeout_s)
     try:
-        async with asyncio.timeout(timeout_s):
+        async with limit:
             # Those of ``on_line`` among them.
             with unwrap_exception_groups():
                 await follower.follow(output)
     except TimeoutError:
+        if not limit.expired():
+            raise
         raise TimeoutError(closing(RunEnd(timeout_s=timeout_s))) from None
     try:
         found = await running.client.get(job.kind.resource, job.key, dict[str, Any])

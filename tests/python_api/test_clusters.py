@@ -131,6 +131,14 @@ def test_error_of_on_line_is_raised_as_it_is(cluster: dlctl.BlockingCluster) -> 
         cluster.run(job("shown", "print(1)"), timeout_s=20, on_line=lambda *_: 1 // 0)  # type: ignore[arg-type]
 
 
+def test_timeout_of_on_line_is_not_that_of_the_run(cluster: dlctl.BlockingCluster) -> None:
+    def send(*_: object) -> None:
+        raise TimeoutError("the chat does not answer")
+
+    with pytest.raises(TimeoutError, match="the chat does not answer"):
+        cluster.run(job("sent", "print(1)"), timeout_s=20, on_line=send)
+
+
 def test_wrong_settings_are_errors(cluster: dlctl.BlockingCluster, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(ConfigError, match="file: File exists"):
