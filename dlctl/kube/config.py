@@ -93,7 +93,7 @@ async def _from_kubeconfig(paths: str, context: str | None) -> ClusterConfig:
             config_persister=merged.save_changes,
         )
     except (TypeError, AttributeError):
-        raise ConfigError(f"kubeconfig: {paths}: it has not the form of a kubeconfig") from None
+        raise ConfigError(f"kubeconfig: {paths}: it is not a kubeconfig") from None
     except Exception as error:  # noqa: BLE001 - the library raises anything
         raise ConfigError(f"kubeconfig: {paths}: {_redacted_message(error)}") from None
 

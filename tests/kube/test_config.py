@@ -154,7 +154,7 @@ async def test_file_without_the_form_of_a_kubeconfig_is_one_error(
 ) -> None:
     path = tmp_path / "config"
     path.write_text(text)
-    with pytest.raises(ConfigError, match="it has not the form of a kubeconfig"):
+    with pytest.raises(ConfigError, match="it is not a kubeconfig"):
         await load(str(path))
 
 
