@@ -77,7 +77,7 @@ def _row(
     node: Node, signals: NodeSignals, charges: NodeCharges | None, now: datetime.datetime
 ) -> Sequence[str]:
     draining, sick = signals.draining(node), signals.sick(node)
-    shown = [f"going ({draining.entry})"] if draining else []
+    shown = [f"draining ({draining.entry})"] if draining else []
     shown += [f"sick ({sick.entry})"] if sick else []
     avoided = "no"
     if sick or (charges and charges.is_lemon):

@@ -60,7 +60,7 @@ class KubeflowTFJob(KubeflowJob):
     def _tolerated_types(self) -> Iterator[str]:
         workers = self.job.replica_spec("worker")
         if self._has_dynamic_workers and workers:
-            # ExitCode names the codes that fail the job, unless a failure policy replaces it.
+            # ExitCode names the codes that fail the job; with a failure policy, none does.
             by_code = workers.retry_policy.goes_by_exit_code
             if not by_code or self.job.run_policy.failure_policy is not None:
                 yield workers.type

@@ -53,7 +53,7 @@ def with_avoidance_note(
         return plan
     names = ", ".join(node.name for node in nodes)
     message = (
-        f"the pods of {job.resource.kind} {job.key} avoid {names}: charged, at fault, or going"
+        f"the pods of {job.resource.kind} {job.key} avoid {names}: charged, at fault, or draining"
     )
     note = EventNote("Normal", job.messages.reason("NodesAvoided"), message)
     return attrs.evolve(plan, notes=(*plan.notes, note))

@@ -53,7 +53,7 @@ def test_sick_node_is_avoided_by_all_jobs() -> None:
 
 def test_node_that_is_going_says_by_what() -> None:
     found = cells(spec={"taints": [{"key": "karpenter.sh/disrupted"}]})
-    assert (found[1], found[-1]) == ("going (karpenter.sh/disrupted)", "no")
+    assert (found[1], found[-1]) == ("draining (karpenter.sh/disrupted)", "no")
 
 
 @pytest.mark.parametrize(
