@@ -77,6 +77,14 @@ class ContainerStatus(Projection, frozen=True, gc=False):
         """Return whether it ended at least once; it may run again."""
         return bool(self.restart_count or (self.state and self.state.terminated))
 
+    @property
+    def last_terminated(self) -> ContainerStateTerminated | None:
+        """Return its current termination, or its previous one if that failed."""
+        if self.state and self.state.terminated:
+            return self.state.terminated
+        last = self.last_state.terminated if self.last_state else None
+        return last if last and last.exit_code else None
+
 
 class PodCondition(Projection, frozen=True, gc=False):
     """A condition of a pod: PodScheduled, Ready, DisruptionTarget and others."""
@@ -195,10 +203,8 @@ class Pod(Object, frozen=True, gc=False):
     def unfinished_init_container(self) -> str:
         """Return which init container runs, or has failed; empty if none does."""
         for status in self.regular_init_statuses:
-            now, end = status.state, status.state.terminated if status.state else None
-            if end is None and status.last_state:
-                end = status.last_state.terminated
-            if (now and now.running) or (end and end.exit_code):
+            end = status.last_terminated
+            if (status.state and status.state.running) or (end and end.exit_code):
                 return status.name
         return ""
 

@@ -73,7 +73,7 @@ def termination(
     termination. ``now`` replaces missing times.
     """
     status = pod.container_status(container)
-    terminated = _last_terminated(status)
+    terminated = status.last_terminated if status else None
     if terminated and not _is_after_deletion(pod, terminated):
         found = _from_container(pod, terminated, rule, now)
         if _is_over(pod, status) and _is_interrupted(pod, terminated):
@@ -104,16 +104,6 @@ def phase_wait_s(pod: Pod, container: str, now: datetime.datetime) -> float:
         return 0.0
     left_s = PHASE_WAIT_S - (now - terminated.finished_at).total_seconds()
     return left_s if 0 < left_s <= 2 * PHASE_WAIT_S else 0.0
-
-
-def _last_terminated(status: ContainerStatus | None) -> ContainerStateTerminated | None:
-    """Return a container's current termination, or its previous one if that failed."""
-    if status is None:
-        return None
-    if status.state and status.state.terminated:
-        return status.state.terminated
-    last = status.last_state.terminated if status.last_state else None
-    return last if last and last.exit_code else None
 
 
 def _is_over(pod: Pod, status: ContainerStatus | None) -> bool:
@@ -275,10 +265,10 @@ def _is_interrupted(pod: Pod, terminated: ContainerStateTerminated) -> bool:
 
 def _has_failed_container(pod: Pod) -> bool:
     statuses = (pod.status.container_statuses if pod.status else None) or ()
-    terminations = (_last_terminated(status) for status in statuses)
+    terminations = (status.last_terminated for status in statuses)
     return any(end is not None and end.exit_code for end in terminations)
 
 
 def _failed_init_container(pod: Pod) -> ContainerStateTerminated | None:
-    terminations = (_last_terminated(status) for status in pod.regular_init_statuses)
+    terminations = (status.last_terminated for status in pod.regular_init_statuses)
     return next((end for end in terminations if end and end.exit_code), None)

@@ -25,7 +25,7 @@ def in_cluster(dlctl: Dlctl, kubeconfig: Path) -> In:
 
 @pytest.fixture(scope="module")
 def jobs(kubeconfig: Path) -> Sequence[str]:
-    fails = "import sys; print('\\x1b[2Jno such data set'); sys.exit(1)"
+    fails = "import sys; print('\\x1b[2Jthe data set is missing'); sys.exit(1)"
     script = "import os; print('rank', os.environ['RANK'])\nimport time; time.sleep(60)"
     bare = bare_job("TFJob", "bare", ps=1, worker=1)
     bare["metadata"] = {"name": "bare"}
@@ -85,7 +85,7 @@ def test_missing_job_exits_1_and_unknown_kind_2(in_cluster: In, jobs: Sequence[s
 def test_why_shows_the_output_of_the_first_failure(in_cluster: In, jobs: Sequence[str]) -> None:
     done = until(lambda: in_cluster("why", "broken"), out="Failed, ran")
     assert "First cause:\n  master-0 (rank 0, node " in done.out
-    assert "    | no such data set\n" in done.out
+    assert "    | the data set is missing\n" in done.out
     assert "master-0   Failed" in in_cluster("describe", "broken").out
 
 
@@ -100,7 +100,7 @@ def test_output_of_a_failed_init_container_is_pointed_to(
     assert (
         f"has not started: Failed; for the output of its init container: `{command}`" in silent.err
     )
-    assert "no such data set" in in_cluster(*command.split()[1:]).out
+    assert "the data set is missing" in in_cluster(*command.split()[1:]).out
 
 
 def test_why_leaves_out_control_sequences_of_events(
