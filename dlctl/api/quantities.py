@@ -116,10 +116,11 @@ def _format(number: Decimal, suffix: str) -> str:
 def _format_scaled(number: Decimal, units: dict[str, int]) -> str:
     if number == 0:
         return "0"
-    for unit, power in sorted(units.items(), key=lambda pair: -pair[1]):
-        scaled = number.scaleb(-power)
-        if scaled == scaled.to_integral_value():
-            return f"{int(scaled)}{unit}"
+    trailing_zeros = number.normalize().as_tuple().exponent
+    assert isinstance(trailing_zeros, int)
+    for unit, power in reversed(units.items()):
+        if power <= trailing_zeros:
+            return f"{int(number.scaleb(-power))}{unit}"
     # Below the smallest unit: round away from zero.
     return f"{int(number.scaleb(9).to_integral_value('ROUND_UP'))}n"
 

@@ -31,6 +31,8 @@ _SYSTEM_PRIORITIES: Final[Mapping[str, int]] = {
 }
 _MAX_CAUSE_CHARS: Final = 600
 _DEFAULT_QUEUE: Final = "default"
+# Many more than any node has.
+_MAX_RESOURCES: Final = 256
 # In these phases Volcano has not yet decided whether there is room for the gang.
 _PENDING_PHASES: Final = frozenset({"", "Pending"})
 _NOT_STARTED: Final = frozenset(
@@ -169,6 +171,9 @@ class Gang:
         for spec, count in counted:
             for name, amount in _requests(spec) if count else ():
                 amounts.setdefault(name, []).append((str(amount), count))
+                if len(amounts) > _MAX_RESOURCES:
+                    message = f"a gang requests at most {_MAX_RESOURCES} different resources"
+                    raise InvalidJobError(message, field="resources.requests")
         return {name: _sum(name, parts) for name, parts in sorted(amounts.items())}
 
 

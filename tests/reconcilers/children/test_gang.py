@@ -229,6 +229,13 @@ def test_invalid_quantity_is_rejected() -> None:
         spec(wire)
 
 
+def test_more_resources_than_any_node_has_are_rejected() -> None:
+    wire = training()
+    resources(wire, "Worker", limits={f"example.com/device-{i}": 1 for i in range(5000)})
+    with pytest.raises(InvalidJobError, match="at most 256 different resources"):
+        spec(wire)
+
+
 @given(
     masters=st.integers(0, 3),
     workers=st.integers(1, 6),
