@@ -3,7 +3,7 @@
 Built-in resources are registered at startup, custom ones when their CRD is established.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import attrs
@@ -60,6 +60,9 @@ class ServedResource:
     openapi: JSON | None = None
     # Field selectors of custom objects, such as "spec.framework".
     selectable_fields: Sequence[str] = ()
+    # Brings objects that are older than the schema, up to a revision, into its form.
+    as_read: Callable[[JSON], JSON] | None = attrs.field(default=None, eq=False)
+    schema_revision: int = attrs.field(default=0, eq=False)
     # The (group, version) in which objects are stored, if several versions are served.
     storage_version: str = ""
 

@@ -135,7 +135,7 @@ class CRDController:
             self._serve(done)
 
     def _serve(self, crd: JSON) -> None:
-        versions = list(_versions(crd))
+        versions = list(_versions(crd, self.objects.storage.revision))
         name = crd["metadata"]["name"]
         if versions == self._served.get(name):
             return
@@ -228,7 +228,7 @@ def _stored_version(crd: JSON) -> str:
     return str(_storage(crd)["name"])
 
 
-def _versions(crd: JSON) -> Iterable[ServedResource]:
+def _versions(crd: JSON, revision: int) -> Iterable[ServedResource]:
     spec, names = crd["spec"], crd["status"]["acceptedNames"]
     storage_schema = _storage(crd)["schema"]["openAPIV3Schema"]
     for version in spec["versions"]:
@@ -244,12 +244,15 @@ def _versions(crd: JSON) -> Iterable[ServedResource]:
         subresources = version.get("subresources", {})
         schema = version["schema"]["openAPIV3Schema"]
         has_status = "status" in subresources
+        strategy = CustomStrategy.of(
+            resource, schema, storage_schema=storage_schema, has_status=has_status
+        )
         yield ServedResource(
             resource=resource,
             singular=names["singular"],
-            strategy=CustomStrategy.of(
-                resource, schema, storage_schema=storage_schema, has_status=has_status
-            ),
+            strategy=strategy,
+            as_read=strategy.as_read,
+            schema_revision=revision,
             short_names=tuple(names.get("shortNames", ())),
             categories=tuple(names.get("categories", ())),
             has_status=has_status,

@@ -72,14 +72,14 @@ class CustomStrategy:
             shaped.pop("status", None)
             if "status" in old:
                 shaped["status"] = old["status"]
-        old = self._as_read(old)
+        old = self.as_read(old)
         found = validate(shaped, self.schema, old=old)
         self._reject(shaped, self._errors(shaped, found, old))
         return shaped
 
     def admit_status(self, old: JSON, new: JSON) -> JSON:
         """Take only the status of ``new``."""
-        old = self._as_read(old)
+        old = self.as_read(old)
         shaped = {name: value for name, value in old.items() if name != "status"}
         shaped["metadata"] = new["metadata"]
         coerced = self._coerced({**shaped, "status": new.get("status")})
@@ -99,7 +99,7 @@ class CustomStrategy:
         _coerce(shaped, self.schema)
         return shaped
 
-    def _as_read(self, obj: JSON) -> JSON:
+    def as_read(self, obj: JSON) -> JSON:
         """Return a stored object as this version reads it, without its own defaults.
 
         Objects stored before a change of the CRD are coerced alike.

@@ -57,7 +57,7 @@ class Presenter:
 
     def one(self, stored: StoredObject) -> bytes:
         if self.representation is Representation.WHOLE:
-            return stored.encoded(self.served.resource)
+            return self._encoded(stored)
         obj = stored.decoded(self.served.resource)
         if self.representation is Representation.METADATA:
             return _encode(_metadata_only(obj))
@@ -93,7 +93,13 @@ class Presenter:
         # Typed lists of the real server omit the kind of their items.
         if resource_traits.is_built_in(self.served.resource):
             return stored.item()
-        return stored.encoded(self.served.resource)
+        return self._encoded(stored)
+
+    def _encoded(self, stored: StoredObject) -> bytes:
+        served = self.served
+        if served.as_read is None or stored.revision > served.schema_revision:
+            return stored.encoded(served.resource)
+        return _encode(served.as_read(stored.decoded(served.resource)))
 
 
 def _metadata_only(obj: JSON) -> JSON:

@@ -1,12 +1,13 @@
 """CRDs over HTTP: served, changed, rejected, deleted."""
 
+import json
 from typing import Any
 
 import pytest
 
 from dlctl.local.apiserver.crds.validation import crd_errors
 from tests.local.apiserver.definitions import definition, gadget, version
-from tests.local.apiserver.raw_client import CRDS, RawClient
+from tests.local.apiserver.raw_client import CRDS, MERGE, RawClient
 
 JSON = dict[str, Any]
 GADGETS = "/apis/test.io/v1/namespaces/default/gadgets"
@@ -302,3 +303,20 @@ def test_crd_with_a_non_boolean_rule_is_rejected() -> None:
     (message,) = said(with_schema(schema))
 
     assert message.endswith("cel expression must evaluate to a bool")
+
+
+async def test_fields_that_a_new_schema_lacks_are_kept_but_not_read(api: RawClient) -> None:
+    crd = await api.create(CRDS, definition())
+    await api.create(GADGETS, gadget(size=1))
+    versions = json.loads(json.dumps(crd["spec"]["versions"]))
+    del versions[0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["size"]
+    name = f"{CRDS}/gadgets.test.io"
+
+    await api.patch(name, {"spec": {"versions": versions}}, MERGE)
+    read = (await api.get(f"{GADGETS}/a")).body["spec"]
+    listed = [item["spec"] for item in (await api.get(GADGETS)).body["items"]]
+    await api.patch(name, {"spec": {"versions": crd["spec"]["versions"]}}, MERGE)
+    again = (await api.get(f"{GADGETS}/a")).body["spec"]
+
+    assert (read, listed) == ({"color": "red"}, [{"color": "red"}])
+    assert again == {"size": 1, "color": "red"}
