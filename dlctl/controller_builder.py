@@ -218,7 +218,7 @@ class ControllerBuilder:
         return JobReconciler(
             kind,
             stores,
-            StatusGuard(crd, writer, events, metrics, self.clock),
+            StatusGuard(crd, writer, stores.jobs, events, metrics, self.clock),
             Adopter(self._writer, self.clock, _adopted_resources(kind)),
             membership,
             executor,

@@ -27,8 +27,16 @@ BACKOFF: Final = Backoff(base_s=5.0, cap_s=60.0)
 FIX_COMMAND: Final = "dlctl crds | kubectl apply --server-side --force-conflicts -f -"
 
 
-class OutdatedCRDError(DlctlError):
-    """The API server has dropped a part of the status that was just written."""
+class StatusDroppedError(DlctlError):
+    """The API server has dropped dlctl's part of a status: of one job's, or of all of its kind."""
+
+
+def is_preserved(stored: JobObject) -> bool:
+    """Return whether a job as stored has dlctl's part of the status."""
+    # Most statuses without it need not be decoded.
+    if PRIVATE_STATUS_FIELD.encode() not in bytes(stored.status):
+        return False
+    return PRIVATE_STATUS_FIELD in status_codec.decode(stored.status)
 
 
 @attrs.define(eq=False)
@@ -65,15 +73,17 @@ class CRDCheck:
     def check(self, written: Mapping[str, Any], stored: JobObject) -> None:
         """Compare a written status with the one that the server has stored.
 
-        :raises OutdatedCRDError: if dlctl's part of it was dropped.
+        :raises StatusDroppedError: if dlctl's part of it was dropped.
         """
         if PRIVATE_STATUS_FIELD not in written:
             return
-        stored_status = status_codec.decode(stored.status)
-        if PRIVATE_STATUS_FIELD in stored_status:
-            self.reset()
-            self.is_confirmed = True
-            return
+        if not is_preserved(stored):
+            raise StatusDroppedError(f"the server drops status.{PRIVATE_STATUS_FIELD}")
+        self.reset()
+        self.is_confirmed = True
+
+    def record_drop(self) -> str:
+        """Hold back the jobs of the kind, and return the reason."""
         message = (
             f"the CRD of {self.resource.group_resource} drops status.{PRIVATE_STATUS_FIELD}, so "
             "restarts and completed replicas would be forgotten; apply dlctl's CRDs: "
@@ -85,7 +95,7 @@ class CRDCheck:
         self._failures += 1
         self._set_gauge(1)
         self._postpone()
-        raise OutdatedCRDError(message)
+        return message
 
     def reset(self) -> None:
         """Assume a current CRD: the server preserved a status, or no job needs it."""

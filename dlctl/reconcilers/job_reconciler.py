@@ -29,7 +29,7 @@ from dlctl.reconcilers.children.render import Renderer
 from dlctl.reconcilers.children.service_layout import with_existing_layout
 from dlctl.reconcilers.content_error_log import ContentErrorLog
 from dlctl.reconcilers.content_errors import ContentError, wrap_content_errors
-from dlctl.reconcilers.crd_check import OutdatedCRDError
+from dlctl.reconcilers.crd_check import StatusDroppedError
 from dlctl.reconcilers.executor import Executor
 from dlctl.reconcilers.failures.failure_logs import FailureLogs, LogsOfJob
 from dlctl.reconcilers.job_cache import JobCache
@@ -102,9 +102,8 @@ class JobReconciler:
                 result = await self._step(stored, obj, read, cache)
             except ContentError as error:
                 result = await self._apply_malformed(obj, cache, error)
-        except OutdatedCRDError as error:
-            self.guard.report_outdated(obj, cache, error)
-            return Result(requeue_after_s=self.guard.crd.left_s())
+        except StatusDroppedError:
+            return Result(requeue_after_s=await self.guard.report_dropped(obj, cache))
         except StatusRejectedError as error:
             self.guard.report_rejected(obj, cache, error)
             raise

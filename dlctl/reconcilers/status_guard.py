@@ -7,20 +7,26 @@ from typing import Final
 
 import attrs
 
+from dlctl.api.job import JobObject
 from dlctl.api.status import JobPhase, JobStatus
 from dlctl.clock import Clock
 from dlctl.dialects.dialect import DecodedObject
-from dlctl.reconcilers.crd_check import CRDCheck, OutdatedCRDError
+from dlctl.informers.store import Store
+from dlctl.reconcilers.crd_check import PRIVATE_STATUS_FIELD, CRDCheck, is_preserved
 from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.events.job_events import JobEvents
 from dlctl.reconcilers.job_cache import JobCache
 from dlctl.reconcilers.job_metrics import JobMetrics
-from dlctl.reconcilers.job_writer import JobWriter
+from dlctl.reconcilers.job_writer import JobGoneError, JobWriter
 from dlctl.reconcilers.status import status_conflicts
 from dlctl.reconcilers.status.status_conflicts import StatusConflictDetector
 from dlctl.reconcilers.status.status_rejection import STATUS_REJECTED, StatusRejectedError
 
 CRD_OUTDATED: Final = "CRDOutdated"
+_DROPPED: Final = (
+    f"the server drops status.{PRIVATE_STATUS_FIELD} of this job but not of others, as by an "
+    "admission policy or a webhook: restarts and completed replicas would be forgotten"
+)
 
 
 @attrs.frozen
@@ -29,6 +35,7 @@ class StatusGuard:
 
     crd: CRDCheck
     writer: JobWriter
+    jobs: Store[JobObject]
     events: JobEvents
     metrics: JobMetrics
     clock: Clock
@@ -46,17 +53,39 @@ class StatusGuard:
     async def check_stored(self, obj: DecodedObject, status: JobStatus) -> None:
         """Check whether the server preserves statuses, if it did not the last time.
 
-        :raises OutdatedCRDError: if it still does not.
+        :raises StatusDroppedError: if it still does not.
         :raises JobGoneError: if the job is gone.
         """
         # A new job has no status yet; the response to its first one shows the same.
         if not self.crd.is_current() and status.phase is not JobPhase.NEW:
             self.crd.check(obj.dialect.write_status(status), await self.writer.refetch(obj))
 
-    def report_outdated(self, obj: DecodedObject, cache: JobCache, error: OutdatedCRDError) -> None:
-        """Report an outdated CRD on a job whose status it has just dropped."""
+    async def report_dropped(self, obj: DecodedObject, cache: JobCache) -> float:
+        """Report on a job that its status was dropped; return the seconds until the next attempt.
+
+        The other jobs of the kind wait as well, unless the server still has the status of one.
+        """
         cache.status_conflicts = StatusConflictDetector()
-        self.events.record(obj, EventNote("Warning", CRD_OUTDATED, str(error)))
+        if await self._preserves_others(obj):
+            self.report_rejected(obj, cache, StatusRejectedError(_DROPPED))
+            now_s = self.clock.monotonic()
+            return cache.status_rejection.left_s(obj.metadata.generation or 0, now_s)
+        message = self.crd.record_drop()
+        self.events.record(obj, EventNote("Warning", CRD_OUTDATED, message))
+        return self.crd.left_s()
+
+    async def _preserves_others(self, obj: DecodedObject) -> bool:
+        """Return whether the server has dlctl's part of the status of another job.
+
+        A CRD without the field also removes it from what is read.
+        """
+        other = next((job for job in self.jobs if job.key != obj.key and is_preserved(job)), None)
+        if other is None:
+            return False
+        try:
+            return is_preserved(await self.writer.refetch(other))
+        except JobGoneError:
+            return False
 
     def report_rejected(
         self, obj: DecodedObject, cache: JobCache, error: StatusRejectedError

@@ -5,9 +5,12 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
+import attrs
 import pytest
 
 from dlctl.api.meta import CRDS, PODS, ObjectKey
+from dlctl.local.apiserver.resources import Strategy
+from dlctl.local.apiserver.server import ApiServer
 from dlctl.local.apiserver.storage.stored_objects import StorageEvent, table_of
 from dlctl.metrics import Metrics
 from dlctl.reconcilers.crd_check import FIX_COMMAND
@@ -164,6 +167,55 @@ async def test_outdated_crd_is_reported_and_its_jobs_wait_for_an_update() -> Non
             await cluster.ended("second")
         await cluster.until(check)
         assert value(running.manager.metrics, "dlctl_crd_outdated") == 0
+
+
+@attrs.frozen
+class StrippingPolicy:
+    """An admission policy that removes dlctl's part of the status of some jobs."""
+
+    strategy: Strategy
+    names: set[str]
+
+    def admit_create(self, obj: JSON) -> JSON:
+        return self.strategy.admit_create(obj)
+
+    def admit_update(self, old: JSON, new: JSON) -> JSON:
+        return self.strategy.admit_update(old, new)
+
+    def admit_status(self, old: JSON, new: JSON) -> JSON:
+        admitted = self.strategy.admit_status(old, new)
+        if new["metadata"]["name"] in self.names:
+            admitted = {**admitted, "status": {**admitted["status"], "dlctl": None}}
+            del admitted["status"]["dlctl"]
+        return admitted
+
+
+async def test_policy_that_strips_statuses_of_some_jobs_does_not_delay_others() -> None:
+    async with start_cluster() as cluster:
+        running = cluster.start()
+        await cluster.submit(job("witness"), {"chief-0": [KEEPS_RUNNING]}, last_replica="chief-0")
+        await cluster.until(lambda: cluster.phase("witness") == "Running")
+        assert isinstance(cluster.server, ApiServer)
+        registry, resource = cluster.server.registry, KIND.resource
+        served = registry.find(resource.group, resource.version, resource.plural)
+        assert served
+        stripped = {f"stripped-{i}" for i in range(5)}
+        policy = StrippingPolicy(served.strategy, stripped)
+        registry.add(attrs.evolve(served, strategy=policy))
+        for name in sorted(stripped):
+            await cluster.submit(job(name), {})
+        await asyncio.sleep(60)
+        for count in range(20):
+            await cluster.submit(job(f"other-{count}"), {})
+            async with asyncio.timeout(4):
+                await cluster.ended(f"other-{count}")
+            await asyncio.sleep(17)
+        assert value(running.manager.metrics, "dlctl_crd_outdated") == 0
+        assert "of this job but not of others" in cluster.events("stripped-0")["StatusRejected"]
+        policy.names.clear()
+        async with asyncio.timeout(600):
+            for name in sorted(stripped):
+                await cluster.ended(name)
 
 
 async def test_outdated_crd_of_one_kind_does_not_delay_others() -> None:
