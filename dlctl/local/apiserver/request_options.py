@@ -3,6 +3,7 @@
 Invalid ones are rejected with kube-apiserver's messages; nothing is looked up.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, Self
 
@@ -15,6 +16,10 @@ from dlctl.local.apiserver.status import FieldError
 
 _VALIDATIONS: Final = ("Ignore", "Warn", "Strict")
 _MANAGER_BYTES: Final = 128
+_NUMBER: Final = re.compile(r"[+-]?[0-9]+")
+_INT64: Final = range(-(2**63), 2**63)
+_UINT64: Final = range(2**64)
+_MAX_DIGITS: Final = 20
 _PROPAGATIONS: Final = ("Foreground", "Background", "Orphan")
 
 
@@ -33,10 +38,22 @@ def integer(query: Mapping[str, str], name: str) -> int | None:
     if not text:
         return None
     try:
-        return int(text)
-    except ValueError:
-        message = f'strconv.ParseInt: parsing "{text}": invalid syntax'
-        raise status.bad_request(message) from None
+        return _parsed(text, "ParseInt", _INT64)
+    except ValueError as error:
+        raise status.bad_request(str(error)) from None
+
+
+def _parsed(text: str, function: str, allowed: range) -> int:
+    """Return a number; raise ValueError with the message of the real server's function."""
+    problem = "invalid syntax"
+    if _NUMBER.fullmatch(text) and (allowed.start or text.isdecimal()):
+        digits = text.lstrip("+-0") or "0"
+        # Python does not even read thousands of digits.
+        value = int(digits[:_MAX_DIGITS]) * (-1 if text.startswith("-") else 1)
+        if len(digits) <= _MAX_DIGITS and value in allowed:
+            return value
+        problem = "value out of range"
+    raise ValueError(f'strconv.{function}: parsing "{text}": {problem}')
 
 
 def boolean(query: Mapping[str, str], name: str) -> bool | None:
@@ -50,22 +67,24 @@ def parse_version(text: str) -> int:
     """Return a resource version as a number; an empty one is 0."""
     if not text:
         return 0
-    if not text.isdecimal():
-        detail = f'strconv.ParseUint: parsing "{text}": invalid syntax'
-        message = FieldError.invalid("resourceVersion", text, detail).message
-        raise status.bad_request(f"invalid resource version: resourceVersion: {message}")
-    return int(text)
+    try:
+        return _parsed(text, "ParseUint", _UINT64)
+    except ValueError as error:
+        message = FieldError.invalid("resourceVersion", text, str(error)).message
+        raise status.bad_request(f"invalid resource version: resourceVersion: {message}") from None
 
 
 def parse_object_version(text: str, field: str = "") -> int:
     """Return the resource version of an object; an invalid one is an internal error."""
-    if text and not text.isdecimal():
-        problem = f'strconv.ParseUint: parsing "{text}": invalid syntax'
+    try:
+        return _parsed(text or "0", "ParseUint", _UINT64)
+    except ValueError as error:
         message = (
-            f"{field}: {FieldError.invalid(field, text, problem).message}" if field else problem
+            f"{field}: {FieldError.invalid(field, text, str(error)).message}"
+            if field
+            else str(error)
         )
-        raise status.StatusError(500, "", message)
-    return int(text or 0)
+        raise status.StatusError(500, "", message) from None
 
 
 @attrs.frozen

@@ -14,6 +14,7 @@ from dlctl.local.apiserver import status
 from dlctl.local.apiserver.validation import names
 
 _TOKEN: Final = re.compile(r"\s*(?:(==|!=|[=!<>(),])|([^\s=!<>(),]+))")
+_NUMBER: Final = re.compile(r"[+-]?[0-9]{1,19}")
 _SYMBOLS: Final = ("==", "!=", "=", "!", "<", ">", "(", ")", ",")
 _OPERATORS: Final = "in, notin, =, ==, !=, gt, lt"
 
@@ -48,7 +49,8 @@ def _compare_numbers(value: str, op: str, bound: str) -> bool:
 
 
 def _is_number(text: str) -> bool:
-    return text.removeprefix("-").isdecimal()
+    # As many digits as 64 bits hold.
+    return _NUMBER.fullmatch(text) is not None
 
 
 def parse_label_selector(text: str) -> list[Requirement]:

@@ -3,6 +3,7 @@
 Pure functions of JSON values; what to remove is decided in ``managers``.
 """
 
+from collections import deque
 from typing import Any
 
 from dlctl.local.apiserver.fieldmanager.field_sets import FieldSet, children_of, is_member, node
@@ -27,15 +28,15 @@ def _merged_list(live: list[Any], config: list[Any], schema: MergeSchema) -> lis
     """Return the items of both: in the order of the configuration, others where they were."""
     before, wanted = by_element(live, schema), by_element(config, schema)
     result: dict[str, Any] = {}
-    old, new = list(before), list(wanted)
+    old, new = deque(before), deque(wanted)
     while old or new:
         if old and old[0] in result:
-            old.pop(0)
+            old.popleft()
         elif old and old[0] not in wanted:
-            element = old.pop(0)
+            element = old.popleft()
             result[element] = before[element]
         else:
-            element = new.pop(0)
+            element = new.popleft()
             result[element] = (
                 merge(before[element], wanted[element], schema.element)
                 if element in before

@@ -15,6 +15,9 @@ from dlctl.local.apiserver.serialization.decoding_errors import wrong_type
 
 # Total size limit of all copies of one patch.
 _COPY_LIMIT_BYTES: Final = 3 * 1024 * 1024
+# How many items of lists the operations of one patch may shift: as the most operations that a patch
+# may have do on a list of as many items.
+_SHIFT_LIMIT: Final = 10_000 * 10_000
 _INDEX: Final = re.compile(r"[+-]?[0-9]{1,18}")
 
 
@@ -47,6 +50,7 @@ class _Document:
     def __init__(self, root: Any) -> None:
         self.root = root
         self._copied_bytes = 0
+        self._shifted = 0
 
     def apply(self, operation: _Operation) -> None:
         path, source = operation.path, operation.from_
@@ -94,7 +98,7 @@ class _Document:
         elif key == "-":
             container.append(value)
         else:
-            container.insert(_index(key, len(container) + 1), value)
+            container.insert(self._shifting(_index(key, len(container) + 1), container), value)
 
     def _replace(self, pointer: str | None, value: Any) -> None:
         if pointer == "":
@@ -111,11 +115,22 @@ class _Document:
     def _remove(self, pointer: str | None) -> None:
         container, key = self._resolve(pointer)
         if isinstance(container, list):
-            del container[_index(key, len(container))]
+            del container[self._shifting(_index(key, len(container)), container)]
         elif key in container:
             del container[key]
         else:
             raise status.unprocessable()
+
+    def _shifting(self, index: int, container: list[Any]) -> int:
+        """Return the index, from which on the items of a list are about to be shifted."""
+        self._shifted += len(container) - index
+        if self._shifted > _SHIFT_LIMIT:
+            message = (
+                "Request entity too large: The operations of the patch shift more than "
+                f"{_SHIFT_LIMIT} list items"
+            )
+            raise status.StatusError(413, "RequestEntityTooLarge", message)
+        return index
 
     def _resolve(self, pointer: str | None) -> tuple[dict[str, Any] | list[Any], str]:
         """Return the parent object or list of a pointer, and the last part of the pointer."""

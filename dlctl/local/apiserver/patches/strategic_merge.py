@@ -3,10 +3,11 @@
 The resource determines which lists merge (``ServedResource.merge_keys``). Pure functions.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Final
 
 from dlctl.local.apiserver import status
+from dlctl.local.apiserver.identities import identity
 from dlctl.local.apiserver.serialization.decoding_errors import go_map
 
 MergeKeys = Mapping[str, str]
@@ -14,6 +15,8 @@ _PATCH: Final = "$patch"
 _RETAIN: Final = "$retainKeys"
 _ORDER: Final = "$setElementOrder/"
 _DELETE_PRIMITIVES: Final = "$deleteFromPrimitiveList/"
+# In place of an item that a patch deletes.
+_DELETED: Final = object()
 # Lists of plain values that are sets, in all kinds.
 _SET_FIELDS: Final = ("metadata.finalizers",)
 
@@ -39,7 +42,9 @@ def _merged(target: Any, patch: Mapping[str, Any], keys: MergeKeys, path: str) -
     for key, value in body.items():
         if key.startswith(_DELETE_PRIMITIVES):
             field = key.removeprefix(_DELETE_PRIMITIVES)
-            result[field] = [each for each in result.get(field) or [] if each not in value]
+            gone = {identity(each) for each in value}
+            kept = [each for each in result.get(field) or [] if identity(each) not in gone]
+            result[field] = kept
         elif value is None:
             result.pop(key, None)
         elif not key.startswith(_ORDER):
@@ -68,7 +73,8 @@ def _merged_value(old: Any, value: Any, keys: MergeKeys, path: str) -> Any:
         return _merged_list(items, value, keys, path)
     if path in _SET_FIELDS or keys.get(path) == "":
         # New items come first.
-        return [*(each for each in value if each not in items), *items]
+        known = {identity(each) for each in items}
+        return [*(each for each in value if identity(each) not in known), *items]
     return [_plain(each) for each in value]
 
 
@@ -79,28 +85,32 @@ def _merged_list(old: Sequence[Any], patch: Sequence[Any], keys: MergeKeys, path
         items = [item for item in patch if not (isinstance(item, Mapping) and _PATCH in item)]
         return [_plain(item) for item in items]
     result = list(old)
+    positions: dict[Hashable, list[int]] = {}
+    for at, item in enumerate(result):
+        positions.setdefault(identity(item.get(key)), []).append(at)
     for item in patch:
         if not isinstance(item, Mapping) or key not in item:
             message = f"map: {go_map(item)} does not contain declared merge key: {key}"
             raise status.StatusError(500, "", message)
-        at = next((i for i, each in enumerate(result) if each.get(key) == item[key]), None)
+        found = positions.setdefault(identity(item[key]), [])
         if item.get(_PATCH) == "delete":
-            result = [each for each in result if each.get(key) != item[key]]
-        elif at is None:
+            for at in found:
+                result[at] = _DELETED
+            found.clear()
+        elif not found:
+            found.append(len(result))
             result.append(_merged({}, item, keys, path))
         else:
-            result[at] = _merged(result[at], item, keys, path)
-    return result
+            result[found[0]] = _merged(result[found[0]], item, keys, path)
+    return [item for item in result if item is not _DELETED]
 
 
 def _ordered(items: list[Any], order: Sequence[Any], key: str) -> list[Any]:
     """Return the items that the patch names in its order; the others keep their position."""
     if key:
-        names = [each.get(key) for each in order if isinstance(each, Mapping)]
-        named = {name: i for i, name in enumerate(names)}
-        ranks = [named.get(item.get(key)) for item in items]
-    else:
-        ranks = [order.index(item) if item in order else None for item in items]
+        order = [each.get(key) for each in order if isinstance(each, Mapping)]
+    named = {identity(name): i for i, name in enumerate(order)}
+    ranks = [named.get(identity(item.get(key) if key else item)) for item in items]
     known = iter(
         item
         for _, item in sorted(

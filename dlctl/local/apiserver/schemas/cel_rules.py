@@ -12,7 +12,13 @@ from dlctl.local.apiserver.resources import JSON
 from dlctl.local.apiserver.schemas.cel_environment import CelError, Expression
 from dlctl.local.apiserver.schemas.cel_values import self_value
 from dlctl.local.apiserver.schemas.coercion import EMBEDDED, additional
-from dlctl.local.apiserver.schemas.validation import ABSENT, ROOT, is_unchanged, old_counterpart
+from dlctl.local.apiserver.schemas.validation import (
+    ABSENT,
+    ROOT,
+    is_unchanged,
+    old_field,
+    old_items,
+)
 from dlctl.local.apiserver.status import FieldError
 
 KEY = "x-kubernetes-validations"
@@ -81,13 +87,13 @@ class Rules:
         if isinstance(value, dict):
             yield from self._field_errors(value, old, path)
         elif isinstance(value, list) and self.items:
+            before = old_items(old, value, self.schema)
             for index, item in enumerate(value):
-                before = old_counterpart(old, index, self.schema, item)
-                yield from self.items.errors(item, before, f"{path}[{index}]")
+                yield from self.items.errors(item, before[index], f"{path}[{index}]")
 
     def _field_errors(self, value: JSON, old: Any, path: str) -> Iterator[FieldError]:
         for key, item in value.items():
-            before = old_counterpart(old, key, self.schema, item)
+            before = old_field(old, key)
             if key in self.properties:
                 where = f"{path}.{key}" if path else key
                 yield from self.properties[key].errors(item, before, where)

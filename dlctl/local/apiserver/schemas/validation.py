@@ -4,11 +4,12 @@ Pruning and defaults come before. CEL rules are in ``cel_rules``, uniqueness of 
 ``list_types``.
 """
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from typing import Any, Final
 
 import attrs
 
+from dlctl.local.apiserver.identities import identity
 from dlctl.local.apiserver.resources import JSON
 from dlctl.local.apiserver.schemas.coercion import additional
 from dlctl.local.apiserver.schemas.formats import CHECKS
@@ -40,20 +41,23 @@ def type_name(value: Any) -> str:
     return "null"
 
 
-def old_counterpart(old: Any, key: Any, schema: JSON, item: Any) -> Any:
-    """Return the old counterpart of an element of a list or object; ABSENT if there is none."""
-    if isinstance(old, dict):
-        return old.get(key, ABSENT)
+def old_field(old: Any, name: str) -> Any:
+    """Return the old value of a field of an object; ABSENT if there is none."""
+    return old.get(name, ABSENT) if isinstance(old, dict) else ABSENT
+
+
+def old_items(old: Any, items: Sequence[Any], schema: JSON) -> Sequence[Any]:
+    """Return the old counterpart of each item of a list; ABSENT where there is none."""
     if not isinstance(old, list) or schema.get("x-kubernetes-list-type") != "map":
-        return ABSENT
+        return [ABSENT] * len(items)
     keys = schema.get("x-kubernetes-list-map-keys", ())
-    if not isinstance(item, dict):
-        return ABSENT
-    wanted = [item.get(key) for key in keys]
-    for other in old:
-        if isinstance(other, dict) and [other.get(key) for key in keys] == wanted:
-            return other
-    return ABSENT
+
+    def keys_of(item: JSON) -> Hashable:
+        return tuple(identity(item.get(key)) for key in keys)
+
+    # The first of several.
+    known = {keys_of(item): item for item in reversed(old) if isinstance(item, dict)}
+    return [known.get(keys_of(i), ABSENT) if isinstance(i, dict) else ABSENT for i in items]
 
 
 def is_unchanged(value: Any, old: Any, schema: JSON) -> bool:
@@ -203,9 +207,10 @@ class _Validation:
 
     def _array(self, value: list[Any], schema: JSON, path: str, old: Any) -> Iterator[FieldError]:
         if "items" in schema:
+            before = old_items(old, value, schema)
             for index, item in enumerate(value):
-                before = old_counterpart(old, index, schema, item)
-                yield from self.errors(item, schema["items"], f"{path}[{index}]", before)
+                where = f"{path}[{index}]"
+                yield from self.errors(item, schema["items"], where, before[index])
         yield from self._size(path, len(value), schema, "Items")
 
     def _object(self, value: JSON, schema: JSON, path: str, old: Any) -> Iterator[FieldError]:
@@ -217,7 +222,7 @@ class _Validation:
             if field is not None:
                 # Bug-compatible: at the root, the path of an unlisted field starts with a dot.
                 where = key if key in properties and not path else f"{path}.{key}"
-                before = old_counterpart(old, key, schema, value[key])
+                before = old_field(old, key)
                 yield from self.errors(value[key], field, where, before)
         for key in schema.get("required", ()):
             if key not in value:

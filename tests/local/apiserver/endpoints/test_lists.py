@@ -244,3 +244,30 @@ async def test_table_is_sent_on_request(api: RawClient) -> None:
 async def test_unserved_format_is_not_acceptable(api: RawClient) -> None:
     answer = await api.get(CONFIG_MAPS, accept="text/csv")
     assert (answer.code, answer.body["reason"]) == (406, "NotAcceptable")
+
+
+@pytest.mark.parametrize(
+    ("param", "value", "code"),
+    [
+        ("resourceVersion", "9" * 5000, 400),
+        ("resourceVersion", "+5", 400),
+        ("resourceVersion", str(2**64), 400),
+        ("limit", "9" * 5000, 400),
+        ("limit", "1_0", 400),
+        ("limit", "0" * 5000 + "1", 200),
+        ("timeoutSeconds", "9" * 400, 400),
+        ("timeoutSeconds", str(2**63 - 1), 200),
+        ("labelSelector", "a>" + "9" * 5000, 400),
+    ],
+)
+async def test_number_that_fits_no_64_bits_is_a_bad_request(
+    api: RawClient, param: str, value: str, code: int
+) -> None:
+    await make(api, "a")
+    answer = await api.get(CONFIG_MAPS, **{param: value})
+    assert answer.code == code
+
+
+async def test_watch_from_a_version_of_too_many_digits_is_refused(api: RawClient) -> None:
+    answer = await api.get(CONFIG_MAPS, watch=True, resourceVersion="9" * 5000)
+    assert (answer.code, "value out of range" in answer.body["message"]) == (500, True)

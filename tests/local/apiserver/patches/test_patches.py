@@ -224,3 +224,46 @@ async def test_patch_of_absent_object_is_not_found(api: RawClient) -> None:
 async def test_patch_that_is_not_json_is_a_bad_request(api: RawClient) -> None:
     await api.create(CONFIG_MAPS, config_map("a"))
     assert (await api.patch(f"{CONFIG_MAPS}/a", b"{")).code == 400
+
+
+@pytest.mark.timeout(60)
+def test_large_lists_merge_without_a_search_for_each_item() -> None:
+    names = [f"example.com/{i}" for i in range(100_000)]
+    owners = [{"uid": name} for name in names]
+    target = {"metadata": {"finalizers": names, "ownerReferences": owners}}
+    keep, gone = names[::2], names[1::2]
+    patch = {
+        "$deleteFromPrimitiveList/finalizers": gone,
+        "$setElementOrder/finalizers": keep[::-1],
+        "finalizers": keep,
+        "ownerReferences": [
+            *({"uid": name, "$patch": "delete"} for name in gone),
+            *({"uid": name, "kind": "A"} for name in keep),
+        ],
+    }
+
+    result = apply_strategic_merge_patch(target, {"metadata": patch}, {})["metadata"]
+
+    assert result["finalizers"] == keep[::-1]
+    assert result["ownerReferences"] == [{"uid": name, "kind": "A"} for name in keep]
+
+
+@pytest.mark.parametrize(
+    "operations",
+    [
+        [{"op": "add", "path": "/a/0", "value": 1}],
+        [{"op": "remove", "path": "/a/0"}, {"op": "add", "path": "/a/-", "value": 1}],
+        [{"op": "move", "from": "/a/0", "path": "/a/-"}],
+    ],
+)
+def test_json_patch_that_shifts_long_lists_again_and_again_is_refused(operations: Any) -> None:
+    target = {"a": [0] * 200_000}
+    json_patched(target, operations * 400)
+    with pytest.raises(StatusError) as refused:
+        json_patched(target, operations * 501)
+    assert refused.value.code == 413
+
+
+def test_json_patch_of_the_most_operations_fits_a_list_of_as_many_items() -> None:
+    target: Any = {"a": list(range(10_000))}
+    assert json_patched(target, [{"op": "remove", "path": "/a/0"}] * 10_000) == {"a": []}
