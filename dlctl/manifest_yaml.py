@@ -41,6 +41,8 @@ _INT64: Final = range(-(2**63), 2**63)
 _MAX_INTEGRAL: Final = 2.0**53
 # A look at each token goes through all open brackets; Python's stack ends sooner.
 _MAX_FLOW_LEVEL: Final = 1000
+# As many values may aliases add to those that are written out.
+_MAX_ALIASED_VALUES: Final = 100_000
 _LEADING_ZERO: Final = re.compile(r"[-+]?0[0-7]+")
 
 
@@ -56,6 +58,7 @@ class ManifestLoader(yaml.SafeLoader):
         super().fetch_flow_collection_start(TokenClass)
 
     def construct_document(self, node: yaml.Node) -> Any:
+        _check_aliases(node)
         # In one go: step by step, a list may contain itself.
         value = self.construct_object(node, deep=True)
         self.constructed_objects, self.recursive_objects = {}, {}
@@ -90,6 +93,30 @@ def load(text: str | bytes) -> Any:
         return loader.get_single_data()
     finally:
         loader.dispose()
+
+
+def _check_aliases(document: yaml.Node) -> None:
+    """Raise YAMLError if aliases make a document much larger, as in a list of lists of lists."""
+    sizes: dict[int, int] = {}
+    written = 0
+
+    def size(node: yaml.Node) -> int:
+        nonlocal written
+        if isinstance(node, yaml.ScalarNode):
+            written += 1
+            return 1
+        if id(node) not in sizes:
+            written += 1
+            # A node inside itself is found later.
+            sizes[id(node)] = 0
+            parts = node.value
+            if isinstance(node, yaml.MappingNode):
+                parts = [part for pair in parts for part in pair]
+            sizes[id(node)] = 1 + sum(map(size, parts))
+        return sizes[id(node)]
+
+    if size(document) - written > _MAX_ALIASED_VALUES:
+        raise yaml.constructor.ConstructorError(problem="document contains excessive aliasing")
 
 
 class ManifestDumper(yaml.SafeDumper):

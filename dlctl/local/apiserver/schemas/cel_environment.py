@@ -97,7 +97,11 @@ class Expression:
         data: Mapping[str, Any] = {"self": self_, _OLD: list(old)} | (
             {"oldSelf": old[0]} if old else {}
         )
-        result = self._program.eval(data=data)
+        try:
+            result = self._program.eval(data=data)
+        except RuntimeError as error:
+            # The library bounds the steps of loops.
+            raise CelError("operation cancelled: actual cost limit exceeded") from error
         if result.type() == cel.Type.ERROR:
             raise CelError(_runtime_message(str(result.value())))
         return result.plain_value()

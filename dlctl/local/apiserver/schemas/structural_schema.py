@@ -3,7 +3,6 @@
 CEL rules are compiled once here, so that an invalid one rejects the CRD.
 """
 
-import re
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -11,7 +10,7 @@ from dlctl.local.apiserver.resources import JSON
 from dlctl.local.apiserver.schemas import cel_rules
 from dlctl.local.apiserver.schemas.cel_environment import CelError, Expression
 from dlctl.local.apiserver.schemas.coercion import EMBEDDED, PRESERVE, fill_defaults, prune
-from dlctl.local.apiserver.schemas.patterns import compile_re2
+from dlctl.local.apiserver.schemas.patterns import malformed
 from dlctl.local.apiserver.schemas.validation import validate
 from dlctl.local.apiserver.status import FieldError
 
@@ -154,10 +153,8 @@ def _map_keys(schema: JSON, keys: list[str], path: str) -> Iterator[FieldError]:
 
 def _values(schema: JSON, path: str) -> Iterator[FieldError]:
     if "pattern" in schema:
-        try:
-            compile_re2(schema["pattern"])
-        except re.error as error:
-            detail = f"must be a valid regular expression, but isn't: {error}"
+        if problem := malformed(schema["pattern"]):
+            detail = f"must be a valid regular expression, but isn't: {problem}"
             yield FieldError.invalid(f"{path}.pattern", schema["pattern"], detail)
     for name in ("allOf", "anyOf", "oneOf"):
         for index, nested in enumerate(schema.get(name, ())):

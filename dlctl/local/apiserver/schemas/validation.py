@@ -13,7 +13,7 @@ from dlctl.local.apiserver.identities import identity
 from dlctl.local.apiserver.resources import JSON
 from dlctl.local.apiserver.schemas.coercion import additional
 from dlctl.local.apiserver.schemas.formats import CHECKS
-from dlctl.local.apiserver.schemas.patterns import compile_re2
+from dlctl.local.apiserver.schemas.patterns import matches
 from dlctl.local.apiserver.status import FieldError
 
 # Path of the whole object: the real server prints its empty path like this.
@@ -177,7 +177,7 @@ class _Validation:
             yield FieldError.too_long(self._field(path), limit)
         elif least is not None and len(value) < least:
             yield self._invalid(path, value, f"should be at least {least} chars long")
-        elif pattern and compile_re2(pattern).search(value) is None:
+        elif pattern and not matches(value, pattern):
             yield self._invalid(path, value, f"should match '{pattern}'")
         check = CHECKS.get(schema.get("format", ""))
         if check is not None and not check(value):

@@ -267,3 +267,17 @@ def test_json_patch_that_shifts_long_lists_again_and_again_is_refused(operations
 def test_json_patch_of_the_most_operations_fits_a_list_of_as_many_items() -> None:
     target: Any = {"a": list(range(10_000))}
     assert json_patched(target, [{"op": "remove", "path": "/a/0"}] * 10_000) == {"a": []}
+
+
+async def test_large_yaml_and_yaml_that_aliases_make_large_are_refused(api: RawClient) -> None:
+    large = b"metadata: {name: a}\ndata: {" + b"a: b," * 30_000 + b"}"
+    layers = "".join(f"  a{i + 1}: &a{i + 1} [{f'*a{i},' * 9}]\n" for i in range(8))
+    bomb = f"metadata: {{name: a}}\ndata: {{}}\nx:\n  a0: &a0 [x]\n{layers}".encode()
+    name, apply = f"{CONFIG_MAPS}/a", "application/apply-patch+yaml"
+
+    assert (await api.call("POST", CONFIG_MAPS, large, type_="application/yaml")).code == 413
+    assert (await api.call("PATCH", name, large, type_=apply, fieldManager="a")).code == 413
+    answer = await api.call("POST", CONFIG_MAPS, bomb, type_="application/yaml")
+    assert (answer.code, "excessive aliasing" in answer.body["message"]) == (400, True)
+    answer = await api.call("PATCH", name, bomb, type_=apply, fieldManager="a")
+    assert answer.code == 400
