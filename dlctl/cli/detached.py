@@ -9,6 +9,7 @@ from typing import Final
 
 _MAX_LINES: Final = 20
 _STDIN, _STDOUT, _STDERR = 0, 1, 2
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 
 def detach(log: Path) -> Callable[[str], None]:
@@ -19,10 +20,13 @@ def detach(log: Path) -> Callable[[str], None]:
     is removed then, unless it has more. Until then, a signal ends both.
     """
     reading, writing = os.pipe()
+    # One right after the fork would end the caller's process alone.
+    signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
     child = os.fork()
     if child:
         os.close(writing)
         sys.exit(_await(child, reading, log))
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
     os.close(reading)
     os.setsid()
     output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
@@ -39,6 +43,7 @@ def detach(log: Path) -> Callable[[str], None]:
 
 def _await(child: int, reading: int, log: Path) -> int:
     try:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
         with open(reading, encoding="utf-8") as said:
             text = said.read()
     except (KeyboardInterrupt, SystemExit):

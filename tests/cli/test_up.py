@@ -27,6 +27,25 @@ _SAVES = """
     pathlib.Path("{folder}", "started-" + os.environ["HOSTNAME"]).touch()
     time.sleep(60)
 """
+# The first process gets the signal before it waits for the other one, which writes the log.
+_SIGNALLED = """
+import os, pathlib, sys, time
+from dlctl.__main__ import main
+
+log, number = pathlib.Path(sys.argv[1]), int(sys.argv[2])
+fork = os.fork
+
+def fork_and_signal():
+    if child := fork():
+        while not log.exists():
+            time.sleep(0.01)
+        os.kill(os.getpid(), number)
+    return child
+
+os.fork = fork_and_signal
+sys.argv[1:] = ["up", "-d", "--network", "host"]
+main()
+"""
 
 
 def test_cluster_is_up_until_an_interrupt(tmp_path: Path) -> None:
@@ -182,5 +201,22 @@ def test_signal_ends_a_start_in_the_background(tmp_path: Path, number: signal.Si
         process.send_signal(number)
         process.communicate(timeout=20)
     assert process.returncode == 128 + number
+    assert [*clusters.iterdir()] == []
+    assert [*tmp_path.glob("dlctl-*")] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signal_right_after_the_fork_ends_both_processes(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    clusters = tmp_path / "dlctl" / "clusters"
+    log = clusters / "default" / "log"
+    done = subprocess.run(
+        [sys.executable, "-c", _SIGNALLED, str(log), str(int(number))],
+        env={**os.environ, "XDG_STATE_HOME": str(tmp_path), "TMPDIR": str(tmp_path)},
+        check=False,
+    )
+    assert done.returncode == 128 + number
     assert [*clusters.iterdir()] == []
     assert [*tmp_path.glob("dlctl-*")] == []
