@@ -50,6 +50,7 @@ class Agent:
         self._node = node
         self._descriptors = descriptors
         self._bridge = bridge
+        self._pid = os.getpid()
         self._selector = selectors.DefaultSelector()
         self._input = bytearray()
         # Running containers, in both directions; an entry is dropped when the child is reaped.
@@ -164,6 +165,7 @@ class Agent:
                 _close(fd)
         container_init.run(
             start,
+            agent_pid=self._pid,
             netns_fd=netns_fd,
             isolated=self._bridge is not None,
             report_fd=report_fd,

@@ -29,6 +29,7 @@ _WATCHED = {signal.SIGTERM, signal.SIGINT, signal.SIGCHLD, KILL_TREE, EXEC_SIGNA
 def run(
     start: StartContainer,
     *,
+    agent_pid: int,
     netns_fd: int | None,
     isolated: bool,
     report_fd: int,
@@ -39,7 +40,7 @@ def run(
     try:
         # Before the mounts, which may hide the log directory.
         log_fd = os.open(start.log_path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-        _enter(start, netns_fd, isolated=isolated)
+        _enter(start, netns_fd, agent_pid, isolated=isolated)
         child = os.fork()
         if child == 0:
             programs.join_groups(start.groups)
@@ -53,11 +54,14 @@ def run(
     os._exit(_wait(child, ExecProcesses(start, requests), isolated=isolated))
 
 
-def _enter(start: StartContainer, netns_fd: int | None, *, isolated: bool) -> None:
+def _enter(start: StartContainer, netns_fd: int | None, agent_pid: int, *, isolated: bool) -> None:
     os.setsid()
     if not isolated:
         linux.adopt_orphans()
         linux.die_with_parent(KILL_TREE)
+        if os.getppid() != agent_pid:
+            # It ended before: there is no signal. In a PID namespace the kernel ends this process.
+            os._exit(128 + signal.SIGKILL)
         return
     linux.die_with_parent(signal.SIGKILL)
     if netns_fd is not None:
