@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from e2e.cluster.addresses import free_port
 from tests.local.node.builders import make_container
 from tests.local.node.harness import NodeHarness, Wire, container, exit_code
 
@@ -23,8 +24,6 @@ http.server.HTTPServer(("", int(sys.argv[1])), Handler).serve_forever()
 FOREVER = "trap 'exit 3' TERM; while :; do sleep 0.02; done"
 # The signal may come before the trap is set.
 ENDED = (3, 143)
-# Not used by another test of this module: on the host network, pods share ports.
-PORTS = iter(range(18731, 18800))
 
 
 def probe(action: str, *, failures: int = 1, **fields: Any) -> dict[str, Any]:
@@ -58,7 +57,7 @@ async def test_container_without_probes_is_ready_when_it_runs(harness: NodeHarne
 
 @pytest.mark.parametrize("action", ["httpGet", "tcpSocket"])
 async def test_server_is_ready_once_it_answers(harness: NodeHarness, action: str) -> None:
-    port = next(PORTS)
+    port = free_port()
     fields = {"port": "web"} | ({"path": "/204"} if action == "httpGet" else {})
     spec = {
         "ports": [{"name": "web", "containerPort": port}],
@@ -73,7 +72,7 @@ async def test_server_is_ready_once_it_answers(harness: NodeHarness, action: str
 
 
 async def test_status_code_that_is_an_error_keeps_a_container_unready(harness: NodeHarness) -> None:
-    port = next(PORTS)
+    port = free_port()
     spec = {"readinessProbe": probe("httpGet", port=port, path="/503")}
     await start(harness, "unready", "python3", "-c", SERVE, str(port), spec=spec)
     await harness.warning("Readiness probe failed: HTTP probe failed with statuscode: 503")
