@@ -129,11 +129,12 @@ def test_second_interrupt_leaves_no_process_and_no_file(written: Written, tmp_pa
 
 
 def _descendants(pid: int) -> list[int]:
-    children = [
-        int(child)
-        for task in Path(f"/proc/{pid}/task").iterdir()
-        for child in (task / "children").read_text().split()
-    ]
+    children: list[int] = []
+    # Processes and threads may end meanwhile.
+    with suppress(FileNotFoundError, ProcessLookupError):
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            with suppress(FileNotFoundError, ProcessLookupError):
+                children += map(int, (task / "children").read_text().split())
     return children + [found for child in children for found in _descendants(child)]
 
 
@@ -141,6 +142,6 @@ def _lives(pid: int) -> bool:
     """Return whether a process runs; a zombie does not."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         return False
     return stat.rpartition(") ")[2][0] != "Z"
