@@ -23,7 +23,6 @@ def completed(line: str, **environment: str) -> list[str]:
         env={**os.environ, **asked, "_ARGCOMPLETE_IFS": "\n", "IFS": "\n", **environment},
         capture_output=True,
         text=True,
-        timeout=20,
         check=True,
     )
     return [word.strip() for word in found.stdout.split("\n") if word]

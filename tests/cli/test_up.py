@@ -66,7 +66,7 @@ def test_cluster_is_up_until_an_interrupt(tmp_path: Path) -> None:
         config = yaml.safe_load(kubeconfig.read_text())
         mode = kubeconfig.stat().st_mode & 0o777
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=15)
+        _, err = process.communicate()
     text = "".join(said)
     assert process.returncode == 0, err
     assert f"export KUBECONFIG={kubeconfig}" in text
@@ -146,9 +146,7 @@ def test_cluster_in_the_background_is_found_by_its_name(tmp_path: Path) -> None:
 
     def dlctl(*arguments: str) -> "subprocess.CompletedProcess[str]":
         command = [sys.executable, "-m", "dlctl", *arguments]
-        return subprocess.run(
-            command, env=environment, capture_output=True, text=True, timeout=20, check=False
-        )
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
     kubeconfig = tmp_path / "dlctl" / "clusters" / "one" / "kubeconfig"
     up = dlctl("up", "--detach", "--name", "one", "--network", "host")
@@ -177,7 +175,6 @@ def test_cluster_that_cannot_start_in_the_background_says_why(tmp_path: Path) ->
         env={**os.environ, "XDG_STATE_HOME": str(tmp_path)},
         capture_output=True,
         text=True,
-        timeout=20,
         check=False,
     )
     assert done.returncode == 2
@@ -199,7 +196,7 @@ def test_signal_ends_a_start_in_the_background(tmp_path: Path, number: signal.Si
         while not (clusters / "default" / "log").exists():
             time.sleep(0.01)
         process.send_signal(number)
-        process.communicate(timeout=20)
+        process.communicate()
     assert process.returncode == 128 + number
     assert [*clusters.iterdir()] == []
     assert [*tmp_path.glob("dlctl-*")] == []

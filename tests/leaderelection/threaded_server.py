@@ -24,7 +24,7 @@ def serve_in_thread() -> Iterator[ApiServer]:
     thread = threading.Thread(target=asyncio.run, args=(run(),), name="server")
     thread.start()
     try:
-        yield started.result(10)
+        yield started.result()
     finally:
         stopped.set_result(None)
         thread.join()
