@@ -2,6 +2,7 @@
 
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -240,16 +241,26 @@ def test_files_of_a_config_map_reach_the_program(dlctl: Dlctl, written: Written)
     assert "mxjob lab/linear: Done, Succeeded" in done.out
 
 
-def test_waiting_reason_of_a_program_is_printed(dlctl: Dlctl, written: Written) -> None:
+def test_waiting_reason_of_a_program_is_printed(written: Written, tmp_path: Path) -> None:
     job = script_job("")
     *_, worker = (spec["template"]["spec"] for spec in job["spec"]["replicaSpecs"])
     worker["volumes"] = [{"name": "script", "configMap": {"name": "script"}}]
     worker["volumes"][0]["configMap"]["items"] = [{"key": "no", "path": "main.py"}]
     config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "script"}}
-    done = dlctl("run", written(job, config), "--timeout", "1.5")
-    kept_log(done).unlink()
-    assert done.code == 1
-    assert 'ContainerCreating: key "no" not found in configmap "script"' in done.err
+    reason = 'key "no" not found in configmap "script"'
+    with subprocess.Popen(
+        [sys.executable, "-m", "dlctl", "run", written(job, config)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    ) as process:
+        assert process.stdout is not None
+        assert any(reason in line for line in process.stdout)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate()
+    assert process.returncode == 128 + signal.SIGINT
+    assert f"ContainerCreating: {reason}" in err
 
 
 @pytest.mark.parametrize(
