@@ -9,6 +9,7 @@ import pytest
 
 from dlctl.local.node.images import NoCommandError, find
 from dlctl.options import Options
+from e2e.cluster.addresses import free_port
 
 
 def _environment(path: Path) -> Path:
@@ -54,8 +55,9 @@ def test_nslookup_exit_code_shows_whether_a_name_resolves() -> None:
 def test_nc_exit_code_shows_whether_a_port_is_open() -> None:
     folder = find({}, "alpine").bin
     assert folder is not None
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = str(server.getsockname()[1])
+    # Not one that the kernel gives to the next server.
+    port = str(free_port())
+    with socket.create_server(("127.0.0.1", int(port))):
         asked = [str(folder / "nc"), "-z", "-w", "1", "localhost", port]
         listening = subprocess.run(asked, check=False)
     gone = subprocess.run(asked, check=False)

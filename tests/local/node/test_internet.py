@@ -8,6 +8,7 @@ from contextlib import suppress
 import pytest
 import pytest_asyncio
 
+from e2e.cluster.addresses import free_port
 from tests.local.node.builders import make_container
 from tests.local.node.harness import NodeHarness
 
@@ -87,8 +88,8 @@ async def test_pods_ask_the_machines_name_server_and_unknown_cluster_names_do_no
 
 
 async def test_nothing_outside_reaches_a_pod(harness: NodeHarness) -> None:
-    with socket.create_server(("", 0)) as free:
-        port = free.getsockname()[1]
+    # Not one that the kernel gives to the next server.
+    port = free_port()
     serve = f"import socket; s = socket.create_server(('', {port})); print('up', flush=True)"
     command = ["python3", "-c", f"{serve}; s.accept()"]
     await harness.start("inside", containers=[make_container(command=command)])
