@@ -308,15 +308,18 @@ async def test_remote_shells_to_workers_are_found(
     launcher: LauncherShell, machine: Machine
 ) -> None:
     machine.program("kubexec.sh", "read line")
+    # All processes of this machine are looked at, also those of tests that run beside this one.
+    worker = f"w{os.getpid()}-1"
+    workers = {worker: "", f"{worker}0": ""}
     process = await asyncio.create_subprocess_exec(
-        str(machine.bin / "kubexec.sh"), "w-1", "sleep", stdin=asyncio.subprocess.PIPE
+        str(machine.bin / "kubexec.sh"), worker, "sleep", stdin=asyncio.subprocess.PIPE
     )
     try:
-        assert await launcher.workers_in_use({"w-1": "", "w-10": ""}) == {"w-1"}
+        assert await launcher.workers_in_use(workers) == {worker}
     finally:
         process.kill()
         await process.wait()
-    assert await launcher.workers_in_use({"w-1": "", "w-10": ""}) == frozenset()
+    assert await launcher.workers_in_use(workers) == frozenset()
 
 
 async def test_failed_inspection_does_not_mean_disconnected(
@@ -372,7 +375,9 @@ async def test_script_is_killed_at_its_timeout(
 ) -> None:
     path = tmp_path / "slow.sh"
     path.write_text("exec sleep 1000")
-    machine.program("timeout", f'exec {shutil.which("timeout")} "0.$1" "$2" "$3" "$4" "$5"')
+    # A tenth of the script's second; the try of the program itself keeps its five.
+    seconds = 'case $1 in 1) shift; set -- 0.1 "$@";; esac'
+    machine.program("timeout", f'{seconds}; exec {shutil.which("timeout")} "$@"')
     with pytest.raises(CommandFailedError, match="exit code 124"):
         await launcher.run_script(Script(str(path), timeout_s=1), ["w-0:1"])
 
