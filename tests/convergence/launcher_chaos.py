@@ -97,6 +97,10 @@ async def run_chaos(seed: int, *, with_failure_policy: bool = False) -> None:
 
 
 def _is_whole(play: Play) -> bool:
+    children = [*play.cluster.objects(PODS), *play.cluster.objects(BATCH_JOBS)]
+    if any("deletionTimestamp" in one["metadata"] for one in children):
+        # What was deleted last is still to be replaced.
+        return False
     return len(play.pods("worker")) == play.workers and len(play.pods("launcher")) == 1
 
 
