@@ -164,6 +164,16 @@ async def test_job_has_replica_specs_or_one_template(jobs: Jobs, change: JSON, s
     assert said in await jobs.refusal("v1", change)
 
 
+@pytest.mark.parametrize(
+    ("version", "field"), [("v1alpha1", "template"), ("v1", "mpiReplicaSpecs")]
+)
+async def test_empty_spec_lacks_the_field_of_its_version(
+    jobs: Jobs, version: str, field: str
+) -> None:
+    said = await jobs.refusal(version, {"mpiReplicaSpecs": None})
+    assert f"Invalid value: {field} is missing" in said
+
+
 async def test_job_of_v1alpha1_cannot_be_edited_through_v2beta1(jobs: Jobs) -> None:
     """As it has no replica specs, which v2beta1 requires."""
     spec = {"template": job("MPIJob")["spec"]["mpiReplicaSpecs"]["Worker"]["template"]}

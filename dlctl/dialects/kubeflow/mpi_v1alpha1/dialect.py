@@ -11,12 +11,17 @@ from dlctl.api.job import Job, Replica, ReplicaSpec, RunPolicy
 from dlctl.api.status import JobState, JobStatus
 from dlctl.dialects.dialect import JSON, DecodedObject
 from dlctl.dialects.field_reader import FieldReader
-from dlctl.dialects.kubeflow.mpi_v1alpha1.fields import FIELDS
+from dlctl.dialects.kubeflow.mpi_v1alpha1.fields import FIELDS, SPECS_REQUIRED
 from dlctl.dialects.kubeflow.mpi_v1alpha1.map_form import as_map, run_policy
 from dlctl.dialects.kubeflow.replica_map import ReplicaMap
 from dlctl.errors import InvalidJobError
 
 _TEMPLATES: Final = tuple(f"spec.mpiReplicaSpecs.{type_}" for type_ in ("Launcher", "Worker"))
+# Its message names the field of this form.
+_OWN_REQUIRED: Final = {
+    **SPECS_REQUIRED,
+    "message": "template is missing: give the pod template of the launcher and the workers",
+}
 _LAUNCHER_STATUS_BY_STATE: Final = {
     JobState.SUCCEEDED: "Succeeded",
     JobState.FAILED: "Failed",
@@ -36,6 +41,12 @@ class MPIJobV1alpha1(ReplicaMap):
         except InvalidJobError as error:
             raise _in_own_words(error) from None
         return attrs.evolve(job, replica_specs=tuple(map(_with_retries, job.replica_specs)))
+
+    def spec_schema(self) -> JSON:
+        schema = super().spec_schema()
+        rules = schema["x-kubernetes-validations"]
+        own = [_OWN_REQUIRED if rule == SPECS_REQUIRED else rule for rule in rules]
+        return {**schema, "x-kubernetes-validations": own}
 
     @property
     def foreign_fields(self) -> Mapping[str, str]:

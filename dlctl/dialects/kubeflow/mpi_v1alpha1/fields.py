@@ -33,8 +33,9 @@ FIELDS: Final[JSON] = {
 _OTHERS: Final = sorted(set(FIELDS) - {"template"})
 # Jobs of v2beta1 may be stored with these fields, which nobody reads, and get a status through v1.
 _IS_V2BETA1: Final = f"has(self.{SSH_PATH_FIELD})"
+SPECS_REQUIRED: Final = cel_rules.replica_specs_required("mpiReplicaSpecs", "template")
 RULES: Final = (
-    cel_rules.replica_specs_required("mpiReplicaSpecs", "template"),
+    SPECS_REQUIRED,
     {
         "rule": f"{_IS_V2BETA1} || !has(self.mpiReplicaSpecs) || !has(self.template)",
         "message": "mpiReplicaSpecs have templates of their own: remove this one, of v1alpha1",

@@ -18,9 +18,10 @@ from dlctl.errors import quoted
 
 V1: Final = "v1"
 V2BETA1: Final = "v2beta1"
+V1ALPHA1: Final = "v1alpha1"
 VERSION_ANNOTATION: Final = "dlctl.dev/mpijob-version"
 _CHOICES: Final = {V1: BY_SHAPE, V2BETA1: VersionChoice(V2BETA1)}
-_RECORDS: Final = {**_CHOICES, "v1alpha1": BY_SHAPE}
+_RECORDS: Final = {**_CHOICES, V1ALPHA1: BY_SHAPE}
 _V1_RESTART_POLICIES: Final = ("Always", "ExitCode")
 _VERSION_BY_CONTROLLER: Final = {TRAINING_OPERATOR: V1, MPI_OPERATOR: V2BETA1}
 
@@ -45,7 +46,11 @@ def choose_version(obj: JobObject, spec: Any) -> VersionChoice:
     authors = _authors(obj)
     if authors is not None and authors.replica_specs == {V2BETA1}:
         return _CHOICES[V2BETA1]
-    if not isinstance(spec, Mapping) or FORM_FIELD not in spec or "mpiReplicaSpecs" not in spec:
+    has_specs = isinstance(spec, Mapping) and "mpiReplicaSpecs" in spec
+    if not has_specs and authors is not None and authors.replica_specs == {V1ALPHA1}:
+        # What a manifest lacks is a field of its own version.
+        return VersionChoice(V1ALPHA1)
+    if not has_specs or FORM_FIELD not in spec:
         return BY_SHAPE
     if authors is None:
         return _CHOICES[V2BETA1]
