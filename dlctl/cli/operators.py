@@ -109,6 +109,10 @@ _OLDER: Final = "docs/kinds/older-versions.md"
 _TF: Final = Operator(
     "Kubeflow tf-operator", "docs/migrate/tf-operator.md", (_CLEAN_UP, *_TRAINING)
 )
+_TENSORBOARD: Final = Difference(
+    "tensorboard is ignored, as by all releases of tf-operator: run one in a Deployment",
+    lambda job: "tensorboard" in job["spec"],
+)
 _MX: Final = (_ENV, _NAMES, _PERMANENT, _BACKOFF)
 _OPERATORS: Final[Mapping[tuple[str, str, str], Operator]] = {
     (_KUBEFLOW, "v1", ""): Operator(
@@ -116,7 +120,7 @@ _OPERATORS: Final[Mapping[tuple[str, str, str], Operator]] = {
     ),
     **{(_KUBEFLOW, version, "TFJob"): _TF for version in ("v1alpha2", "v1beta1", "v1beta2")},
     (_KUBEFLOW, "v1alpha1", "TFJob"): Operator(
-        "Kubeflow tf-operator v1alpha1", "docs/migrate/tf-operator.md", _MX
+        "Kubeflow tf-operator v1alpha1", "docs/migrate/tf-operator.md", (*_MX, _TENSORBOARD)
     ),
     (_KUBEFLOW, "v1alpha1", "PyTorchJob"): Operator(
         "Kubeflow pytorch-operator v1alpha1", _OLDER, _MX

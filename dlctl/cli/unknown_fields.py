@@ -23,6 +23,11 @@ _TEMPLATE_FIELDS: Final = ("apiVersion", "kind")
 # Of a whole object; status is the server's.
 _OBJECT_FIELDS: Final = ("apiVersion", "kind", "metadata", "spec", "status")
 
+# The end of the field that names the type of an entry where replica specs are a list.
+_TYPE_FIELD: Final = "replicatype"
+# Fields of metadata that older versions of Kubernetes ignored.
+_REMOVED_METADATA: Final = ("clusterName",)
+
 
 @attrs.frozen
 class UnknownField:
@@ -91,7 +96,18 @@ def _unknown(value: Any, schemas: tuple[JSON, ...], path: Path) -> Iterator[Unkn
         elif path[-1:] == ("template",) and key in _TEMPLATE_FIELDS:
             continue
         elif properties:
-            yield UnknownField((*path, key), _suggestion(str(key), schemas, path))
+            found = _moved(str(key), schemas, path) or _suggestion(str(key), schemas, path)
+            yield UnknownField((*path, key), found)
+
+
+def _moved(name: str, schemas: tuple[JSON, ...], path: Path) -> str:
+    """Return why only an older manifest has the field, and the fix; empty for other fields."""
+    if path[-1:] == ("metadata",) and name in _REMOVED_METADATA:
+        return ": Kubernetes has removed it: remove it"
+    is_map = len(schemas) > 1 and "additionalProperties" in schemas[-2]
+    if is_map and name.lower().endswith(_TYPE_FIELD):
+        return f": the key, here {path[-1]}, is the type: remove it"
+    return ""
 
 
 def _suggestion(name: str, schemas: tuple[JSON, ...], path: Path) -> str:

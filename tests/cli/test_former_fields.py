@@ -29,10 +29,21 @@ spec:
     TunerServer: {{label: 2080ti, replicas: 1, {TEMPLATE.replace("NAME", "mxnet")}}}
     Tuner: {{replicas: 1, {TEMPLATE.replace("NAME", "mxnet")}}}
 """
+TENSORFLOW = f"""\
+apiVersion: kubeflow.org/v1alpha1
+kind: TFJob
+metadata: {{name: train}}
+spec:
+  tensorboard: {{logDir: /logs, serviceType: LoadBalancer}}
+  replicaSpecs:
+    - {{replicas: 1, tfReplicaType: MASTER, {TEMPLATE.replace("NAME", "tensorflow")}}}
+"""
 
 
 @pytest.mark.parametrize("command", ["check", "render"])
-@pytest.mark.parametrize("manifest", [PYTORCH, MXNET], ids=["pytorch", "mxnet"])
+@pytest.mark.parametrize(
+    "manifest", [PYTORCH, MXNET, TENSORFLOW], ids=["pytorch", "mxnet", "tensorflow"]
+)
 def test_fields_of_old_manifests_are_known(
     dlctl: Dlctl, tmp_path: Path, command: str, manifest: str
 ) -> None:
@@ -43,7 +54,12 @@ def test_fields_of_old_manifests_are_known(
 
 @pytest.mark.parametrize(
     ("manifest", "field"),
-    [(PYTORCH, "masterPort"), (MXNET, "label"), (MXNET, "successPolicy")],
+    [
+        (PYTORCH, "masterPort"),
+        (MXNET, "label"),
+        (MXNET, "successPolicy"),
+        (TENSORFLOW, "tensorboard"),
+    ],
 )
 def test_misspelt_field_of_an_old_manifest_is_unknown(
     dlctl: Dlctl, tmp_path: Path, manifest: str, field: str
@@ -53,3 +69,9 @@ def test_misspelt_field_of_an_old_manifest_is_unknown(
     done = dlctl("check", str(path))
     assert done.code != 0
     assert f"unknown field '{field}s'; did you mean {field}?" in done.out + done.err
+
+
+def test_field_without_effect_is_a_difference(dlctl: Dlctl, tmp_path: Path) -> None:
+    path = tmp_path / "job.yaml"
+    path.write_text(TENSORFLOW)
+    assert "differs: tensorboard is ignored" in dlctl("check", str(path)).out

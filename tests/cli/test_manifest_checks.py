@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.builders import mxjob
+from tests.builders import manifest, mxjob
 from tests.cli.conftest import Dlctl, Written, script_job
 from tests.mpi_v2beta1 import mpi_job
 
@@ -296,3 +296,42 @@ def test_optional_references_may_be_missing(dlctl: Dlctl, written: Written) -> N
     pod["volumes"] = [{"name": "v", "secret": {"secretName": "nowhere", "optional": True}}]
     done = dlctl("run", written(job), "--timeout", "20")
     assert done.code == 0, done.err
+
+
+@pytest.mark.parametrize("kind", ["TFJob", "MXJob", "PyTorchJob"])
+def test_type_in_a_map_of_types_is_said_to_be_the_key(
+    kind: str, dlctl: Dlctl, written: Written
+) -> None:
+    field, type_field, container = {
+        "TFJob": ("tfReplicaSpecs", "tfReplicaType", "tensorflow"),
+        "MXJob": ("mxReplicaSpecs", "mxReplicaType", "mxnet"),
+        "PyTorchJob": ("pytorchReplicaSpecs", "replicaType", "pytorch"),
+    }[kind]
+    template = {"spec": {"containers": [{"name": container, "image": "any"}]}}
+    specs = {"Worker": {type_field: "WORKER", "template": template}}
+    path = written(manifest("kubeflow.org/v1", kind, {field: specs}))
+    done = dlctl("render", path)
+    assert done.code == 2
+    assert f"'{type_field}': the key, here Worker, is the type: remove it" in done.err
+
+
+def test_field_that_kubernetes_removed_is_said_to_be_gone(dlctl: Dlctl, written: Written) -> None:
+    job = mpi_job()
+    job["metadata"]["clusterName"] = ""
+    worker = job["spec"]["mpiReplicaSpecs"]["Worker"]
+    worker["template"]["metadata"] = {"clusterName": ""}
+    done = dlctl("render", written(job))
+    assert done.code == 2
+    assert done.err.count("'clusterName': Kubernetes has removed it: remove it") == 2
+
+
+@pytest.mark.parametrize("spec", [{}, {"replicas": 2}], ids=["empty", "replicas"])
+def test_missing_field_is_that_of_the_manifests_version(
+    spec: dict[str, Any], dlctl: Dlctl, written: Written
+) -> None:
+    job = manifest("kubeflow.org/v1alpha1", "MPIJob", spec)
+    del job["metadata"]["uid"]
+    done = dlctl("check", written(job))
+    assert done.code == 1
+    assert "spec.template" in done.out
+    assert "mpiReplicaSpecs" not in done.out

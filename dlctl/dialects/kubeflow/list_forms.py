@@ -41,6 +41,8 @@ def tf_operator_v1alpha1(storage_kind: KubeflowKind) -> ReplicaList:
         default_clean_pod_policy=CleanPodPolicy.ALL,
         storage_kind=storage_kind,
         retry_policy=RetryPolicy.TABLE_AND_SIGNALS,
+        # It started a TensorBoard before the operator's first release.
+        ignored_fields=("tensorboard",),
         # Another replica may be the chief.
         requires_singletons=False,
         port_name="tf-port",

@@ -4,7 +4,7 @@ tf-operator had it at first, and both mx-operators; defaults are those of each.
 """
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -69,6 +69,8 @@ class ReplicaList(Dialect):
     chief_index_field: str = "replicaIndex"
     # Whether the fields of core/v1 may be written in any case, too.
     case_insensitive_templates: bool = True
+    # Fields of a spec that were ignored then, and are now.
+    ignored_fields: Sequence[str] = ()
     # Whether a type of which there is exactly one replica has to be listed.
     requires_singletons: bool = True
     port_name: str = "dljob-port"
@@ -150,8 +152,9 @@ class ReplicaList(Dialect):
 
     def manifest_schema(self) -> JSON:
         schema = self.spec_schema()
-        former = self.storage_kind.list_properties if self.storage_kind else None
-        return {**schema, "properties": {**(former or {}), **schema["properties"]}}
+        former = (self.storage_kind.list_properties if self.storage_kind else None) or {}
+        ignored: JSON = {name: {} for name in self.ignored_fields}
+        return {**schema, "properties": {**former, **ignored, **schema["properties"]}}
 
     def _read_run_policy(self, fields: FieldReader) -> RunPolicy:
         clean = fields.enum("cleanupPodPolicy", CleanPodPolicy, self.default_clean_pod_policy)
