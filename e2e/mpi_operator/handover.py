@@ -115,7 +115,8 @@ def _changed(before: Mapping[Any, Any], after: Mapping[Any, Any]) -> list[str]:
 
 def _conditions(seen: Observed, name: str) -> list[tuple[str, str, str]]:
     found = seen.objects["MPIJob", name].get("status", {}).get("conditions") or ()
-    return [(c["type"], c["status"], c["reason"]) for c in found]
+    # dlctl alone says what a job waits for, whoever created it.
+    return [(c["type"], c["status"], c["reason"]) for c in found if c["type"] != "Waiting"]
 
 
 def _succeeded(seen: Observed, name: str) -> bool:
