@@ -62,7 +62,7 @@ from dlctl.reconcilers.membership.reconciler import (
 from dlctl.reconcilers.membership.scaler_reconciler import ScalerReconciler, read_scaler
 from dlctl.reconcilers.nodes.charge_ledger import ChargeLedger
 from dlctl.reconcilers.nodes.node_tainter import NodeTainter, enqueue_tainted
-from dlctl.reconcilers.plan_job import Policy
+from dlctl.reconcilers.planning.job import Policy
 from dlctl.reconcilers.queue_positions import QueuePositions
 from dlctl.reconcilers.status_guard import StatusGuard
 from dlctl.reconcilers.workload_handlers import jobs_of_workload

@@ -42,9 +42,9 @@ from dlctl.reconcilers.membership.plan_membership import with_current_members, w
 from dlctl.reconcilers.membership.reconciler import MembershipReconciler
 from dlctl.reconcilers.observe import Observed, observe
 from dlctl.reconcilers.plan import Plan, with_membership
-from dlctl.reconcilers.plan_collections import with_collection_deletions
-from dlctl.reconcilers.plan_job import Policy, plan_job
-from dlctl.reconcilers.plan_slice import first_slice
+from dlctl.reconcilers.planning.collection_deletions import with_collection_deletions
+from dlctl.reconcilers.planning.job import Policy, plan_job
+from dlctl.reconcilers.planning.slices import first_slice
 from dlctl.reconcilers.reconcile_context import ReconcileContext
 from dlctl.reconcilers.status import job_status
 from dlctl.reconcilers.status.invalid_status import invalid_plan, malformed_plan

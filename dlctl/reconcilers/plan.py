@@ -49,7 +49,7 @@ class Plan:
     scaler_updates: tuple[ScalerUpdate, ...] = ()
     exec_tasks: frozenset[ExecTask] | None = None
     retried_exec_tasks: frozenset[ExecTask] = frozenset()
-    # Whether changes remain for later plans: see ``plan_slice``.
+    # Whether changes remain for later plans: see ``planning.slices``.
     has_more: bool = False
     # Whether the TTL of the finished job has expired.
     ttl_expired: bool = False

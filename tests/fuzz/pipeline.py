@@ -41,7 +41,7 @@ from dlctl.reconcilers.membership.plan_membership import (
 from dlctl.reconcilers.membership.reconciler import index_by_job
 from dlctl.reconcilers.membership.selection import initial_membership
 from dlctl.reconcilers.observe import Children, observe
-from dlctl.reconcilers.plan_job import Policy, plan_job
+from dlctl.reconcilers.planning.job import Policy, plan_job
 from dlctl.reconcilers.status import invalid_status
 from tests.builders import NOW, make_job, manifest, template
 from tests.fuzz.limits import LARGE_MAX_TIME_S

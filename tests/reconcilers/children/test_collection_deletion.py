@@ -31,7 +31,7 @@ from dlctl.reconcilers.children.collection_deletion import (
     collection_deletion,
 )
 from dlctl.reconcilers.plan import Plan
-from dlctl.reconcilers.plan_collections import with_collection_deletions
+from dlctl.reconcilers.planning.collection_deletions import with_collection_deletions
 from tests.builders import NOW
 
 JOB = UID("job")

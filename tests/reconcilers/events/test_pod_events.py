@@ -14,7 +14,7 @@ from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.events.pod_events import EventDedup, batch_messages
 from dlctl.reconcilers.observe import Children, observe
 from dlctl.reconcilers.plan import Plan
-from dlctl.reconcilers.plan_job import Policy, plan_job
+from dlctl.reconcilers.planning.job import Policy, plan_job
 from tests.builders import NOW, RUNNING, exited, make_job, make_pod, renderer_of, training_job
 
 JSON = dict[str, Any]

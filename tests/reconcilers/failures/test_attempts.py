@@ -14,7 +14,7 @@ from dlctl.reconcilers.failures.attempts import final_attempts
 from dlctl.reconcilers.lifecycle.job_limits import BACKOFF_LIMIT_EXCEEDED
 from dlctl.reconcilers.observe import Children, observe
 from dlctl.reconcilers.plan import Plan
-from dlctl.reconcilers.plan_job import Policy, plan_job
+from dlctl.reconcilers.planning.job import Policy, plan_job
 from tests.builders import NOW, RUNNING, exited, make_job, make_pod, training_job
 
 JSON = dict[str, Any]

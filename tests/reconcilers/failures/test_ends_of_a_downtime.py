@@ -13,7 +13,7 @@ from dlctl.reconcilers.children.desired import Desired
 from dlctl.reconcilers.nodes.node_conditions import LostNode, NodeCondition, NodeConditions
 from dlctl.reconcilers.observe import Children, observe
 from dlctl.reconcilers.plan import Plan
-from dlctl.reconcilers.plan_job import plan_job
+from dlctl.reconcilers.planning.job import plan_job
 from tests.reconcilers.failures.policy_jobs import (
     ANY_REPLICA,
     RESTART_WORKERS,

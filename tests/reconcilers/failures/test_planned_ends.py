@@ -13,7 +13,7 @@ from dlctl.api.verdict import Cause, Confidence
 from dlctl.reconcilers.children.desired import Desired
 from dlctl.reconcilers.nodes.node_conditions import LostNode, NodeCondition, NodeConditions
 from dlctl.reconcilers.observe import Children, observe
-from dlctl.reconcilers.plan_job import plan_job
+from dlctl.reconcilers.planning.job import plan_job
 from tests.reconcilers.failures.gangs import disrupted
 from tests.reconcilers.failures.test_attempts import (
     POLICY,

@@ -8,7 +8,7 @@ import pytest
 from dlctl.api.job import Job, Replica
 from dlctl.api.status import JobPhase, RestartRecord
 from dlctl.reconcilers.children.desired import Desired
-from dlctl.reconcilers.plan_job import plan_job
+from dlctl.reconcilers.planning.job import plan_job
 from tests.builders import NOW, RUNNING, exited, make_job, make_pod, training_job
 from tests.reconcilers.failures.test_attempts import (
     POLICY,

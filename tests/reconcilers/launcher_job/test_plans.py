@@ -20,7 +20,7 @@ from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.launcher_job.next_write import JobWrite, LauncherJobWrite
 from dlctl.reconcilers.observe import Children, observe
 from dlctl.reconcilers.plan import Plan
-from dlctl.reconcilers.plan_job import Policy, plan_job
+from dlctl.reconcilers.planning.job import Policy, plan_job
 from tests import mpi_v2beta1 as v2beta1
 from tests.builders import NOW, RUNNING, exited, make_job, make_pod
 from tests.reconcilers.launcher_job.builders import (

@@ -11,7 +11,7 @@ from dlctl.api.status import JobPhase, JobState, JobStatus, RestartRecord
 from dlctl.reconcilers.children.desired import Desired
 from dlctl.reconcilers.observe import Children, observe
 from dlctl.reconcilers.plan import Plan
-from dlctl.reconcilers.plan_job import Policy, plan_job
+from dlctl.reconcilers.planning.job import Policy, plan_job
 from tests.builders import NOW, RUNNING, exited, make_job, make_pod
 
 FIRST = Replica("worker", 0)

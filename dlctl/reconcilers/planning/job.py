@@ -47,9 +47,9 @@ from dlctl.reconcilers.lifecycle.starting_deadline import (
 )
 from dlctl.reconcilers.observe import Observed
 from dlctl.reconcilers.plan import Plan, earliest
-from dlctl.reconcilers.plan_end import idle_dependents, plan_end, plan_finished
-from dlctl.reconcilers.plan_launcher import with_launcher_job
-from dlctl.reconcilers.plan_replicas import (
+from dlctl.reconcilers.planning.end import idle_dependents, plan_end, plan_finished
+from dlctl.reconcilers.planning.launcher_job import with_launcher_job
+from dlctl.reconcilers.planning.replicas import (
     missing_services,
     plan_replicas,
     replicas_to_create,

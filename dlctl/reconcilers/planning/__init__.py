@@ -1,0 +1,1 @@
+"""Makes the plan of a job from its spec, its status and what is observed. Pure."""
