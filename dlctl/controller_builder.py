@@ -52,6 +52,8 @@ from dlctl.reconcilers.job_metrics import JobMetrics
 from dlctl.reconcilers.job_reconciler import JobReconciler
 from dlctl.reconcilers.job_stores import JobStores
 from dlctl.reconcilers.job_writer import JobWriter
+from dlctl.reconcilers.kueue.queue_positions import QueuePositions
+from dlctl.reconcilers.kueue.workload_handlers import jobs_of_workload
 from dlctl.reconcilers.membership.exec_runner import ExecRunner, exec_limiter
 from dlctl.reconcilers.membership.membership_state import MembershipPolicy
 from dlctl.reconcilers.membership.reconciler import (
@@ -63,9 +65,7 @@ from dlctl.reconcilers.membership.scaler_reconciler import ScalerReconciler, rea
 from dlctl.reconcilers.nodes.charge_ledger import ChargeLedger
 from dlctl.reconcilers.nodes.node_tainter import NodeTainter, enqueue_tainted
 from dlctl.reconcilers.planning.job import Policy
-from dlctl.reconcilers.queue_positions import QueuePositions
 from dlctl.reconcilers.status_guard import StatusGuard
-from dlctl.reconcilers.workload_handlers import jobs_of_workload
 from dlctl.shared_informers import SharedInformers
 from dlctl.workqueue.queue import WorkQueue
 

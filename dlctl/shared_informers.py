@@ -26,8 +26,8 @@ from dlctl.metrics import Metrics
 from dlctl.options import Options
 from dlctl.reconcilers import event_handlers
 from dlctl.reconcilers.job_stores import BY_OWNER, index_by_owner
+from dlctl.reconcilers.kueue.workload_handlers import enqueue_queued_job
 from dlctl.reconcilers.nodes.node_watch import NodeWatch
-from dlctl.reconcilers.workload_handlers import enqueue_queued_job
 from dlctl.workqueue.queue import WorkQueue
 
 logger = logging.getLogger(__name__)

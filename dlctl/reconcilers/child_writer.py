@@ -13,7 +13,7 @@ from dlctl.api.meta import BATCH_JOBS, PODS, SERVICES, Object, ObjectKey, Resour
 from dlctl.api.pods import Pod
 from dlctl.controller.object_writer import ObjectWriter
 from dlctl.kube.errors import ApiError, RequestError
-from dlctl.reconcilers.children import kueue, secrets
+from dlctl.reconcilers.children import secrets
 from dlctl.reconcilers.children.collection_deletion import CollectionDeletion
 from dlctl.reconcilers.children.creation import (
     MAX_PARALLEL,
@@ -28,6 +28,7 @@ from dlctl.reconcilers.children.render import Renderer
 from dlctl.reconcilers.children.scheduling_gates import ungate_patch
 from dlctl.reconcilers.children.secrets import SecretState
 from dlctl.reconcilers.content_errors import wrap_content_errors
+from dlctl.reconcilers.kueue.finalizer import release_patch
 from dlctl.reconcilers.launcher_job import manifests
 from dlctl.reconcilers.launcher_job.launcher_state import LAUNCHER_REPLICA
 from dlctl.reconcilers.launcher_job.next_write import JobWrite, LauncherJobWrite
@@ -141,7 +142,7 @@ class ChildWriter:
 def _updates(plan: Plan, renderer: Renderer) -> Iterator[tuple[Resource, Object, JSON, str]]:
     """Yield patches of objects as read: a gate removed meanwhile must not come back."""
     for pod in plan.kueue_held_pods:
-        yield PODS, pod, kueue.release_patch(pod), ""
+        yield PODS, pod, release_patch(pod), ""
     for dependent, existing in plan.dependents.patched:
         with wrap_content_errors("rendering"):
             body = update_patch(dependent, renderer.dependent(dependent), existing)

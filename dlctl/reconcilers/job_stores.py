@@ -17,9 +17,9 @@ from dlctl.api.workloads import Workload
 from dlctl.controller.expectations import ChildStore, Expectations
 from dlctl.informers.store import Store, owner_value
 from dlctl.reconcilers.children.rejected_children import RejectedChildren
+from dlctl.reconcilers.kueue.workload_waiting import workload_waiting
 from dlctl.reconcilers.nodes.node_watch import NodeWatch
 from dlctl.reconcilers.observe import Children
-from dlctl.reconcilers.status.waiting_workload import workload_waiting
 
 # The index of Workloads by all of their owners: a job, or the pods of a group.
 BY_OWNER: Final = "owners"

@@ -5,7 +5,7 @@ from typing import Any, Final
 import pytest
 
 from dlctl.api.meta import PODS
-from dlctl.reconcilers.children.kueue import FINALIZER
+from dlctl.reconcilers.kueue.finalizer import FINALIZER
 from tests.builders import kind_of, mxjob, training_job
 from tests.support.harness import ClusterHarness, StartCluster
 from tests.support.outcomes import KEEPS_RUNNING, Deleted, Exit, Outcome

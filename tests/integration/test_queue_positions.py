@@ -15,7 +15,7 @@ from dlctl.kube.client import Client
 from dlctl.local.apiserver.faults import Fault
 from dlctl.local.apiserver.status import StatusError
 from dlctl.options import Options
-from dlctl.reconcilers.queue_positions import INTERVAL_S
+from dlctl.reconcilers.kueue.queue_positions import INTERVAL_S
 from dlctl.reconcilers.status.status_debounce import MAX_INTERVAL_S
 from tests.builders import kind_of, training_job
 from tests.integration.test_rbac import granted, used

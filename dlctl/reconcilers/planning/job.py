@@ -25,7 +25,6 @@ from dlctl.reconcilers.children import dependents
 from dlctl.reconcilers.children.dependents import DependentChanges
 from dlctl.reconcilers.children.desired import Desired
 from dlctl.reconcilers.children.gang_retries import GangRetry, gang_retry
-from dlctl.reconcilers.children.kueue import held_by_kueue
 from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.events.pod_events import exit_events
 from dlctl.reconcilers.failures import policy_decisions
@@ -35,6 +34,7 @@ from dlctl.reconcilers.failures.attempts import (
 )
 from dlctl.reconcilers.failures.policy_decisions import DecidedStatus
 from dlctl.reconcilers.failures.run_judge import RunJudge
+from dlctl.reconcilers.kueue.finalizer import held_by_kueue
 from dlctl.reconcilers.launcher_job.next_write import deletion, suspended_write
 from dlctl.reconcilers.lifecycle import job_limits, job_restarts, replica_restarts
 from dlctl.reconcilers.lifecycle.force_deletion import force_deletions

@@ -12,9 +12,9 @@ from dlctl.api.status import JobStatus
 from dlctl.backoff import Backoff
 from dlctl.reconcilers.avoidance.draining import moving_notes, pods_to_move
 from dlctl.reconcilers.children.desired import Desired
-from dlctl.reconcilers.children.kueue import held_by_kueue
 from dlctl.reconcilers.children.node_exclusions import pods_to_free
 from dlctl.reconcilers.children.placement import outdated_pods
+from dlctl.reconcilers.kueue.finalizer import held_by_kueue
 from dlctl.reconcilers.lifecycle import job_restarts, replica_restarts
 from dlctl.reconcilers.observe import Observed, ReplicaState
 from dlctl.reconcilers.plan import Plan

@@ -5,7 +5,7 @@ from typing import Final
 import pytest
 
 from dlctl.options import Options
-from dlctl.reconcilers.children.kueue import FINALIZER
+from dlctl.reconcilers.kueue.finalizer import FINALIZER
 from tests.builders import template
 from tests.support.elastic_harness import ElasticHarness, start_elastic_cluster
 

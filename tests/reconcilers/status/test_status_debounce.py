@@ -11,13 +11,13 @@ from dlctl.api.status import JobPhase, JobState, JobStatus, ReplicaStatus
 from dlctl.api.verdict import Attempt, Cause, Confidence, Verdict
 from dlctl.api.workloads import Workload
 from dlctl.reconcilers.event_note import EventNote
+from dlctl.reconcilers.kueue.workload_waiting import workload_waiting
 from dlctl.reconcilers.plan import Plan
 from dlctl.reconcilers.status.status_debounce import (
     MAX_INTERVAL_S,
     debounce_counts,
     defer_first_status,
 )
-from dlctl.reconcilers.status.waiting_workload import workload_waiting
 from tests.builders import NOW, make_job, mxjob
 
 NOTE = EventNote("Normal", "Reason", "message")

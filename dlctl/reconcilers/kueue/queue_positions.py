@@ -26,7 +26,7 @@ from dlctl.kube.client import Client
 from dlctl.kube.decoding import decode
 from dlctl.kube.discovery import served_version
 from dlctl.kube.errors import ApiError, NotFoundError
-from dlctl.reconcilers.status.waiting_workload import shown_position
+from dlctl.reconcilers.kueue.workload_waiting import shown_position
 from dlctl.workqueue.queue import WorkQueue
 
 logger = logging.getLogger(__name__)

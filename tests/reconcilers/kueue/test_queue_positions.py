@@ -14,7 +14,7 @@ from dlctl.api.meta import ObjectKey
 from dlctl.api.workloads import Workload
 from dlctl.informers.store import Store
 from dlctl.kube.client import Client
-from dlctl.reconcilers.queue_positions import (
+from dlctl.reconcilers.kueue.queue_positions import (
     INTERVAL_S,
     MAX_FAILURES,
     MAX_QUEUES,
@@ -23,7 +23,7 @@ from dlctl.reconcilers.queue_positions import (
     REQUEST_TIMEOUT_S,
     QueuePositions,
 )
-from dlctl.reconcilers.workload_handlers import jobs_of_workload
+from dlctl.reconcilers.kueue.workload_handlers import jobs_of_workload
 from dlctl.workqueue.queue import WorkQueue
 from tests.support.visibility import VisibilityApi, serve_visibility
 

@@ -7,8 +7,8 @@ from dlctl.api.pods import Pod
 from dlctl.api.workloads import Workload
 from dlctl.informers.handlers import Change
 from dlctl.informers.store import Store
+from dlctl.reconcilers.kueue.workload_waiting import workload_waiting
 from dlctl.reconcilers.settle_delays import SETTLE_S
-from dlctl.reconcilers.status.waiting_workload import workload_waiting
 from dlctl.workqueue.queue import WorkQueue
 
 JobQueues = Mapping[tuple[str, str], WorkQueue[ObjectKey]]

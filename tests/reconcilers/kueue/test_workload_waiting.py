@@ -7,7 +7,7 @@ import pytest
 
 from dlctl.api.waiting import MAX_MESSAGE_CHARS, Waiting
 from dlctl.api.workloads import Workload
-from dlctl.reconcilers.status.waiting_workload import shown_position, workload_waiting
+from dlctl.reconcilers.kueue.workload_waiting import shown_position, workload_waiting
 
 JSON = dict[str, Any]
 NO_ROOM = (

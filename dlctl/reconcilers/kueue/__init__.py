@@ -1,0 +1,1 @@
+"""Jobs that Kueue admits: what their Workloads say, their places in its queues, its finalizer."""
