@@ -41,17 +41,18 @@ from dlctl.reconcilers import event_handlers
 from dlctl.reconcilers.avoidance.node_avoidance import NodeAvoidance
 from dlctl.reconcilers.child_writer import ChildWriter
 from dlctl.reconcilers.children.adoption import Adopter
-from dlctl.reconcilers.content_error_log import ContentErrorLog
-from dlctl.reconcilers.crd_check import CRDCheck
 from dlctl.reconcilers.events.job_events import JobEvents
 from dlctl.reconcilers.executor import Executor
 from dlctl.reconcilers.failures.failure_logs import MAX_CONCURRENT_READS, FailureLogs
 from dlctl.reconcilers.failures.log_tails import LogTailReader
 from dlctl.reconcilers.failures.tail_cache import TailCache
-from dlctl.reconcilers.job_metrics import JobMetrics
+from dlctl.reconcilers.job.content_error_log import ContentErrorLog
+from dlctl.reconcilers.job.crd_check import CRDCheck
+from dlctl.reconcilers.job.metrics import JobMetrics
+from dlctl.reconcilers.job.status_guard import StatusGuard
+from dlctl.reconcilers.job.stores import JobStores
+from dlctl.reconcilers.job.writer import JobWriter
 from dlctl.reconcilers.job_reconciler import JobReconciler
-from dlctl.reconcilers.job_stores import JobStores
-from dlctl.reconcilers.job_writer import JobWriter
 from dlctl.reconcilers.kueue.queue_positions import QueuePositions
 from dlctl.reconcilers.kueue.workload_handlers import jobs_of_workload
 from dlctl.reconcilers.membership.exec_runner import ExecRunner, exec_limiter
@@ -65,7 +66,6 @@ from dlctl.reconcilers.membership.scaler_reconciler import ScalerReconciler, rea
 from dlctl.reconcilers.nodes.charge_ledger import ChargeLedger
 from dlctl.reconcilers.nodes.node_tainter import NodeTainter, enqueue_tainted
 from dlctl.reconcilers.planning.job import Policy
-from dlctl.reconcilers.status_guard import StatusGuard
 from dlctl.shared_informers import SharedInformers
 from dlctl.workqueue.queue import WorkQueue
 

@@ -25,7 +25,7 @@ from dlctl.kube.client import Client
 from dlctl.metrics import Metrics
 from dlctl.options import Options
 from dlctl.reconcilers import event_handlers
-from dlctl.reconcilers.job_stores import BY_OWNER, index_by_owner
+from dlctl.reconcilers.job.stores import BY_OWNER, index_by_owner
 from dlctl.reconcilers.kueue.workload_handlers import enqueue_queued_job
 from dlctl.reconcilers.nodes.node_watch import NodeWatch
 from dlctl.workqueue.queue import WorkQueue

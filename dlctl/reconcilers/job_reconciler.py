@@ -27,16 +27,17 @@ from dlctl.reconcilers.children.adoption import Adopter
 from dlctl.reconcilers.children.desired import Desired
 from dlctl.reconcilers.children.render import Renderer
 from dlctl.reconcilers.children.service_layout import with_existing_layout
-from dlctl.reconcilers.content_error_log import ContentErrorLog
 from dlctl.reconcilers.content_errors import ContentError, wrap_content_errors
-from dlctl.reconcilers.crd_check import StatusDroppedError
 from dlctl.reconcilers.executor import Executor
 from dlctl.reconcilers.failures.failure_logs import FailureLogs, LogsOfJob
-from dlctl.reconcilers.job_cache import JobCache
-from dlctl.reconcilers.job_decoding import DecodedJob, JobDecoder
-from dlctl.reconcilers.job_metrics import JobMetrics
-from dlctl.reconcilers.job_stores import JobStores
-from dlctl.reconcilers.job_writer import JobGoneError, StatusSupersededError
+from dlctl.reconcilers.job.cache import JobCache
+from dlctl.reconcilers.job.content_error_log import ContentErrorLog
+from dlctl.reconcilers.job.crd_check import StatusDroppedError
+from dlctl.reconcilers.job.decoding import DecodedJob, JobDecoder
+from dlctl.reconcilers.job.metrics import JobMetrics
+from dlctl.reconcilers.job.status_guard import StatusGuard
+from dlctl.reconcilers.job.stores import JobStores
+from dlctl.reconcilers.job.writer import JobGoneError, StatusSupersededError
 from dlctl.reconcilers.large_jobs import planning_size, to_thread_if_large
 from dlctl.reconcilers.membership.plan_membership import with_current_members, with_membership_plan
 from dlctl.reconcilers.membership.reconciler import MembershipReconciler
@@ -51,7 +52,6 @@ from dlctl.reconcilers.status.invalid_status import invalid_plan, malformed_plan
 from dlctl.reconcilers.status.status_conflicts import restore_own_status
 from dlctl.reconcilers.status.status_debounce import debounce_counts, defer_first_status
 from dlctl.reconcilers.status.status_rejection import StatusRejectedError
-from dlctl.reconcilers.status_guard import StatusGuard
 
 # While the stores do not show dlctl's own writes. A look at them costs little, and a large job
 # waits for one after each slice of its children.

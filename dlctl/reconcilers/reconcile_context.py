@@ -11,7 +11,7 @@ from dlctl.api.status import JobStatus
 from dlctl.dialects import lenient_reader
 from dlctl.dialects.dialect import DecodedObject
 from dlctl.reconcilers.children.render import Renderer
-from dlctl.reconcilers.job_cache import JobCache
+from dlctl.reconcilers.job.cache import JobCache
 
 
 @attrs.frozen

@@ -30,7 +30,7 @@ from dlctl.reconcilers import large_jobs
 from dlctl.reconcilers.children.desired import Desired
 from dlctl.reconcilers.children.render import Renderer
 from dlctl.reconcilers.content_errors import ContentError
-from dlctl.reconcilers.job_decoding import DecodedJob, decode_with_job
+from dlctl.reconcilers.job.decoding import DecodedJob, decode_with_job
 from dlctl.reconcilers.membership.membership_plan import MembershipPlan
 from dlctl.reconcilers.membership.membership_state import MembershipState
 from dlctl.reconcilers.membership.plan_membership import (

@@ -13,9 +13,9 @@ from dlctl.dialects.dialect import DecodedObject
 from dlctl.kube.client import Client
 from dlctl.kube.errors import ConflictError
 from dlctl.metrics import Metrics
-from dlctl.reconcilers.crd_check import CRDCheck
-from dlctl.reconcilers.job_cache import JobCache
-from dlctl.reconcilers.job_writer import JobWriter
+from dlctl.reconcilers.job.cache import JobCache
+from dlctl.reconcilers.job.crd_check import CRDCheck
+from dlctl.reconcilers.job.writer import JobWriter
 from tests.builders import kind_of, mxjob
 from tests.support.harness import ClusterHarness, StartCluster
 

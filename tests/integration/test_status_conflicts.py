@@ -13,7 +13,7 @@ from dlctl.local.apiserver.resources import Strategy
 from dlctl.local.apiserver.server import ApiServer
 from dlctl.local.apiserver.storage.stored_objects import StorageEvent, table_of
 from dlctl.metrics import Metrics
-from dlctl.reconcilers.crd_check import FIX_COMMAND
+from dlctl.reconcilers.job.crd_check import FIX_COMMAND
 from tests.builders import kind_of, training_job
 from tests.support.harness import ClusterHarness, start_cluster
 from tests.support.outcomes import KEEPS_RUNNING, Exit, Outcome

@@ -12,7 +12,7 @@ from dlctl.dialects.dialect import DecodedObject
 from dlctl.dialects.failure_policy import ANNOTATION
 from dlctl.dialects.kind import Kind
 from dlctl.reconcilers.content_errors import ContentError
-from dlctl.reconcilers.job_decoding import DecodedJob, decode_job
+from dlctl.reconcilers.job.decoding import DecodedJob, decode_job
 from tests.builders import (
     bare_job,
     decoded,
@@ -195,7 +195,7 @@ def test_any_error_of_decoding_becomes_a_content_error() -> None:
     new = decode_job(strange, decoded(tf_job()))
     assert new.job is None
     assert isinstance(new.error, ContentError)
-    assert "RecursionError: deep (tests/reconcilers/test_job_decoding.py:" in str(new.error)
+    assert "RecursionError: deep (reconcilers/job/test_decoding.py:" in str(new.error)
 
     begun = decode_job(strange, decoded({**tf_job(), "status": OWN}))
     assert holds_policy(job_of(begun))

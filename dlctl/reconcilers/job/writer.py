@@ -17,8 +17,8 @@ from dlctl.kube.errors import ApiError, NotFoundError
 from dlctl.kube.write_limiter import write_flow
 from dlctl.reconcilers.children.creation import rejection_of
 from dlctl.reconcilers.content_errors import wrap_content_errors
-from dlctl.reconcilers.crd_check import CRDCheck
-from dlctl.reconcilers.job_cache import JobCache
+from dlctl.reconcilers.job.cache import JobCache
+from dlctl.reconcilers.job.crd_check import CRDCheck
 from dlctl.reconcilers.merge_patch import merge_patch
 from dlctl.reconcilers.status.status_rejection import StatusRejectedError
 

@@ -12,12 +12,12 @@ from dlctl.api.status import JobPhase, JobStatus
 from dlctl.clock import Clock
 from dlctl.dialects.dialect import DecodedObject
 from dlctl.informers.store import Store
-from dlctl.reconcilers.crd_check import PRIVATE_STATUS_FIELD, CRDCheck, is_preserved
 from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.events.job_events import JobEvents
-from dlctl.reconcilers.job_cache import JobCache
-from dlctl.reconcilers.job_metrics import JobMetrics
-from dlctl.reconcilers.job_writer import JobGoneError, JobWriter
+from dlctl.reconcilers.job.cache import JobCache
+from dlctl.reconcilers.job.crd_check import PRIVATE_STATUS_FIELD, CRDCheck, is_preserved
+from dlctl.reconcilers.job.metrics import JobMetrics
+from dlctl.reconcilers.job.writer import JobGoneError, JobWriter
 from dlctl.reconcilers.status import status_conflicts
 from dlctl.reconcilers.status.status_conflicts import StatusConflictDetector
 from dlctl.reconcilers.status.status_rejection import STATUS_REJECTED, StatusRejectedError

@@ -9,7 +9,7 @@ from dlctl.api.meta import ObjectKey, ObjectMeta
 from dlctl.api.status import JobPhase, JobState
 from dlctl.api.verdict import Attempt, Cause, Confidence, Verdict
 from dlctl.metrics import Metrics
-from dlctl.reconcilers.job_metrics import JobMetrics
+from dlctl.reconcilers.job.metrics import JobMetrics
 from tests.builders import NOW, make_job
 from tests.reconcilers.launcher_job.builders import mpi_job
 

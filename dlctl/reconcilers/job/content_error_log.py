@@ -6,7 +6,7 @@ import attrs
 
 from dlctl.metrics import Metrics
 from dlctl.reconcilers.content_errors import ContentError
-from dlctl.reconcilers.job_cache import JobCache
+from dlctl.reconcilers.job.cache import JobCache
 
 logger = logging.getLogger(__name__)
 
