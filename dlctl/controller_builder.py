@@ -56,12 +56,12 @@ from dlctl.reconcilers.job_reconciler import JobReconciler
 from dlctl.reconcilers.kueue.queue_positions import QueuePositions
 from dlctl.reconcilers.kueue.workload_handlers import jobs_of_workload
 from dlctl.reconcilers.membership.exec_runner import ExecRunner, exec_limiter
-from dlctl.reconcilers.membership.membership_state import MembershipPolicy
-from dlctl.reconcilers.membership.reconciler import (
+from dlctl.reconcilers.membership.manager import (
     BY_JOB,
-    MembershipReconciler,
+    MembershipManager,
     index_by_job,
 )
+from dlctl.reconcilers.membership.membership_state import MembershipPolicy
 from dlctl.reconcilers.membership.scaler_reconciler import ScalerReconciler, read_scaler
 from dlctl.reconcilers.nodes.charge_ledger import ChargeLedger
 from dlctl.reconcilers.nodes.node_tainter import NodeTainter, enqueue_tainted
@@ -202,7 +202,7 @@ class ControllerBuilder:
         self,
         kind: Kind,
         stores: JobStores,
-        membership: MembershipReconciler,
+        membership: MembershipManager,
         failure_logs: FailureLogs | None,
     ) -> JobReconciler:
         crd = CRDCheck(kind.resource, self.metrics, self.clock)
@@ -249,14 +249,14 @@ class ControllerBuilder:
 
     def _membership(
         self, kind: Kind, queue: WorkQueue[ObjectKey], jobs: Informer[JobObject]
-    ) -> tuple[MembershipReconciler, list[Informer[Any]]]:
-        """Return the membership reconciler of a kind that scales, and the informers it reads."""
+    ) -> tuple[MembershipManager, list[Informer[Any]]]:
+        """Return the membership manager of a kind that scales, and the informers it reads."""
         options, exec_runner = self.options, ExecRunner(self.client)
         scalers = self._scaler_informers(kind, kind.elastic, queue, jobs) if kind.elastic else {}
         limiter = exec_limiter(
             options.max_concurrent_scaler_scripts, options.max_concurrent_launcher_execs
         )
-        membership = MembershipReconciler(
+        membership = MembershipManager(
             kind.elastic,
             {resource: informer.store for resource, informer in scalers.items()},
             BackgroundTasks(exec_runner.exec, queue.add, limiter=limiter),

@@ -14,7 +14,7 @@ from dlctl.api.nodes import Node
 from dlctl.api.pods import Pod
 from dlctl.informers.handlers import Change
 from dlctl.informers.store import Store
-from dlctl.reconcilers.membership.reconciler import scale_target
+from dlctl.reconcilers.membership.manager import scale_target
 from dlctl.reconcilers.nodes.node_watch import NodeWatch
 from dlctl.reconcilers.settle_delays import add_settle_indexes, child_settle_s, job_settle_s
 from dlctl.workqueue.queue import WorkQueue

@@ -18,7 +18,7 @@ from dlctl.reconcilers.job.content_error_log import ContentErrorLog
 from dlctl.reconcilers.job.metrics import JobMetrics
 from dlctl.reconcilers.job.writer import JobWriter
 from dlctl.reconcilers.large_jobs import to_thread_if_large
-from dlctl.reconcilers.membership.reconciler import MembershipReconciler
+from dlctl.reconcilers.membership.manager import MembershipManager
 from dlctl.reconcilers.plan import Plan, earliest
 from dlctl.reconcilers.reconcile_context import ReconcileContext
 from dlctl.reconcilers.settle_delays import SETTLE_S
@@ -31,7 +31,7 @@ class Executor:
 
     jobs: JobWriter
     children: ChildWriter
-    membership: MembershipReconciler
+    membership: MembershipManager
     events: JobEvents
     metrics: JobMetrics
     content_errors: ContentErrorLog

@@ -39,8 +39,8 @@ from dlctl.reconcilers.job.status_guard import StatusGuard
 from dlctl.reconcilers.job.stores import JobStores
 from dlctl.reconcilers.job.writer import JobGoneError, StatusSupersededError
 from dlctl.reconcilers.large_jobs import planning_size, to_thread_if_large
+from dlctl.reconcilers.membership.manager import MembershipManager
 from dlctl.reconcilers.membership.plan_membership import with_current_members, with_membership_plan
-from dlctl.reconcilers.membership.reconciler import MembershipReconciler
 from dlctl.reconcilers.observe import Observed, observe
 from dlctl.reconcilers.plan import Plan, with_membership
 from dlctl.reconcilers.planning.collection_deletions import with_collection_deletions
@@ -68,7 +68,7 @@ class JobReconciler:
     stores: JobStores
     guard: StatusGuard
     adopter: Adopter
-    membership: MembershipReconciler
+    membership: MembershipManager
     executor: Executor
     metrics: JobMetrics
     content_errors: ContentErrorLog

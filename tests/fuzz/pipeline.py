@@ -31,6 +31,7 @@ from dlctl.reconcilers.children.desired import Desired
 from dlctl.reconcilers.children.render import Renderer
 from dlctl.reconcilers.content_errors import ContentError
 from dlctl.reconcilers.job.decoding import DecodedJob, decode_with_job
+from dlctl.reconcilers.membership.manager import index_by_job
 from dlctl.reconcilers.membership.membership_plan import MembershipPlan
 from dlctl.reconcilers.membership.membership_state import MembershipState
 from dlctl.reconcilers.membership.plan_membership import (
@@ -38,7 +39,6 @@ from dlctl.reconcilers.membership.plan_membership import (
     with_members,
     with_membership_plan,
 )
-from dlctl.reconcilers.membership.reconciler import index_by_job
 from dlctl.reconcilers.membership.selection import initial_membership
 from dlctl.reconcilers.observe import Children, observe
 from dlctl.reconcilers.planning.job import Policy, plan_job

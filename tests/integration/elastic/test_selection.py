@@ -25,10 +25,10 @@ from dlctl.local.apiserver.faults import Fault
 from dlctl.local.apiserver.storage.stored_objects import StorageEvent, table_of
 from dlctl.options import Options
 from dlctl.reconcilers import large_jobs
+from dlctl.reconcilers.membership.manager import index_by_job
 from dlctl.reconcilers.membership.membership_plan import MembershipPlan
 from dlctl.reconcilers.membership.membership_state import MembershipState
 from dlctl.reconcilers.membership.plan_membership import plan_membership
-from dlctl.reconcilers.membership.reconciler import index_by_job
 from tests.support.elastic_harness import JOBS, ElasticHarness, start_elastic_cluster
 from tests.support.fake_launcher import Program
 
@@ -302,7 +302,7 @@ async def test_workers_of_a_large_job_are_selected_in_a_thread(
         threads.add(threading.current_thread().name)
         return plan_membership(state)
 
-    monkeypatch.setattr("dlctl.reconcilers.membership.reconciler.plan_membership", noted)
+    monkeypatch.setattr("dlctl.reconcilers.membership.manager.plan_membership", noted)
     monkeypatch.setattr(large_jobs, "LARGE_JOB", 1)
     async with start_elastic_cluster() as stage:
         await stage.running(2)

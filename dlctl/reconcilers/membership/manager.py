@@ -52,7 +52,7 @@ _CONFIRM_S: Final = 1.0
 
 
 @attrs.define(eq=False)
-class MembershipReconciler:
+class MembershipManager:
     """Plans the members of elastic jobs, and patches their scalers."""
 
     # None if the workers of jobs of this kind never change.
