@@ -17,7 +17,7 @@ from dlctl.api.verdict import MAX_ATTEMPTS, Attempt, Cause, Confidence, Verdict
 from dlctl.errors import truncated
 from dlctl.reconcilers.failures.absent_replicas import absent_replica
 from dlctl.reconcilers.failures.ended_runs import EndedRun, ended_runs
-from dlctl.reconcilers.failures.failed_member import FailedMember
+from dlctl.reconcilers.failures.failed_replica import FailedReplica
 from dlctl.reconcilers.failures.first_cause import first_cause
 from dlctl.reconcilers.failures.recorded_runs import (
     is_decided,
@@ -262,7 +262,7 @@ def _verdict_of_failure(job: Job, observed: Observed, failure: Failure) -> Verdi
     if its_own := [run for run in runs if str(run.member.replica) == failure.replica]:
         return _verdict(job, its_own, observed, failure.time)
     waiting = [
-        FailedMember(one.replica, one.pod, None)
+        FailedReplica(one.replica, one.pod, None)
         for one in observed.replicas
         if one.pod is not None and one.state is ReplicaState.PENDING
     ]

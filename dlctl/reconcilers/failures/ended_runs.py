@@ -14,7 +14,7 @@ from dlctl.api.meta import UID
 from dlctl.api.pods import Pod, PodPhase
 from dlctl.api.status import JobPhase, RestartRecord
 from dlctl.clock import EPOCH
-from dlctl.reconcilers.failures.failed_member import FailedMember
+from dlctl.reconcilers.failures.failed_replica import FailedReplica
 from dlctl.reconcilers.launcher_job.launcher_state import LAUNCHER_REPLICA
 from dlctl.reconcilers.nodes.node_conditions import NodeConditions
 from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState, is_discarded
@@ -31,7 +31,7 @@ _SECOND: Final = datetime.timedelta(seconds=1)
 class EndedRun:
     """The end of one run of a replica: of its container, or of its pod if that was deleted."""
 
-    member: FailedMember
+    member: FailedReplica
     started_at: datetime.datetime
     time: datetime.datetime
     # Whether it interrupts the job; the end of a replica that the job tolerates does not.
@@ -46,11 +46,11 @@ def ended_runs(job: Job, observed: Observed, now: datetime.datetime) -> list[End
     runs = [run for one in suspects if (run := _ended_run(job, one, now))]
     deleted = [one for one in suspects if _was_deleted(job, one)]
     if deleted and _has_run(job, observed):
-        members = (FailedMember(one.replica, one.pod, None) for one in deleted if one.pod)
+        members = (FailedReplica(one.replica, one.pod, None) for one in deleted if one.pod)
         runs += (_run(member, now) for member in members)
     launcher = observed.launcher
     if launcher is not None and launcher.attempt and launcher.attempt_pod:
-        member = FailedMember(LAUNCHER_REPLICA, launcher.attempt_pod, launcher.attempt)
+        member = FailedReplica(LAUNCHER_REPLICA, launcher.attempt_pod, launcher.attempt)
         runs += [] if launcher.attempt.is_ahead else [_run(member, now)]
     if runs and observed.nodes.lost:
         runs += _on_lost_nodes(observed, now)
@@ -69,15 +69,15 @@ def _ended_run(job: Job, one: ObservedReplica, now: datetime.datetime) -> EndedR
     if one.state in _FAILED or (one.state is ReplicaState.RETIRED and end is not None):
         if end is None or end.exit_class is ExitClass.SUCCESS:
             return None
-        run = _run(FailedMember(one.replica, one.pod, end), now, interrupts=_interrupts(job, one))
+        run = _run(FailedReplica(one.replica, one.pod, end), now, interrupts=_interrupts(job, one))
         return _after_restart(run, job.status.restarts.get(str(one.replica)))
     if one.state not in _DELETED:
         again = _ended_in_place(job, one, one.pod, now)
-        return _run(FailedMember(one.replica, one.pod, again), now) if again else None
+        return _run(FailedReplica(one.replica, one.pod, again), now) if again else None
     return None
 
 
-def _run(member: FailedMember, now: datetime.datetime, *, interrupts: bool = True) -> EndedRun:
+def _run(member: FailedReplica, now: datetime.datetime, *, interrupts: bool = True) -> EndedRun:
     """Return a run, which was between the creation of its pod and now, whatever its node's clock.
 
     Of a container that could not start, kubelets report that it started in 1970.
@@ -97,9 +97,9 @@ def _on_lost_nodes(observed: Observed, now: datetime.datetime) -> Iterator[Ended
     for one in observed.replicas:
         if one.pod is None or one.state is not ReplicaState.RUNNING:
             continue
-        lost = observed.nodes.lost.get(FailedMember(one.replica, one.pod, None).node)
+        lost = observed.nodes.lost.get(FailedReplica(one.replica, one.pod, None).node)
         if lost is not None:
-            run = _run(FailedMember(one.replica, one.pod, None), now, interrupts=False)
+            run = _run(FailedReplica(one.replica, one.pod, None), now, interrupts=False)
             yield attrs.evolve(run, time=min(lost.silent_since or now, now).replace(microsecond=0))
 
 

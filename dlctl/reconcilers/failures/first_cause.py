@@ -10,7 +10,7 @@ from dlctl.api.job import Job, Replica
 from dlctl.api.verdict import MAX_COLLATERAL, Cause, Confidence, Verdict
 from dlctl.reconcilers.failures.evidence import Evidence, Proof
 from dlctl.reconcilers.failures.exit_code_evidence import exit_code_evidence
-from dlctl.reconcilers.failures.failed_member import FailedMember
+from dlctl.reconcilers.failures.failed_replica import FailedReplica
 from dlctl.reconcilers.failures.node_evidence import api_evidence, tie_break
 from dlctl.reconcilers.failures.output_evidence import last_words, lost_peer, output_evidence
 from dlctl.reconcilers.failures.ranks import rank_of
@@ -35,7 +35,7 @@ _DELETED: Final = Evidence(
 class _Suspect:
     """A member and what is cheap to know about it."""
 
-    member: FailedMember
+    member: FailedReplica
     # Of equals, the first member is blamed.
     index: int
     time: datetime.datetime
@@ -88,7 +88,7 @@ class Judgement:
     is_unread: bool
 
 
-def first_cause(job: Job, members: Sequence[FailedMember], now: datetime.datetime) -> Verdict:
+def first_cause(job: Job, members: Sequence[FailedReplica], now: datetime.datetime) -> Verdict:
     """Return why an attempt ended, from the members that ended in it.
 
     Stronger evidence wins, then the earlier end; what follows from another member's end never wins
@@ -100,7 +100,7 @@ def first_cause(job: Job, members: Sequence[FailedMember], now: datetime.datetim
 
 
 def judgements(
-    job: Job, members: Sequence[FailedMember], now: datetime.datetime
+    job: Job, members: Sequence[FailedReplica], now: datetime.datetime
 ) -> list[Judgement]:
     """Return what each of these members shows by itself; as many outputs are read as of a gang."""
     judged = sorted(_suspects(job, members, now), key=lambda suspect: suspect.index)
@@ -118,19 +118,19 @@ def _judgement(suspect: _Suspect) -> Judgement:
     )
 
 
-def _blamed(job: Job, members: Sequence[FailedMember], now: datetime.datetime) -> _Suspect:
+def _blamed(job: Job, members: Sequence[FailedReplica], now: datetime.datetime) -> _Suspect:
     return min(_suspects(job, members, now), key=lambda suspect: suspect.order)
 
 
 def _suspects(
-    job: Job, members: Sequence[FailedMember], now: datetime.datetime
+    job: Job, members: Sequence[FailedReplica], now: datetime.datetime
 ) -> Iterator[_Suspect]:
     """Yield the members with what is known about each."""
     suspects = [_suspect(job, member, n, now) for n, member in enumerate(members)]
     return (suspect.with_tie_break() for suspect in _judged(suspects))
 
 
-def _suspect(job: Job, member: FailedMember, index: int, now: datetime.datetime) -> _Suspect:
+def _suspect(job: Job, member: FailedReplica, index: int, now: datetime.datetime) -> _Suspect:
     spec = job.replica_spec(member.replica.type)
     container = spec.container if spec else ""
     message = member.termination_message(container)
@@ -146,12 +146,12 @@ def _suspect(job: Job, member: FailedMember, index: int, now: datetime.datetime)
     )
 
 
-def _init_container(member: FailedMember, container: str) -> str:
+def _init_container(member: FailedReplica, container: str) -> str:
     failed = member.failed_container(container) if member.termination else None
     return failed.name if failed and failed.name != container else ""
 
 
-def _cheap_evidence(member: FailedMember, message: str) -> Evidence:
+def _cheap_evidence(member: FailedReplica, message: str) -> Evidence:
     if found := api_evidence(member, message):
         return found
     code = _exit_code(member)
@@ -190,7 +190,7 @@ def _read(suspect: _Suspect) -> _Suspect:
     return attrs.evolve(suspect, evidence=found)
 
 
-def _verdict(job: Job, blamed: _Suspect, members: Sequence[FailedMember]) -> Verdict:
+def _verdict(job: Job, blamed: _Suspect, members: Sequence[FailedReplica]) -> Verdict:
     evidence = blamed.evidence
     replica = _replica_on(job, members, evidence.host) or blamed.member.replica
     member = next((each for each in members if each.replica == replica), None)
@@ -223,7 +223,7 @@ def _rank(job: Job, replica: Replica, blamed: _Suspect) -> int | None:
     return failures[0].rank if failures else None
 
 
-def _replica_on(job: Job, members: Sequence[FailedMember], host: str) -> Replica | None:
+def _replica_on(job: Job, members: Sequence[FailedReplica], host: str) -> Replica | None:
     """Return the replica on a host, which a launcher names by its pod or by its node."""
     if not host:
         return None
@@ -233,6 +233,6 @@ def _replica_on(job: Job, members: Sequence[FailedMember], host: str) -> Replica
     return next(by_pod, None) or next(by_node, None)
 
 
-def _exit_code(member: FailedMember) -> int | None:
+def _exit_code(member: FailedReplica) -> int | None:
     end = member.termination
     return None if end is None or end.reason in UNOBSERVED_REASONS else end.exit_code

@@ -8,7 +8,7 @@ import attrs
 from dlctl.api.verdict import Cause, Confidence
 from dlctl.reconcilers.failures.evidence import Evidence, Proof
 from dlctl.reconcilers.failures.exit_code_evidence import KILLED, STOPPED
-from dlctl.reconcilers.failures.failed_member import FailedMember
+from dlctl.reconcilers.failures.failed_replica import FailedReplica
 from dlctl.reconcilers.failures.pod_evidence import pod_evidence, reports_shutdown
 from dlctl.reconcilers.nodes.node_conditions import NodeFault
 from dlctl.reconcilers.program_output.log_classes import Weight
@@ -20,13 +20,13 @@ _HARDWARE_FAULT: Final = re.compile(
 _RUNS_PODS_BEFORE: Final = (NodeFault.DRAINING, NodeFault.DELETED, NodeFault.DOWN)
 
 
-def api_evidence(member: FailedMember, message: str) -> Evidence | None:
+def api_evidence(member: FailedReplica, message: str) -> Evidence | None:
     """Return what the API proves: the state of the node, or else the pod's reasons."""
     by_pod = pod_evidence(member, message)
     return _node_evidence(member) if _has_node_ended(member, by_pod) else by_pod
 
 
-def tie_break(member: FailedMember, evidence: Evidence) -> Evidence:
+def tie_break(member: FailedReplica, evidence: Evidence) -> Evidence:
     """Return better evidence of a member that merely lost its peers, if its own node is draining.
 
     Also if the node went down after the member had ended.
@@ -38,7 +38,7 @@ def tie_break(member: FailedMember, evidence: Evidence) -> Evidence:
     return attrs.evolve(found, confidence=Confidence.LOW, weight=Weight.COLLATERAL)
 
 
-def _has_node_ended(member: FailedMember, by_pod: Evidence | None) -> bool:
+def _has_node_ended(member: FailedReplica, by_pod: Evidence | None) -> bool:
     """Return whether the fault of its node is why a member ended.
 
     A node without a fault of its own has ended pods that were disrupted, deleted or stopped, but
@@ -59,13 +59,13 @@ def _has_node_ended(member: FailedMember, by_pod: Evidence | None) -> bool:
     return end is None or end.exit_code in STOPPED or end.exit_code == KILLED
 
 
-def _ended_before_node(member: FailedMember) -> bool:
+def _ended_before_node(member: FailedReplica) -> bool:
     """Return whether a member ended before its node went down, as far as is known."""
     since, end = member.node_down_since, member.termination
     return since is not None and end is not None and end.time < since
 
 
-def _node_evidence(member: FailedMember) -> Evidence:
+def _node_evidence(member: FailedReplica) -> Evidence:
     cause = member.node_cause
     if cause is Cause.NODE and _HARDWARE_FAULT.search(member.node_fault):
         cause = Cause.HARDWARE

@@ -6,7 +6,7 @@ from typing import Final
 from dlctl.api.pods import Pod
 from dlctl.api.verdict import Cause
 from dlctl.reconcilers.failures.evidence import Evidence, Proof
-from dlctl.reconcilers.failures.failed_member import FailedMember
+from dlctl.reconcilers.failures.failed_replica import FailedReplica
 from dlctl.reconcilers.termination import OUT_OF_PREFIX
 
 _PREEMPTED: Final = (Cause.PREEMPTION, "preempted by a pod of higher priority")
@@ -68,7 +68,7 @@ _PLANNED: Final = _SHUTDOWN_REASONS | {"DeletionByTaintManager", "DeletionByPodG
 _OWN_LIMIT: Final = ("exceeds the total limit", "exceeds the limit", "exceeded its local ephemeral")
 
 
-def pod_evidence(member: FailedMember, message: str) -> Evidence | None:
+def pod_evidence(member: FailedReplica, message: str) -> Evidence | None:
     """Return what the pod's and its containers' reasons prove, if anything.
 
     ``message`` is the container's, which the runtime writes if it could not start.
@@ -82,7 +82,7 @@ def reports_shutdown(pod: Pod) -> bool:
     return pod.status is not None and pod.status.reason in _SHUTDOWN_REASONS
 
 
-def _reasons(member: FailedMember, message: str) -> Iterator[tuple[str | None, str | None]]:
+def _reasons(member: FailedReplica, message: str) -> Iterator[tuple[str | None, str | None]]:
     disruption = member.pod.condition("DisruptionTarget")
     if disruption is not None and disruption.status == "True":
         yield disruption.reason, disruption.message

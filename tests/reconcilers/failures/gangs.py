@@ -8,7 +8,7 @@ import msgspec
 
 from dlctl.api.job import Job, Replica
 from dlctl.api.verdict import Cause, Verdict
-from dlctl.reconcilers.failures.failed_member import FailedMember
+from dlctl.reconcilers.failures.failed_replica import FailedReplica
 from dlctl.reconcilers.failures.first_cause import first_cause
 from dlctl.reconcilers.nodes.node_conditions import NodeFault
 from dlctl.reconcilers.termination import termination
@@ -59,7 +59,7 @@ def member(
     node_cause: Cause = Cause.NODE,
     node_fault_kind: NodeFault = NodeFault.SICK,
     **status: Any,
-) -> FailedMember:
+) -> FailedReplica:
     """Return a member by the name of its replica; ``status`` are fields of its pod's."""
     type_, _, index = name.rpartition("-")
     replica = Replica(type_, int(index))
@@ -71,8 +71,8 @@ def member(
     if node and pod.spec:
         pod = msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name=node))
     end = termination(pod, spec.container, rule=spec.retry_policy, now=NOW)
-    return FailedMember(replica, pod, end, log, node_fault, node_cause, node_fault_kind)
+    return FailedReplica(replica, pod, end, log, node_fault, node_cause, node_fault_kind)
 
 
-def verdict_of(*members: FailedMember, job: Job = TORCH_JOB) -> Verdict:
+def verdict_of(*members: FailedReplica, job: Job = TORCH_JOB) -> Verdict:
     return first_cause(job, members, NOW)

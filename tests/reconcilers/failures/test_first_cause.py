@@ -5,7 +5,7 @@ from typing import Any
 
 from dlctl.api.job import Job, Replica
 from dlctl.api.verdict import Cause, Confidence, Verdict
-from dlctl.reconcilers.failures.failed_member import FailedMember
+from dlctl.reconcilers.failures.failed_replica import FailedReplica
 from dlctl.reconcilers.failures.first_cause import first_cause
 from dlctl.reconcilers.termination import termination
 from tests.builders import NOW, exited, make_job, make_pod
@@ -15,16 +15,16 @@ JOB = make_job(workers=8)
 
 def member(
     index: int, *, job: Job = JOB, log: str = "", node_fault: str = "", **pod: Any
-) -> FailedMember:
+) -> FailedReplica:
     replica = Replica("worker", index)
     spec = job.replica_spec("worker")
     assert spec is not None
     made = make_pod(job, replica, **{"phase": "Failed", **pod})
     end = termination(made, spec.container, rule=spec.retry_policy, now=NOW)
-    return FailedMember(replica, made, end, log, node_fault)
+    return FailedReplica(replica, made, end, log, node_fault)
 
 
-def verdict(*members: FailedMember) -> Verdict:
+def verdict(*members: FailedReplica) -> Verdict:
     return first_cause(JOB, members, NOW)
 
 

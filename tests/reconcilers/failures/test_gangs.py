@@ -6,7 +6,7 @@ import attrs
 import pytest
 
 from dlctl.api.verdict import MAX_COLLATERAL, Cause
-from dlctl.reconcilers.failures.failed_member import FailedMember
+from dlctl.reconcilers.failures.failed_replica import FailedReplica
 from tests.builders import NOW
 from tests.reconcilers.failures.gangs import (
     JAX_JOB,
@@ -22,8 +22,8 @@ _NAMES = ["master-0", *(f"worker-{index}" for index in range(7))]
 
 
 def gang(
-    culprit: FailedMember, code: int, output: str, *, before_s: float = 2
-) -> list[FailedMember]:
+    culprit: FailedReplica, code: int, output: str, *, before_s: float = 2
+) -> list[FailedReplica]:
     """Return the culprit and all others, which end before it was seen to end."""
     others = (name for name in _NAMES if name != str(culprit.replica))
     return [

@@ -6,7 +6,7 @@ import attrs
 import pytest
 
 from dlctl.api.verdict import Cause
-from dlctl.reconcilers.failures.failed_member import FailedMember
+from dlctl.reconcilers.failures.failed_replica import FailedReplica
 from tests.reconcilers.failures.gangs import MPI_JOB, ended, member, verdict_of
 from tests.reconcilers.program_output import outputs
 from tests.reconcilers.program_output.outputs import raised
@@ -16,7 +16,7 @@ from tests.reconcilers.program_output.outputs import raised
 class _Row:
     """Members and the verdict about it."""
 
-    members: Sequence[FailedMember]
+    members: Sequence[FailedReplica]
     cause: Cause
     replica: str
     rank: int | None = None
@@ -24,11 +24,11 @@ class _Row:
     text: str = ""
 
 
-def launcher(output: str, code: int = 1) -> FailedMember:
+def launcher(output: str, code: int = 1) -> FailedReplica:
     return member("launcher-0", ended(code, output), job=MPI_JOB)
 
 
-def worker(index: int, code: int, output: str = "", *, reason: str = "Error") -> FailedMember:
+def worker(index: int, code: int, output: str = "", *, reason: str = "Error") -> FailedReplica:
     return member(f"worker-{index}", ended(code, output, reason=reason), job=MPI_JOB)
 
 

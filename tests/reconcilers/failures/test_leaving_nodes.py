@@ -9,7 +9,7 @@ import pytest
 from dlctl.api.node_signals import Signal
 from dlctl.api.verdict import Cause, Confidence
 from dlctl.reconcilers.failures.attempts import recorded_attempts
-from dlctl.reconcilers.failures.failed_member import FailedMember
+from dlctl.reconcilers.failures.failed_replica import FailedReplica
 from dlctl.reconcilers.failures.run_judge import RunJudge
 from dlctl.reconcilers.nodes.node_conditions import (
     LostNode,
@@ -29,7 +29,7 @@ RESET = raised("ConnectionResetError: [Errno 104] Connection reset by peer")
 BUG = raised("ValueError: nan")
 
 
-def leaving(state: dict[str, Any], **status: Any) -> FailedMember:
+def leaving(state: dict[str, Any], **status: Any) -> FailedReplica:
     """Return worker-1, whose node is announced to go."""
     node: dict[str, Any] = {"node_fault": GOING.text, "node_cause": Cause.SCALE_DOWN}
     return member("worker-1", state, **node, node_fault_kind=NodeFault.DRAINING, **status)
@@ -79,7 +79,7 @@ def test_own_failure_on_a_node_that_leaves_is_its_own(state: dict[str, Any], cau
         pytest.param(attrs.evolve(leaving({}, phase="Running"), termination=None), id="deleted"),
     ],
 )
-def test_node_that_leaves_is_blamed_for_what_it_ends(culprit: FailedMember) -> None:
+def test_node_that_leaves_is_blamed_for_what_it_ends(culprit: FailedReplica) -> None:
     found = verdict_of(member("worker-0", ended(1, RESET)), culprit)
     assert (found.cause, found.replica) == (Cause.SCALE_DOWN, "worker-1")
     assert (found.message, found.confidence) == (f"its node {GOING.text}", Confidence.HIGH)

@@ -22,7 +22,7 @@ class FailedContainer:
 
 
 @attrs.frozen
-class FailedMember:
+class FailedReplica:
     """A replica whose run ended, with all evidence of why."""
 
     replica: Replica
