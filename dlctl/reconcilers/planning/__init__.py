@@ -1,1 +1,1 @@
-"""Makes the plan of a job from its spec, its status and what is observed. Pure."""
+"""The plan of a job: what it needs now, from its spec, its status and what is observed."""
