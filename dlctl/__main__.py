@@ -1,13 +1,16 @@
 """The ``dlctl`` program, also as ``python -m dlctl``."""
 
+import os
 import sys
 
 # What signal.SIGINT is: that module takes a while to be imported, without a handler.
 _SIGINT = 2
+_STREAMS = (("stdin", "r"), ("stdout", "w"), ("stderr", "w"))
 
 
 def main() -> None:
     """Run the command line and exit with its code."""
+    _open_closed_streams()
     try:
         import signal
 
@@ -20,6 +23,19 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.stderr.write("dlctl: interrupted\n")
         sys.exit(128 + _SIGINT)
+
+
+def _open_closed_streams() -> None:
+    """Put ``/dev/null`` where a standard stream is closed, as by ``>&-``.
+
+    Otherwise the next file or socket gets its number, and whatever is printed by other programs.
+    """
+    for name, mode in _STREAMS:
+        if getattr(sys, name) is None:
+            # Those before it are open, so it gets the number of the one that is closed.
+            nowhere = os.open(os.devnull, os.O_RDWR)
+            os.set_inheritable(nowhere, True)
+            setattr(sys, name, open(nowhere, mode, encoding="utf-8", closefd=False))
 
 
 def _on_sigterm(number: int, _: object) -> None:

@@ -1,3 +1,4 @@
+import os
 import signal
 import subprocess
 import sys
@@ -66,6 +67,44 @@ def test_signals_end_it_even_during_imports(number: int, message: str) -> None:
         [sys.executable, "-c", SIGNALLED, str(number)], capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stderr) == (128 + number, message)
+
+
+CLOSED = """
+import os, sys
+from dlctl.__main__ import main
+
+def run(arguments):
+    fds = [os.open("/", os.O_RDONLY), *os.pipe()]
+    print("to stdout", flush=True)
+    print("to stderr", file=sys.stderr, flush=True)
+    os.system("echo by another program")
+    return 0 if min(fds) > 2 and sys.stdin.read() == "" else 1
+
+import dlctl.cli.program
+dlctl.cli.program.run = run
+main()
+"""
+
+
+@pytest.mark.parametrize("closed", [(0,), (1,), (2,), (0, 1, 2)])
+def test_closed_standard_streams_are_empty_and_no_other_file_takes_their_place(
+    closed: tuple[int, ...],
+) -> None:
+    def close() -> None:
+        for fd in closed:
+            os.close(fd)
+
+    done = subprocess.run(
+        [sys.executable, "-c", CLOSED],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=close,
+    )
+    assert done.returncode == 0, done
+    assert done.stdout == ("" if 1 in closed else "to stdout\nby another program\n")
+    assert done.stderr == ("" if 2 in closed else "to stderr\n")
 
 
 @pytest.mark.parametrize(
