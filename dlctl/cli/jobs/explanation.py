@@ -72,11 +72,15 @@ def explain(
     """
     failure = first_failure(job, pods)
     yield _headline(job, now)
-    yield from _section("First cause", _first_cause(job, failure, output))
-    yield from _section("Attempts", attempt_lines(job.status.attempts, now))
-    yield from _section("Waits for", waiting_lines(job, pods, events, now))
-    yield from _section("Restarts", _restarts(job, pods, now))
-    yield from _section("What happened (UTC)", history_lines(moments(job, pods, events)))
+    above = [
+        *_section("First cause", _first_cause(job, failure, output)),
+        *_section("Attempts", attempt_lines(job.status.attempts, now)),
+        *_section("Waits for", waiting_lines(job, pods, events, now)),
+        *_section("Restarts", _restarts(job, pods, now)),
+    ]
+    yield from above
+    happened = moments(job, pods, events, "\n".join(above))
+    yield from _section("What happened (UTC)", history_lines(happened))
     if failure and failure.replica:
         pod = next((pod for pod in pods if pod.metadata.name == failure.pod), None)
         again = " --previous" if failure.previous else ""

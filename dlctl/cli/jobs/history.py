@@ -20,6 +20,8 @@ from dlctl.errors import InvalidJobError
 from dlctl.reconcilers.launcher_job.launcher_state import LAUNCHER_REPLICA
 from dlctl.reconcilers.status.waiting_replicas import some_names
 
+# What programs put before the text of an error that conditions have, too.
+_PREFIX: Final = re.compile(r"\A(?:Error: |Error creating: )+")
 # Copies of what a pod's own status says, in events about its job.
 _ABOUT_ONE_POD: Final = re.compile(r"(?:Pod: [^. ]+\.|Error pod )(\S+) ")
 
@@ -47,18 +49,24 @@ class Moment:
     text: str
 
 
-def moments(job: JobSnapshot, pods: Sequence[Pod], events: Sequence[JobEvent]) -> list[Moment]:
-    """Return what is known to have happened, the oldest first."""
-    found = {*_of_status(job.status)}
-    if job.created:
-        found.add(Moment(job.created, Rank.CREATED, "", "the job was created"))
+def moments(
+    job: JobSnapshot, pods: Sequence[Pod], events: Sequence[JobEvent], above: str = ""
+) -> list[Moment]:
+    """Return what is known to have happened, the oldest first.
+
+    Of a message that is in the text ``above``, only the reason is shown.
+    """
     names = replica_names(job, pods)
-    for pod in pods:
-        found.update(_of_pod(job, pod, names[pod.metadata.name]))
-    said = {condition.message for condition in job.status.conditions}
+    found = [moment for pod in pods for moment in _of_pod(job, pod, names[pod.metadata.name])]
+    found += _of_status(job.status, above)
+    if job.created:
+        found.append(Moment(job.created, Rank.CREATED, "", "the job was created"))
+    said = "\n".join(condition.message for condition in job.status.conditions)
     shown = {pod.metadata.name for pod in pods}
-    found.update(_of_events(events, names, said, shown))
-    return sorted(found)
+    found += _of_events(events, names, said, shown, above)
+    # An end of a program that several report is shown as the last of them does.
+    once = {(each.time, each.replica) if each.rank is Rank.ENDED else each: each for each in found}
+    return sorted(once.values())
 
 
 def replica_names(job: JobSnapshot, pods: Collection[Pod]) -> Mapping[str, str]:
@@ -110,17 +118,29 @@ def history_lines(happened: Sequence[Moment]) -> Iterator[str]:
             yield f"{time:%H:%M:%S}  {after:>6}  {subject and f'{subject}: '}{text}"
 
 
-def _of_status(status: JobStatus) -> Iterator[Moment]:
+def core(message: str) -> str:
+    """Return the part of a message of another program that conditions repeat."""
+    return _PREFIX.sub("", message.strip()).rstrip(".")
+
+
+def _of_status(status: JobStatus, above: str) -> Iterator[Moment]:
+    said = ""
     for condition in status.conditions:
         if condition.status and condition.type != CREATED:
-            text = f"{condition.type}: {condition.message}"
+            # The section above has the verdict.
+            message = condition.message.partition(". First cause: ")[0]
+            said += message
+            text = f"{condition.type}: {condition.reason if message in above else message}"
             yield Moment(condition.last_transition_time, Rank.CONDITION, "", text)
     for replica, record in status.restarts.items():
         code = record.exit_code
         end = "" if code is None else f"exit code {code} ({describe_exit_code(code)}), "
-        text = f"{end}{record.reason}: restarted"
+        # The last failure of a job that ends with it is recorded, but nothing follows.
+        ended_job = status.completion_time and status.completion_time <= record.finished_at
+        text = f"{end}{record.reason}{'' if ended_job else ': restarted'}"
         yield Moment(record.finished_at, Rank.ENDED, replica, text)
-    if (failure := status.failure) is not None:
+    failure = status.failure
+    if failure is not None and (failure.replica or failure.message not in said):
         yield Moment(failure.time, Rank.ENDED, failure.replica, failure.message)
     if status.completion_time is not None:
         text = f"the job ended: {status.state}"
@@ -144,8 +164,9 @@ def _of_pod(job: JobSnapshot, pod: Pod, replica: str) -> Iterator[Moment]:
 def _of_events(
     events: Iterable[JobEvent],
     names: Mapping[str, str],
-    said: Collection[str],
+    said: str,
     shown: Collection[str],
+    above: str,
 ) -> Iterator[Moment]:
     """Yield the events about the job, and the warnings about its pods.
 
@@ -153,12 +174,13 @@ def _of_events(
     """
     for event in events:
         about_pod = event.involved_object.kind == "Pod"
-        if event.message in said or (about_pod and event.type != "Warning"):
+        message = core(event.message)
+        if message in said or (about_pod and event.type != "Warning"):
             continue
         if not about_pod and (named := _ABOUT_ONE_POD.match(event.message)) and named[1] in shown:
             continue
         count = event.count or 1
         times = f" ({count} times)" if count > 1 else ""
         replica = names.get(event.involved_object.name, "") if about_pod else ""
-        text = f"{event.reason}: {event.message.strip()}{times}"
-        yield Moment(event.first, Rank.EVENT, replica, text)
+        text = event.reason if message in above else f"{event.reason}: {event.message.strip()}"
+        yield Moment(event.first, Rank.EVENT, replica, text + times)

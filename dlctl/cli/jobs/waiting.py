@@ -7,7 +7,7 @@ from typing import Final
 from dlctl.api.job import Job
 from dlctl.api.pods import Pod
 from dlctl.api.status import JobPhase
-from dlctl.cli.jobs.history import replica_names
+from dlctl.cli.jobs.history import core, replica_names
 from dlctl.cli.jobs.job_events import JobEvent
 from dlctl.cli.jobs.job_snapshot import JobSnapshot
 from dlctl.cli.jobs.tables import duration
@@ -38,12 +38,14 @@ def waiting_lines(
     if obstacle := _obstacle(job):
         yield obstacle
         return
-    if without_status := _without_status(job, now, warnings.get("", ""), has_pods=bool(pods)):
-        yield without_status
-        if not pods:
-            return
-    elif refused := _refused_status(job, events):
-        yield f"its next status: {refused}"
+    about_status = _without_status(job, now, warnings.get("", ""), has_pods=bool(pods))
+    if about_status and not pods:
+        yield about_status
+        return
+    if not about_status and (refused := _refused_status(job, events)):
+        about_status = f"its next status: {refused}"
+    if about_status:
+        yield about_status
     replicas = tuple(observed_replicas(job.job, pods, now))
     found = wait_state(job.job, Observed(replicas), now, patience_s=0).waiting
     sentence = job.waiting_message or (found.message if found else "")
@@ -55,6 +57,8 @@ def waiting_lines(
     missing = [name for name in missing if name not in sentence]
     if missing:
         warning = warnings.get("", "")
+        if core(warning) in f"{about_status}\n{sentence}":
+            warning = ""
         yield ": ".join(filter(None, (some_names(missing), "it has no pod yet", warning)))
     yield from _warning_lines(replicas, warnings, sentence)
 
@@ -66,7 +70,7 @@ def _warning_lines(
     by_warning: dict[str, list[str]] = {}
     for one in replicas:
         warning = warnings.get(str(one.replica), "")
-        if one.state is ReplicaState.PENDING and warning and warning not in sentence:
+        if one.state is ReplicaState.PENDING and warning and core(warning) not in sentence:
             by_warning.setdefault(warning, []).append(str(one.replica))
     for warning, names in by_warning.items():
         yield f"{some_names(names)}: {warning}"

@@ -15,6 +15,9 @@ from tests.cli.jobs.outcomes import (
     RUNNING,
     SITUATIONS,
     Situation,
+    at,
+    condition,
+    ended,
     event,
     failed,
     pod,
@@ -43,6 +46,102 @@ def test_event_about_a_pod_that_is_gone_is_kept() -> None:
     situation = failed()
     text = why(Situation(situation.job, situation.pods[:2], situation.events))
     assert "ExitedWithCode: Pod: ml.sum-worker-1 exited with code 1" in text
+
+
+@pytest.mark.parametrize(
+    ("reason", "warning"),
+    [
+        pytest.param("FailedScheduling", "0/1 nodes are available: 1 Insufficient gpu.", id="dot"),
+        pytest.param("Failed", 'Error: configmap "missing" not found', id="prefix"),
+    ],
+)
+@pytest.mark.parametrize("reported", [True, False])
+def test_warning_that_the_condition_repeats_is_shown_once(
+    reason: str, warning: str, *, reported: bool
+) -> None:
+    text = warning.removeprefix("Error: ").rstrip(".")
+    waiting = condition("Waiting", 5, f"master-0 waits: no start: {text}")
+    job = snapshot(conditions=[CREATED, waiting] if reported else [CREATED], startTime=at(0))
+    pods = [pod(job, name, phase="Pending") for name in ("master-0", "worker-0", "worker-1")]
+    warned = event(reason, 4, warning, pod="sum-master-0", type_="Warning")
+    shown = why(Situation(job, pods, [warned]))
+    assert shown.count(text) == 1
+    assert ("Waiting: PyTorchJobWaiting\n" if reported else f"master-0: {reason}\n") in shown
+
+
+def test_pod_that_cannot_be_created_is_named_once() -> None:
+    refused = 'Pod "sum-master-0" is invalid: spec.containers[0].env[0].name: Invalid value: "="'
+    job = snapshot(
+        conditions=[CREATED, condition("Failed", 1, f"spec: {refused}")],
+        completionTime=at(1),
+        dlctl={"phase": "Failed"},
+    )
+    event_ = event("FailedCreatePod", 1, f"Error creating: {refused}", type_="Warning")
+    assert why(Situation(job, events=[event_])).count(refused) == 1
+
+
+def test_failure_of_the_job_as_a_whole_is_named_once() -> None:
+    text = "Job sum has failed because it was active longer than specified deadline"
+    verdict = {"cause": "Deadline", "confidence": "High", "message": text, "time": at(60)}
+    attempt = {"number": 0, "startTime": at(1), "endTime": at(60), "worldSize": 3, **verdict}
+    job = snapshot(
+        conditions=[CREATED, condition("Failed", 60, text)],
+        startTime=at(0),
+        completionTime=at(60),
+        dlctl={
+            "phase": "Done",
+            "failure": {"replica": "", "pod": "", "reason": "", "message": text, "time": at(60)},
+            "attempts": [attempt],
+        },
+    )
+    shown = why(Situation(job))
+    assert shown.count(text) == 1
+    assert "Failed: PyTorchJobFailed\n" in shown
+
+
+def test_event_that_repeats_a_condition_is_left_out_whatever_its_text() -> None:
+    text = "Job sum has failed because it has reached maxRestarts, 1. First cause: ValueError: bad"
+    job = snapshot(conditions=[CREATED, condition("Failed", 60, text)], completionTime=at(60))
+    assert "PyTorchJobFailed" not in why(
+        Situation(job, events=[event("PyTorchJobFailed", 60, text)])
+    )
+
+
+def test_last_failure_of_a_job_that_ends_with_it_is_not_called_restarted() -> None:
+    record = {"attempts": 1, "exitCode": 1, "reason": "Error", "finishedAt": at(60)}
+    job = snapshot(
+        conditions=[CREATED, condition("Failed", 60, "Job sum has reached maxRestarts, 1")],
+        completionTime=at(60),
+        dlctl={"phase": "Done", "restarts": {"worker-1": record}},
+    )
+    assert "worker-1: exit code 1 (general error), Error\n" in why(Situation(job))
+
+
+def test_end_of_a_program_that_several_report_is_one_line() -> None:
+    end = {"exitCode": 1, "reason": "Error"}
+    message = "exit code 1: KeyError: 'x'"
+    failure = {"replica": "worker-1", "pod": "sum-worker-1", "message": message, "time": at(59)}
+    job = snapshot(
+        conditions=[CREATED, condition("Failed", 60, "PyTorchJob sum is failed.")],
+        completionTime=at(60),
+        dlctl={
+            "phase": "Done",
+            "failure": {**failure, **end},
+            "restarts": {"worker-1": {"attempts": 1, "finishedAt": at(59), **end}},
+        },
+    )
+    pods = [pod(job, "worker-1", phase="Failed", state=ended(1, 2, 59))]
+    shown = why(Situation(job, pods))
+    ends = [line for line in shown.splitlines() if "+59s" in line]
+    assert ends == ["  11:59:29    +59s  worker-1: exit code 1: KeyError: 'x'"]
+
+
+def test_refusal_of_the_status_is_shown_once_when_a_pod_is_missing() -> None:
+    refused = "the status of pytorchjob sum is invalid: failed rule"
+    job = snapshot(conditions=[CREATED, RUNNING])
+    events = [event("StatusRejected", 5, refused, type_="Warning")]
+    shown = why(Situation(job, [pod(job, "master-0", state=running(1))], events))
+    assert shown.count(refused) == 1
 
 
 @pytest.mark.parametrize("year", [1, 9999])
