@@ -1,6 +1,7 @@
 """The embedded cluster for Python programs: run jobs on this machine, and get their results."""
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, contextmanager, suppress
@@ -12,6 +13,7 @@ import attrs
 
 from dlctl.api.meta import NAMESPACES, ObjectKey, Resource
 from dlctl.cli import restart_limit
+from dlctl.cli.cluster_arguments import check_run_options, image_paths, path_of
 from dlctl.cli.disk_space import full_disk_lines
 from dlctl.cli.follow import Follower, FollowOptions
 from dlctl.cli.frameworks import loadable
@@ -31,6 +33,7 @@ from dlctl.kube.errors import NotFoundError
 from dlctl.local.node.directories import NodeDirectories
 from dlctl.tasks import unwrap_exception_groups
 
+logger = logging.getLogger(__name__)
 # An object, the text of some in YAML, or the path of a file with some.
 ManifestSource = Mapping[str, Any] | str | Path
 # Called with a replica's name and each line that it writes.
@@ -83,13 +86,10 @@ class Cluster:
         network: NetworkChoice = "auto",
         volumes: str | Path | None = None,
     ) -> None:
-        paths = {name: Path(path).expanduser().absolute() for name, path in (images or {}).items()}
-        for name, path in paths.items():
-            if not path.exists():
-                raise ConfigError(f"image {name}: {path} does not exist")
+        paths = image_paths(images or {})
         if network not in (choices := get_args(NetworkChoice)):
             raise ConfigError(f"network {network!r}: choose one of {', '.join(choices)}")
-        claims = Path(volumes).expanduser().absolute() if volumes else None
+        claims = path_of("volumes", volumes) if volumes else None
         if claims:
             try:
                 claims.mkdir(parents=True, exist_ok=True)
@@ -151,13 +151,15 @@ class Cluster:
         A replica that has been restarted more than ``max_restarts`` times ends the run, too. A job
         of the same name that has ended, or that an earlier run has left, is deleted first.
 
-        :raises ConfigError: if there is not exactly one job, its pods could not start here, or an
-            object is rejected.
-        :raises TimeoutError: if it takes longer than ``timeout_s``; the job is left as it is.
+        Why it waits, if it does, is logged as a warning.
+
+        :raises ConfigError: if an argument is wrong, there is not exactly one job, its pods could
+            not start here, or an object is rejected.
+        :raises TimeoutError: if it takes longer than ``timeout_s``, with what it waits for; the job
+            is left as it is.
         """
         running = self._control_plane
-        if max_restarts is not None and not max_restarts >= 0:
-            raise ConfigError(f"max_restarts {max_restarts}: allow 0 or more, or None for any")
+        check_run_options(timeout_s, max_restarts, on_line)
         manifests = await asyncio.to_thread(lambda: list(_manifests(manifest)))
         jobs = [each for each in manifests if job_kind(self._kinds, each.obj)]
         if len(jobs) != 1:
@@ -301,9 +303,14 @@ class _Output:
 
     on_line: OnLine
     lines: dict[str, deque[str]] = attrs.field(factory=dict)
+    _notice: str = ""
 
-    def show(self, jobs: object, now: object) -> None:
-        """Show nothing: the result has it all."""
+    def show(self, jobs: Sequence[JobProgress], now: object) -> None:
+        """Log why the job does not run, whenever that changes; the result has the rest."""
+        for job in jobs:
+            if job.notice and job.notice != self._notice:
+                logger.warning("%s: %s", job, job.notice)
+            self._notice = job.notice
 
     def show_message(self, text: object) -> None:
         """Show nothing: nobody interrupts it."""

@@ -110,9 +110,10 @@ def _manifest(value: Any, place: _Place) -> Manifest:
 
 
 def namespaced(manifest: JSON, default: str) -> JSON:
-    """Return the manifest with its namespace filled in."""
-    metadata = {"namespace": default, **(manifest.get("metadata") or {})}
-    return {**manifest, "metadata": metadata}
+    """Return the manifest with its namespace filled in; an empty one is none, as for kubectl."""
+    metadata = manifest.get("metadata") or {}
+    namespace = metadata.get("namespace") or default or "default"
+    return {**manifest, "metadata": {**metadata, "namespace": namespace}}
 
 
 def with_example_name(manifest: JSON) -> JSON:

@@ -11,6 +11,7 @@ from dlctl.api.verdict import last_verdict
 from dlctl.cli.durations import describe_duration
 from dlctl.cli.hints import hints
 from dlctl.cli.log_selection import chief_first
+from dlctl.cli.pod_warnings import core
 from dlctl.cli.progress import JobProgress, ReplicaProgress
 from dlctl.cli.restart_limit import cannot_start, describe_restarts, replica_beyond
 from dlctl.manifest_yaml import ManifestDumper
@@ -73,7 +74,8 @@ def closing_lines(job: JobProgress, end: RunEnd, last_lines: LastLines) -> Itera
         )
         yield from _explained(job, replica.name, last_lines)
     else:
-        yield f"{job} has not finished: {end.reason(job)}, it is {job.phase or 'not started'}"
+        why = f": {job.notice}" if job.notice else ""
+        yield f"{job} has not finished: {end.reason(job)}, it is {job.phase or 'not started'}{why}"
         yield from _unfinished(job, end, last_lines)
 
 
@@ -120,13 +122,12 @@ def _restarts(job: JobProgress, name: str) -> Iterator[str]:
 
 
 def _unfinished(job: JobProgress, end: RunEnd, last_lines: LastLines) -> Iterator[str]:
-    if job.notice:
-        yield f"  {job.notice}"
     order = chief_first([replica.name for replica in job.replicas])
     # Those with trouble first, then the chief.
     replicas = sorted(job.replicas, key=lambda r: (not _has_trouble(r), order.index(r.name)))
     for replica in replicas[:_MAX_REPLICAS]:
-        trouble = f": {replica.waiting_message}" if replica.waiting_message else ""
+        said = core(replica.waiting_message) in job.notice
+        trouble = "" if said else f": {replica.waiting_message}"
         restarts = f", {describe_restarts(replica)}" if replica.restarts else ""
         pod = replica.pod or "missing"
         yield f"  {replica.name} (pod {pod}): {replica.phase}{restarts}{trouble}"

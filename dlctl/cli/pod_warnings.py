@@ -1,6 +1,7 @@
 """The node's Warning events by pod: they explain why a program does not start."""
 
-from typing import Any
+import re
+from typing import Any, Final
 
 import msgspec
 
@@ -8,6 +9,14 @@ from dlctl.api.meta import EVENTS, Object, ObjectKey, Projection
 from dlctl.informers.handlers import Change
 from dlctl.informers.informer import Informer
 from dlctl.kube.client import Client
+
+# What programs put before the text of an error that conditions have, too.
+_PREFIX: Final = re.compile(r"\A(?:Error: |Error creating: )+")
+
+
+def core(message: str) -> str:
+    """Return the part of a message of another program that conditions repeat."""
+    return _PREFIX.sub("", message.strip()).rstrip(".")
 
 
 class InvolvedObject(Projection, frozen=True, gc=False):

@@ -180,10 +180,9 @@ def test_restarts_of_the_failed_replica_are_counted_with_their_exit_codes() -> N
 
 
 def test_job_that_took_too_long_shows_the_state_of_each_replica() -> None:
-    running = attrs.evolve(RUNNING, notice="restarting worker-1")
+    running = attrs.evolve(RUNNING, notice="a gang waits")
     assert closing(running, RunEnd(timeout_s=90.0)) == [
-        "mxjob ml/linear has not finished: timed out after 1m30s, it is Running",
-        "  restarting worker-1",
+        "mxjob ml/linear has not finished: timed out after 1m30s, it is Running: a gang waits",
         "  worker-0 (pod linear-worker-x-0): Running",
         "  worker-1 (pod linear-worker-x-1): Failed",
         "last lines of worker-0:",

@@ -145,8 +145,50 @@ def test_wrong_settings_are_errors(cluster: dlctl.BlockingCluster, tmp_path: Pat
         dlctl.Cluster(volumes=tmp_path / "file")
     with pytest.raises(ConfigError, match="choose one of auto, isolated, host"):
         dlctl.Cluster(network="hosts")  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match="max_restarts -1: allow 0 or more"):
-        cluster.run(job("a", "pass"), max_restarts=-1)
+    with pytest.raises(ConfigError, match=r"images \['a'\]: give a dictionary"):
+        dlctl.Cluster(images=["a"])  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="image a: 3 is no path"):
+        dlctl.Cluster(images={"a": 3})  # type: ignore[dict-item]
+    with pytest.raises(ConfigError, match="volumes: 3 is no path"):
+        dlctl.Cluster(volumes=3)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        pytest.param({"max_restarts": -1}, "max_restarts -1: allow 0 or more", id="negative"),
+        pytest.param({"max_restarts": "3"}, "max_restarts '3': allow 0 or more", id="text"),
+        pytest.param({"max_restarts": 1.5}, "max_restarts 1.5: allow 0 or more", id="fraction"),
+        pytest.param({"timeout_s": "3"}, "timeout_s '3': allow a number", id="seconds in text"),
+        pytest.param({"timeout_s": -1}, "timeout_s -1: allow a number", id="negative seconds"),
+        pytest.param({"on_line": "x"}, "on_line 'x': give a function", id="no function"),
+    ],
+)
+def test_wrong_options_of_a_run_are_errors(
+    cluster: dlctl.BlockingCluster, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ConfigError, match=message):
+        cluster.run(job("a", "pass"), **options)
+
+
+def test_empty_namespace_is_the_default_one(cluster: dlctl.BlockingCluster) -> None:
+    assert cluster.run(job("unnamed", "pass"), namespace="", timeout_s=20).namespace == "default"
+
+
+def test_job_that_waits_says_why_at_once_and_in_the_first_line_of_its_timeout(
+    cluster: dlctl.BlockingCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    manifest = job("waits", "pass")
+    spec = manifest["spec"]["pytorchReplicaSpecs"]["Master"]["template"]["spec"]
+    spec["containers"][0]["envFrom"] = [{"configMapRef": {"name": "missing"}}]
+    with pytest.raises(TimeoutError) as raised:
+        cluster.run(manifest, timeout_s=4)
+    cause = 'configmap "missing" not found'
+    assert cause in str(raised.value).splitlines()[0]
+    assert str(raised.value).count(cause) == 1
+    logged = [record.getMessage() for record in caplog.records if cause in record.getMessage()]
+    assert len(logged) == 1
+    assert logged[0].startswith("pytorchjob default/waits: master-0 waits: ")
 
 
 async def test_cluster_runs_in_the_callers_loop() -> None:

@@ -16,12 +16,11 @@ from dlctl.api.pods import ContainerStateTerminated, ContainerStatus, Pod
 from dlctl.api.status import JobStatus
 from dlctl.cli.jobs.job_events import JobEvent
 from dlctl.cli.jobs.job_snapshot import JobSnapshot
+from dlctl.cli.pod_warnings import core
 from dlctl.errors import InvalidJobError
 from dlctl.reconcilers.launcher_job.launcher_state import LAUNCHER_REPLICA
 from dlctl.reconcilers.status.waiting_replicas import some_names
 
-# What programs put before the text of an error that conditions have, too.
-_PREFIX: Final = re.compile(r"\A(?:Error: |Error creating: )+")
 # Copies of what a pod's own status says, in events about its job.
 _ABOUT_ONE_POD: Final = re.compile(r"(?:Pod: [^. ]+\.|Error pod )(\S+) ")
 
@@ -116,11 +115,6 @@ def history_lines(happened: Sequence[Moment]) -> Iterator[str]:
             after = f"+{max((time - start).total_seconds(), 0):.0f}s"
             subject = some_names(names)
             yield f"{time:%H:%M:%S}  {after:>6}  {subject and f'{subject}: '}{text}"
-
-
-def core(message: str) -> str:
-    """Return the part of a message of another program that conditions repeat."""
-    return _PREFIX.sub("", message.strip()).rstrip(".")
 
 
 def _of_status(status: JobStatus, above: str) -> Iterator[Moment]:
