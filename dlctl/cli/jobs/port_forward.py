@@ -2,25 +2,35 @@
 
 import argparse
 import asyncio
+import datetime
 import re
 import sys
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from typing import Final
 
 import attrs
 
 from dlctl.api.job import Job
-from dlctl.api.meta import PODS, Object, ObjectKey
+from dlctl.api.meta import ObjectKey
+from dlctl.api.pods import Pod, PodPhase
 from dlctl.cli.jobs.cluster import TargetCluster, add_cluster_arguments, run_in_cluster
+from dlctl.cli.jobs.history import replica_names
 from dlctl.cli.jobs.job_argument import add_job_argument
 from dlctl.cli.jobs.job_snapshot import JobSnapshot
 from dlctl.cli.jobs.names import known_kinds, parse_replica
+from dlctl.cli.jobs.waiting import waiting_lines
 from dlctl.cli.log_selection import chief_first
-from dlctl.errors import ConfigError
+from dlctl.errors import ConfigError, DlctlError
 from dlctl.kube.errors import RequestError
+from dlctl.reconcilers.launcher_job.launcher_state import creation_order
 
 _PORTS: Final = re.compile(r"(?:(\d*):)?(\d+)")
 _MAX_PORT: Final = 65535
+
+
+class EndedError(DlctlError):
+    """The pod takes no connections any more."""
 
 
 @attrs.frozen
@@ -67,9 +77,10 @@ async def forward(cluster: TargetCluster, args: argparse.Namespace) -> int:
     """Listen on all ports until the command is interrupted."""
     name, replica = parse_replica(args.job, known_kinds(cluster.kinds))
     job = await cluster.job(name)
-    pod = pod_of(job, replica)
-    # Fails with the server's words if there is none.
-    await cluster.client.get(PODS, pod, Object)
+    pods = await cluster.pods(job)
+    pod = pod_of(job, replica, pods)
+    if trouble := obstacle(job, pod, pods, cluster.clock.now()):
+        print(f"dlctl: {trouble}", file=sys.stderr)
     async with AsyncExitStack() as listening:
         for pair in args.ports:
             connected = _Forward(cluster, pod, pair.remote).connected
@@ -84,18 +95,36 @@ async def forward(cluster: TargetCluster, args: argparse.Namespace) -> int:
     return 0
 
 
-def pod_of(job: JobSnapshot, replica: str) -> ObjectKey:
-    """Return the pod of a replica, by default of the chief.
+def pod_of(job: JobSnapshot, replica: str, pods: Sequence[Pod] = ()) -> ObjectKey:
+    """Return the pod of a replica, by default of the chief: of a launcher's Job, the newest.
 
     :raises ConfigError: if the job does not have the replica.
     """
     if not isinstance(job.job, Job):
         raise ConfigError(f"{job} is invalid, so it has no replicas: {job.job}")
-    pods = {str(each): job.job.child_name(each) for each in job.job.replicas}
-    wanted = replica or chief_first(list(pods))[0]
-    if wanted not in pods:
-        raise ConfigError(f"{job} has no replica {wanted}; it has {', '.join(pods)}")
-    return ObjectKey(job.key.namespace, pods[wanted])
+    names = {str(each): job.job.child_name(each) for each in job.job.replicas}
+    wanted = replica or chief_first(list(names))[0]
+    if wanted not in names:
+        raise ConfigError(f"{job} has no replica {wanted}; it has {', '.join(names)}")
+    known = replica_names(job, pods)
+    made = [pod for pod in pods if known[pod.metadata.name] == wanted]
+    name = max(made, key=creation_order).metadata.name if made else names[wanted]
+    return ObjectKey(job.key.namespace, name)
+
+
+def obstacle(job: JobSnapshot, key: ObjectKey, pods: Sequence[Pod], now: datetime.datetime) -> str:
+    """Return why a pod does not take connections yet; empty if it runs.
+
+    :raises EndedError: if it never will.
+    """
+    pod = next((pod for pod in pods if pod.metadata.key == key), None)
+    if pod is not None and pod.phase is PodPhase.RUNNING:
+        return ""
+    state = f"pod {key.name} is {pod.phase}" if pod else f"there is no pod {key.name}"
+    if job.is_decided:
+        raise EndedError(f"{state}, and {job} has ended: {job.state}")
+    why = next(waiting_lines(job, pods, (), now), "")
+    return f"{'; '.join(filter(None, (state, why)))}; connections fail until it runs"
 
 
 @attrs.frozen

@@ -7,12 +7,20 @@ from pathlib import Path
 import pytest
 
 from dlctl.cli.jobs.names import known_kinds, parse_replica
-from dlctl.cli.jobs.port_forward import PortPair, pod_of
+from dlctl.cli.jobs.port_forward import EndedError, PortPair, obstacle, pod_of
 from dlctl.errors import ConfigError
-from tests.builders import KINDS
+from tests.builders import KINDS, NOW
 from tests.cli.conftest import Dlctl
 from tests.cli.jobs.live_jobs import command_job, create_jobs, until
-from tests.cli.jobs.outcomes import snapshot
+from tests.cli.jobs.outcomes import (
+    Situation,
+    crash_loop,
+    launcher_waits,
+    snapshot,
+    succeeded,
+    suspended,
+    unschedulable,
+)
 
 SERVER = """
 import os, socket
@@ -58,6 +66,34 @@ def test_chief_is_the_default_and_other_replicas_are_named() -> None:
     assert pod_of(snapshot(), "worker-1").name == "sum-worker-1"
     with pytest.raises(ConfigError, match="no replica worker-2; it has master-0, worker-0"):
         pod_of(snapshot(), "worker-2")
+
+
+def test_launcher_of_a_batch_job_is_found_by_its_pod() -> None:
+    situation = launcher_waits()
+    assert pod_of(situation.job, "", situation.pods).name == "sum-launcher-x7k2p"
+
+
+def trouble(situation: Situation) -> str:
+    key = pod_of(situation.job, "", situation.pods)
+    return obstacle(situation.job, key, situation.pods, NOW)
+
+
+def test_pod_that_does_not_run_says_why() -> None:
+    assert trouble(unschedulable()) == (
+        "pod sum-master-0 is Pending; master-0, worker-0, worker-1 (3 of 3 replicas) wait: no node "
+        "fits: 0/3 nodes are available: 3 Insufficient nvidia.com/gpu; connections fail until it "
+        "runs"
+    )
+    assert trouble(suspended()) == (
+        "there is no pod sum-master-0; the job is suspended: `dlctl resume pytorchjob/sum` starts "
+        "it; connections fail until it runs"
+    )
+    assert trouble(crash_loop()) == ""
+
+
+def test_pod_of_a_job_that_has_ended_is_an_error() -> None:
+    with pytest.raises(EndedError, match="no pod sum-master-0, and pytorchjob/sum has ended: Suc"):
+        trouble(succeeded())
 
 
 @pytest.mark.slow
