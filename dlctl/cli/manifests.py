@@ -145,6 +145,10 @@ def as_job_object(kind: Kind, manifest: JSON) -> JobObject:
         return msgspec.json.decode(msgspec.json.encode(manifest), type=kind.object_type)
     except msgspec.ValidationError as error:
         raise ConfigError(f"the metadata of the manifest is malformed: {error}") from error
+    except UnicodeEncodeError as error:
+        raise ConfigError(
+            f"{error.object!r} is not UTF-8, as the API needs it: rename the file, or change it"
+        ) from error
 
 
 def replica_names(kind: Kind, manifest: JSON) -> list[str]:

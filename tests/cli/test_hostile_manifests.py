@@ -59,3 +59,10 @@ def test_each_value_may_be_malformed(value: object) -> None:
         if path not in {("kind",), ("metadata",)}:
             (report,) = manifest_reports(KINDS, [Manifest(_replaced(path, value))], "default")
             assert "\n".join(report.lines())
+
+
+def test_text_that_is_not_utf8_is_a_problem() -> None:
+    container = ("spec", "pytorchReplicaSpecs", "Worker", "template", "spec", "containers", 0)
+    job = _replaced((*container, "image"), "t\udcff.py")
+    (report,) = manifest_reports(KINDS, [Manifest(job)], "default")
+    assert "'t\\udcff.py' is not UTF-8" in str(report.problems[0])
