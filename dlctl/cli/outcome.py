@@ -11,7 +11,7 @@ from dlctl.api.verdict import last_verdict
 from dlctl.cli.durations import describe_duration
 from dlctl.cli.hints import hints
 from dlctl.cli.log_selection import chief_first
-from dlctl.cli.pod_warnings import core
+from dlctl.cli.pod_warnings import bare_message
 from dlctl.cli.progress import JobProgress, ReplicaProgress
 from dlctl.cli.restart_limit import cannot_start, describe_restarts, replica_beyond
 from dlctl.manifest_yaml import ManifestDumper
@@ -126,7 +126,7 @@ def _unfinished(job: JobProgress, end: RunEnd, last_lines: LastLines) -> Iterato
     # Those with trouble first, then the chief.
     replicas = sorted(job.replicas, key=lambda r: (not _has_trouble(r), order.index(r.name)))
     for replica in replicas[:_MAX_REPLICAS]:
-        said = core(replica.waiting_message) in job.notice
+        said = bare_message(replica.waiting_message) in job.notice
         trouble = "" if said else f": {replica.waiting_message}"
         restarts = f", {describe_restarts(replica)}" if replica.restarts else ""
         pod = replica.pod or "missing"

@@ -14,7 +14,7 @@ from dlctl.kube.client import Client
 _PREFIX: Final = re.compile(r"\A(?:Error: |Error creating: )+")
 
 
-def core(message: str) -> str:
+def bare_message(message: str) -> str:
     """Return the part of a message of another program that conditions repeat."""
     return _PREFIX.sub("", message.strip()).rstrip(".")
 

@@ -16,7 +16,7 @@ from dlctl.api.pods import ContainerStateTerminated, ContainerStatus, Pod
 from dlctl.api.status import JobStatus
 from dlctl.cli.jobs.job_events import JobEvent
 from dlctl.cli.jobs.job_snapshot import JobSnapshot
-from dlctl.cli.pod_warnings import core
+from dlctl.cli.pod_warnings import bare_message
 from dlctl.errors import InvalidJobError
 from dlctl.reconcilers.launcher_job.launcher_state import LAUNCHER_REPLICA
 from dlctl.reconcilers.status.waiting_replicas import some_names
@@ -168,8 +168,8 @@ def _of_events(
     """
     for event in events:
         about_pod = event.involved_object.kind == "Pod"
-        message = core(event.message)
-        if message in said or (about_pod and event.type != "Warning"):
+        message = bare_message(event.message)
+        if (message and message in said) or (about_pod and event.type != "Warning"):
             continue
         if not about_pod and (named := _ABOUT_ONE_POD.match(event.message)) and named[1] in shown:
             continue

@@ -12,7 +12,7 @@ from dlctl.cli.jobs.job_events import JobEvent
 from dlctl.cli.jobs.job_snapshot import JobSnapshot
 from dlctl.cli.jobs.tables import duration
 from dlctl.cli.observed_replicas import observed_replicas
-from dlctl.cli.pod_warnings import core
+from dlctl.cli.pod_warnings import bare_message
 from dlctl.reconcilers.observe import (
     Observed,
     ObservedReplica,
@@ -58,7 +58,7 @@ def waiting_lines(
     missing = [name for name in missing if name not in sentence]
     if missing:
         warning = warnings.get("", "")
-        if core(warning) in f"{about_status}\n{sentence}":
+        if bare_message(warning) in f"{about_status}\n{sentence}":
             warning = ""
         yield ": ".join(filter(None, (some_names(missing), "it has no pod yet", warning)))
     yield from _warning_lines(replicas, warnings, sentence)
@@ -71,7 +71,7 @@ def _warning_lines(
     by_warning: dict[str, list[str]] = {}
     for one in replicas:
         warning = warnings.get(str(one.replica), "")
-        if one.state is ReplicaState.PENDING and warning and core(warning) not in sentence:
+        if one.state is ReplicaState.PENDING and warning and bare_message(warning) not in sentence:
             by_warning.setdefault(warning, []).append(str(one.replica))
     for warning, names in by_warning.items():
         yield f"{some_names(names)}: {warning}"
