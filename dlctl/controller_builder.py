@@ -251,7 +251,7 @@ class ControllerBuilder:
         self, kind: Kind, queue: WorkQueue[ObjectKey], jobs: Informer[JobObject]
     ) -> tuple[MembershipManager, list[Informer[Any]]]:
         """Return the membership manager of a kind that scales, and the informers it reads."""
-        options, exec_runner = self.options, ExecRunner(self.client)
+        options, exec_runner = self.options, ExecRunner(self.client, self.clock)
         scalers = self._scaler_informers(kind, kind.elastic, queue, jobs) if kind.elastic else {}
         limiter = exec_limiter(
             options.max_concurrent_scaler_scripts, options.max_concurrent_launcher_execs

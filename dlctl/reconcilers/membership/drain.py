@@ -1,5 +1,6 @@
 """Removal of workers: their pods are deleted once the launcher has disconnected. Pure."""
 
+import datetime
 from collections.abc import Collection, Sequence
 from typing import Final
 
@@ -76,7 +77,7 @@ def _drained(
     remaining = [p for p in state.pods(operation.workers) if not p.metadata.is_terminating]
     if not state.is_launched or not remaining:
         return True, plan
-    wait_s = state.left_s(operation, state.policy.drain_timeout_s)
+    wait_s = _left_s(state, plan, operation)
     if wait_s <= 0:
         names = ", ".join(state.pod_names(operation.workers))
         message = f"the launcher still used {names} after {state.policy.drain_timeout_s:g} s"
@@ -90,6 +91,22 @@ def _drained(
     outcome = state.outcomes.get(check)
     in_use = outcome is not None and bool(outcome.error or outcome.result)
     return outcome is not None and not in_use, plan.with_exec_task(check, retry=in_use)
+
+
+def _left_s(state: MembershipState, plan: MembershipPlan, operation: ScaleOperation) -> float:
+    """Return the seconds that the launcher has left to disconnect.
+
+    It has half of its time at least with the hosts: an outage of the controller may be longer.
+    """
+    limit_s = state.policy.drain_timeout_s
+    left_s = state.left_s(operation, limit_s)
+    if hosts.is_writing(state, plan.membership):
+        return max(left_s, limit_s / 2)
+    outcome = hosts.write_outcome(state, plan.membership)
+    if outcome is None or outcome.error:
+        return left_s
+    written_at: datetime.datetime = outcome.result
+    return max(left_s, limit_s / 2 - (state.now - written_at).total_seconds())
 
 
 def _addresses(state: MembershipState, pods: Collection[Pod]) -> frozenset[tuple[str, str]]:

@@ -6,6 +6,7 @@ from contextlib import AbstractAsyncContextManager
 import attrs
 
 from dlctl.api.meta import PODS, Object, ObjectKey
+from dlctl.clock import Clock
 from dlctl.controller.fair_semaphore import FairSemaphore
 from dlctl.errors import DlctlError
 from dlctl.kube.client import Client
@@ -29,11 +30,13 @@ class ExecRunner:
     """Runs commands in the launchers of all jobs."""
 
     client: Client
+    clock: Clock
 
     async def exec(self, owner: ObjectKey, task: ExecTask) -> object:
         """Run a task and return its result.
 
-        A :class:`ProbeResult` for a probe, the names of the workers in use for a check, else None.
+        A :class:`ProbeResult` for a probe, the names of the workers in use for a check, the time at
+        which files were written, else None.
 
         :raises DlctlError: if it has failed.
         """
@@ -45,8 +48,8 @@ class ExecRunner:
             return await shell.workers_in_use(dict(task.workers))
         if isinstance(task, WriteFiles):
             await shell.write_files(dict(task.files), task.generation)
-        else:
-            await shell.run_script(task.script, task.workers)
+            return self.clock.now()
+        await shell.run_script(task.script, task.workers)
         return None
 
     async def _check_uid(self, launcher: LauncherContainer) -> None:

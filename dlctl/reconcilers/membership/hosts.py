@@ -11,6 +11,7 @@ from typing import Final
 import attrs
 
 from dlctl.api.elastic import AttachMode, Membership
+from dlctl.controller.background_tasks import TaskOutcome
 from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.membership.exec_tasks import ProbeWorkers, WriteFiles
 from dlctl.reconcilers.membership.membership_plan import MembershipPlan
@@ -18,6 +19,8 @@ from dlctl.reconcilers.membership.membership_state import MembershipState
 from dlctl.reconcilers.observe import ReplicaState
 
 _MAX_REASONS: Final = 3
+# Attempts to write the hosts, before a time limit that has passed applies.
+_MAX_TRIES: Final = 5
 # Seconds that a late worker waits for others after it has become ready.
 BATCH_WINDOW_S: Final = 5.0
 
@@ -113,9 +116,22 @@ def write_task(state: MembershipState, membership: Membership) -> WriteFiles | N
 
 def is_written(state: MembershipState, membership: Membership) -> bool:
     """Return whether the launcher's files contain exactly these hosts."""
-    task = write_task(state, membership)
-    outcome = None if task is None else state.outcomes.get(task)
+    outcome = write_outcome(state, membership)
     return outcome is not None and not outcome.error
+
+
+def is_writing(state: MembershipState, membership: Membership) -> bool:
+    """Return whether these hosts may soon be written to the launcher, as after an outage."""
+    outcome = write_outcome(state, membership)
+    if outcome is None:
+        return state.launcher is not None
+    return bool(outcome.error) and outcome.attempts < _MAX_TRIES
+
+
+def write_outcome(state: MembershipState, membership: Membership) -> TaskOutcome | None:
+    """Return the outcome of writing these hosts: its result is the time at which it was done."""
+    task = write_task(state, membership)
+    return None if task is None else state.outcomes.get(task)
 
 
 def plan_launcher(state: MembershipState, plan: MembershipPlan) -> MembershipPlan:

@@ -119,6 +119,9 @@ def _await_host_update(
     wait_s = state.left_s(operation, _timeout_s(state, scaler) + state.policy.drain_timeout_s)
     if not written and wait_s > 0:
         return plan.with_wait(wait_s)
+    if hosts.is_writing(state, plan.membership):
+        # A controller that was down when the time ended has only just begun.
+        return plan
     failure = ScaleFailure("the launcher's host file was not updated in time")
     return end_operation(
         state, with_added(plan, operation), operation, None if written else failure

@@ -168,7 +168,7 @@ async def test_command_for_a_launcher_does_not_run_in_its_successor() -> None:
         await stage.running(1)
         orders = len(stage.launchers.commands)
         gone = LauncherContainer(stage.cluster.key("linear-launcher"), UID("of-before"), "main")
-        launchers = ExecRunner(stage.cluster.user)
+        launchers = ExecRunner(stage.cluster.user, stage.cluster.clock)
         with pytest.raises(LauncherGoneError, match="is gone or terminating"):
             await launchers.exec(stage.cluster.key(), WriteFiles(gone, (("/x", "y\n"),), 1))
         assert len(stage.launchers.commands) == orders
@@ -188,7 +188,8 @@ async def test_late_delivery_of_a_former_leader_does_not_overwrite_hosts() -> No
         pod = UID(stage.uid(LAUNCHER))
         there = LauncherContainer(stage.cluster.key(LAUNCHER), pod, "main")
         late = WriteFiles(there, tuple(files.items()), first)
-        await ExecRunner(stage.cluster.user).exec(stage.cluster.key(), late)
+        launchers = ExecRunner(stage.cluster.user, stage.cluster.clock)
+        await launchers.exec(stage.cluster.key(), late)
         assert stage.listed() == [0, 1]
         await stage.scale_in(toDelete=ONE)
         await stage.scaler_result("in")

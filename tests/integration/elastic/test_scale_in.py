@@ -144,6 +144,32 @@ async def test_launcher_that_never_disconnects_is_awaited_until_the_timeout() ->
         ]
 
 
+@pytest.mark.parametrize(
+    ("step", "fault"),
+    [
+        pytest.param("chosen", "users", id="before the workers were inspected"),
+        pytest.param("unlisted", "deliver", id="before the hosts were written"),
+    ],
+)
+@pytest.mark.parametrize("failed_writes", [0, 2])
+async def test_launcher_has_time_to_disconnect_after_an_outage_of_the_controller(
+    step: str, fault: str, failed_writes: int
+) -> None:
+    async with start_elastic_cluster() as stage:
+        await stage.running(2)
+        stage.launchers.disconnects_s = 20
+        stage.launchers.faults = [ExecFault("hang", fault)]
+        await stage.scale_in(toDelete=ONE)
+        await stage.cluster.until(lambda: "currentScaler" in stage.cluster.status())
+        await stage.cluster.until(lambda: step == "chosen" or stage.hosts() == [0])
+        await stage.cluster.kill_all()
+        await stage.cluster.advance(300)
+        stage.launchers.faults = [ExecFault("fail", "deliver", times=failed_writes)]
+        stage.cluster.start()
+        assert (await stage.scaler_result("in"))[0] == "ScaleSucceeded"
+        assert stage.event_messages("TrainingJobWorkersInUse") == []
+
+
 async def test_launcher_that_uses_worker_10_has_disconnected_from_worker_1() -> None:
     async with start_elastic_cluster() as stage:
         await stage.running(11)

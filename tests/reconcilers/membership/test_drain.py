@@ -11,6 +11,7 @@ from dlctl.reconcilers.membership.hosts import write_task
 from dlctl.reconcilers.membership.membership_state import MembershipState
 from tests.reconcilers.membership.builders import (
     LISTED,
+    ago,
     answered,
     make_state,
     reasons,
@@ -22,13 +23,14 @@ from tests.reconcilers.membership.builders import (
 LEAVING = removing(1, ready=True)
 # No longer listed, still a member.
 UNLISTED = LISTED.with_hosts([0]).with_scaling(LEAVING)
+WRITTEN = TaskOutcome(ago(60.0))
 
 
-def written(state: MembershipState) -> MembershipState:
-    """Return the state once the launcher has the hosts of its membership."""
+def written(state: MembershipState, outcome: TaskOutcome = WRITTEN) -> MembershipState:
+    """Return the state with an outcome of writing its hosts."""
     task = write_task(state, state.membership)
     assert task is not None
-    return attrs.evolve(state, outcomes={**state.outcomes, task: TaskOutcome()})
+    return attrs.evolve(state, outcomes={**state.outcomes, task: outcome})
 
 
 def names(pods: tuple[Pod, ...]) -> list[str]:
@@ -73,12 +75,38 @@ def test_pods_are_deleted_once_the_launcher_has_disconnected(
     assert len(plan.retries) == retries
 
 
-def test_pods_are_deleted_after_the_timeout_with_an_event() -> None:
+@pytest.mark.parametrize(
+    "outcome",
+    [
+        pytest.param(TaskOutcome(ago(30.0)), id="written half of the time ago"),
+        pytest.param(TaskOutcome(error="no route", attempts=5), id="not written after retries"),
+    ],
+)
+def test_pods_are_deleted_after_the_timeout_with_an_event(outcome: TaskOutcome) -> None:
     late = removing(1, since_s=60.0, ready=True)
-    state = make_state(UNLISTED.with_scaling(late))
+    state = written(make_state(UNLISTED.with_scaling(late)), outcome)
     _, plan = has_left(state, unchanged(state), late)
     assert names(plan.deleted_pods) == ["linear-worker-1"]
     assert reasons(plan.notes) == ["TrainingJobWorkersInUse"]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "wait_s"),
+    [
+        pytest.param(None, 30.0, id="not written"),
+        pytest.param(TaskOutcome(error="no route", attempts=4), 30.0, id="retried"),
+        pytest.param(TaskOutcome(ago(20.0)), 10.0, id="written late"),
+    ],
+)
+def test_launcher_has_half_of_the_timeout_with_its_hosts(
+    outcome: TaskOutcome | None, wait_s: float
+) -> None:
+    late = removing(1, since_s=600.0, ready=True)
+    state = make_state(UNLISTED.with_scaling(late))
+    state = written(state, outcome) if outcome else state
+    gone, plan = has_left(state, unchanged(state), late)
+    assert (gone, plan.deleted_pods, plan.notes) == (False, (), ())
+    assert plan.waits_s == (wait_s,)
 
 
 def test_pods_are_deleted_without_inspection_once_a_script_has_run() -> None:

@@ -13,6 +13,7 @@ from dlctl.reconcilers.membership.hosts import write_task
 from dlctl.reconcilers.membership.membership_plan import MembershipPlan
 from dlctl.reconcilers.membership.membership_state import MembershipState
 from dlctl.reconcilers.membership.scale_out import scale_out
+from tests.builders import NOW
 from tests.reconcilers.membership.builders import (
     LISTED,
     adding,
@@ -28,6 +29,7 @@ from tests.reconcilers.membership.builders import (
 
 OUT = scaler_out()
 SCRIPTED_OUT = scaler_out(script="/join.sh", backoffLimit=1)
+NOT_WRITTEN = TaskOutcome(error="no route", attempts=5)
 
 
 def step(state: MembershipState) -> MembershipPlan:
@@ -134,21 +136,23 @@ def test_deleted_scaler_ends_its_operation() -> None:
 
 
 @pytest.mark.parametrize(
-    ("since_s", "written", "phase"),
+    ("since_s", "outcome", "phase"),
     [
-        pytest.param(0.0, False, None, id="waits"),
-        pytest.param(0.0, True, ScalerPhase.SUCCEEDED, id="written"),
-        pytest.param(660.0, False, ScalerPhase.FAILED, id="not written in time"),
+        pytest.param(0.0, None, None, id="waits"),
+        pytest.param(0.0, TaskOutcome(NOW), ScalerPhase.SUCCEEDED, id="written"),
+        pytest.param(660.0, None, None, id="not tried since an outage of the controller"),
+        pytest.param(660.0, TaskOutcome(error="no route", attempts=4), None, id="retried"),
+        pytest.param(660.0, NOT_WRITTEN, ScalerPhase.FAILED, id="not written in time"),
     ],
 )
 def test_operation_ends_when_the_launcher_has_the_new_hosts(
-    since_s: float, written: bool, phase: ScalerPhase | None
+    since_s: float, outcome: TaskOutcome | None, phase: ScalerPhase | None
 ) -> None:
     operation = adding(2, 3, since_s=since_s, done=True, **by_scaler(OUT))
     membership = LISTED.with_hosts(range(4)).with_scaling(operation)
     state = make_state(membership, scalers=[OUT])
-    if written and (task := write_task(state, membership)):
-        state = attrs.evolve(state, outcomes={task: TaskOutcome()})
+    if outcome and (task := write_task(state, membership)):
+        state = attrs.evolve(state, outcomes={task: outcome})
     plan = step(state)
     assert phases(plan) == ({OUT.uid: phase} if phase else {})
     assert plan.membership.members == ((0, 1, 2, 3) if phase else (0, 1))
