@@ -4,7 +4,7 @@ import asyncio
 from typing import Final
 
 from dlctl.api.job import Replica
-from tests.convergence.elastic_cases import JOB, ElasticCase, Expected
+from tests.convergence.elastic_cases import JOB, ElasticCase, Expected, Request
 from tests.convergence.runs import COMPACTED, moment, quiet
 from tests.support.elastic_harness import ElasticHarness, start_elastic_cluster
 
@@ -43,9 +43,18 @@ async def _arm(stage: ElasticHarness, case: ElasticCase) -> None:
 
 
 async def _submit(stage: ElasticHarness, case: ElasticCase) -> None:
+    earlier: Request | None = None
     for request in case.requests:
+        if earlier is not None and earlier.resource != request.resource:
+            # Each kind has its own watch, and a fault may delay one behind the other.
+            await _await_acceptance(stage, earlier)
         await asyncio.sleep(request.after_s)
         await stage.scale(request.resource, request.name, JOB, request.spec)
+        earlier = request
+
+
+async def _await_acceptance(stage: ElasticHarness, request: Request) -> None:
+    await stage.cluster.until(lambda: bool(stage.scaler(request.name).get("conditions")))
 
 
 async def _work_through_kills(stage: ElasticHarness, case: ElasticCase) -> None:
