@@ -9,6 +9,7 @@ import attrs
 import pytest
 
 from dlctl.api.meta import CRDS, PODS, ObjectKey
+from dlctl.local.apiserver.faults import Fault
 from dlctl.local.apiserver.resources import Strategy
 from dlctl.local.apiserver.server import ApiServer
 from dlctl.local.apiserver.storage.stored_objects import StorageEvent, table_of
@@ -111,6 +112,26 @@ async def test_single_status_of_another_operator_is_no_conflict() -> None:
         async with asyncio.timeout(5):
             await cluster.until(lambda: cluster.phase() == "Running")
         await cluster.settled()
+        assert "StatusConflict" not in cluster.events()
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        pytest.param({"answer": (504, b"<html>gateway timeout</html>")}, id="of a proxy"),
+        pytest.param({"answer": (200, b'{"kind":"TF')}, id="truncated"),
+        pytest.param({"reset": "after"}, id="lost"),
+    ],
+)
+async def test_own_status_whose_response_is_unusable_is_no_conflict(trouble: JSON) -> None:
+    async with start_cluster() as cluster:
+        cluster.start()
+        outcomes: Outcomes = {"chief-0": [KEEPS_RUNNING], "worker-0": [Exit(143)] * 3}
+        where: JSON = {"verb": "patch", "resource": KIND.resource.group_resource}
+        await cluster.submit(job(), outcomes, last_replica="chief-0")
+        for _ in range(5):
+            cluster.server.faults.add(Fault(**where, user_agent="dlctl", times=1, **trouble))
+            await asyncio.sleep(30)
         assert "StatusConflict" not in cluster.events()
 
 

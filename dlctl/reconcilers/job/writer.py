@@ -13,7 +13,7 @@ from dlctl.api.status import JobPhase, JobStatus
 from dlctl.controller.object_writer import ObjectWriter
 from dlctl.dialects.dialect import DecodedObject
 from dlctl.errors import DlctlError
-from dlctl.kube.errors import ApiError, NotFoundError
+from dlctl.kube.errors import ApiError, NotFoundError, RequestError
 from dlctl.kube.write_limiter import write_flow
 from dlctl.reconcilers.children.creation import rejection_of
 from dlctl.reconcilers.content_errors import wrap_content_errors
@@ -71,7 +71,12 @@ class JobWriter:
             return {"status": patch}
 
         with flow.take_turn(cache.superseded_at) if flow else nullcontext():
-            updated = await self._patch_status(obj, body)
+            try:
+                updated = await self._patch_status(obj, body)
+            except RequestError as error:
+                if not isinstance(error, ApiError) or error.code >= 500:
+                    cache.status_conflicts.record_doubtful_write()
+                raise
         cache.superseded_at = None
         self.crd.check(wire, updated)
         cache.status_rejection.clear()
