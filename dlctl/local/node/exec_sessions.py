@@ -39,8 +39,7 @@ class ContainerSession:
     _exec: ExecInContainer
 
     def kill(self) -> None:
-        if not self.exit_code.done():
-            self._sandboxes.kill_exec(self._exec.container, self._exec.exec_id)
+        self._sandboxes.kill_exec(self._exec.container, self._exec.exec_id)
 
 
 @asynccontextmanager
@@ -62,8 +61,7 @@ async def open_session(
             **ends.paths,
         )
         exit_code = await sandboxes.exec(run)
-        session = ContainerSession(await ends.connect(), exit_code, sandboxes, run)
         try:
-            yield session
+            yield ContainerSession(await ends.connect(), exit_code, sandboxes, run)
         finally:
-            session.kill()
+            sandboxes.kill_exec(container, run.exec_id)

@@ -139,6 +139,9 @@ class Sandboxes:
             await self._request(msgspec.structs.replace(start, id=self._next_id()))
         except BaseException:
             self._exits.pop(start.container, None)
+            # It may run, or be about to: the response is late, or nobody waits for it any more.
+            if not self._lost:
+                self.stop(start.container, kill=True)
             raise
         return exit_code
 
@@ -155,13 +158,17 @@ class Sandboxes:
         try:
             await self._request(run)
         except BaseException:
+            # As above, for a client that has disconnected.
+            self.kill_exec(*at)
             self._exec_exits.pop(at, None)
             raise
         return end
 
     def kill_exec(self, container: str, exec_id: str) -> None:
-        """Kill a command that runs beside a container's program."""
-        self._send(KillExec(container, exec_id))
+        """Kill a command beside a container's program, unless it has ended."""
+        # The agent's end is the end of all commands.
+        if not self._lost and (container, exec_id) in self._exec_exits:
+            self._send(KillExec(container, exec_id))
 
     async def receive(self) -> NoReturn:
         """Dispatch the agent's messages until it ends; then every pending call fails."""
