@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 import aiohttp
 import pytest
 
+from dlctl.api.meta import PODS
 from tests.local.node.builders import make_container
 from tests.local.node.exec_streams import session, start
 from tests.local.node.harness import NodeHarness
@@ -24,6 +25,7 @@ async def serve(reader, writer):
     while line := await reader.readline():
         writer.write(os.environ["HOSTNAME"].encode() + b":" + line)
     writer.close()
+    print("closed", flush=True)
 async def main():
     server = await asyncio.start_server(serve, "127.0.0.1", int(sys.argv[1]), limit=1 << 22)
     print("listening", flush=True)
@@ -87,6 +89,32 @@ async def test_kubectl_forwards_many_connections_to_one_pod(
         assert await asked(local, b"again\n") == f"{name}:again\n".encode()
 
 
+@pytest.mark.skipif(KUBECTL is None, reason="kubectl is not installed")
+@pytest.mark.parametrize("websockets", ["true", "false"], ids=["WebSockets", "SPDY"])
+async def test_connection_ends_when_kubectl_is_killed(
+    harness: NodeHarness, websockets: str
+) -> None:
+    name, port = f"killed-{websockets}", 8127 if websockets == "true" else 8128
+    await start_echo(harness, name, port)
+    env = {"KUBECTL_PORT_FORWARD_WEBSOCKETS": websockets}
+    async with forwarded(harness, f"pod/{name}", port, **env) as local:
+        reader, writer = await asyncio.open_connection("127.0.0.1", local)
+        writer.write(b"a\n")
+        assert await reader.readline() == f"{name}:a\n".encode()
+    await until_logged(harness, name, b"closed")
+    writer.close()
+
+
+async def until_logged(harness: NodeHarness, name: str, text: bytes) -> None:
+    path, seen = PODS.path("default", name, "log"), b""
+    async with asyncio.timeout(15), harness.client.stream(path, {"follow": "true"}) as chunks:
+        async for chunk in chunks:
+            seen += chunk
+            if text in seen:
+                return
+    raise AssertionError(seen)
+
+
 def url(name: str) -> str:
     return f"/api/v1/namespaces/default/pods/{name}/portforward"
 
@@ -105,6 +133,19 @@ async def test_python_clients_forward_by_channels(harness: NodeHarness) -> None:
         assert await socket.receive_bytes() == b"\1" + port
         await socket.send_bytes(b"\0hello\n")
         assert await socket.receive_bytes() == b"\0channels:hello\n"
+
+
+async def test_connection_ends_when_a_python_client_disconnects(harness: NodeHarness) -> None:
+    await start_echo(harness, "vanished", 8129)
+    async with session(harness) as client, asyncio.timeout(15):
+        socket = await client.ws_connect(
+            url("vanished"), params={"ports": "8129"}, protocols=["v4.channel.k8s.io"]
+        )
+        await socket.send_bytes(b"\0hello\n")
+        assert [await socket.receive_bytes() for _ in range(3)][2] == b"\0vanished:hello\n"
+        # Without the closing handshake of WebSockets.
+        await client.close()
+    await until_logged(harness, "vanished", b"closed")
 
 
 async def test_port_on_which_nothing_listens_is_named(harness: NodeHarness) -> None:

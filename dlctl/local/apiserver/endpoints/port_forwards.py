@@ -62,9 +62,12 @@ def port_forward_response(request: ApiRequest, source: PortForwardSource) -> Upg
     async def serve_spdy(stream: ByteStream) -> None:
         async with asyncio.TaskGroup() as group:
             session = _SpdySession(stream, connect, group)
-            with suppress(SpdyError, ConnectionError):
-                await session.run()
-            session.end()
+            try:
+                with suppress(SpdyError, ConnectionError):
+                    await session.run()
+            finally:
+                # A client that disconnects cancels this task.
+                session.end()
 
     return UpgradeResponse((_TUNNEL, _CHANNELS), serve, serve_spdy, (_SPDY,))
 
@@ -178,6 +181,21 @@ async def _serve_channels(
 ) -> None:
     """Serve one connection to each port: channels 2i and 2i + 1 are its data and its error."""
     targets: dict[int, asyncio.StreamWriter] = {}
+    try:
+        await _forward_channels(socket, ports, connect, targets)
+    finally:
+        # A client that disconnects cancels this task.
+        for target in targets.values():
+            target.close()
+
+
+async def _forward_channels(
+    socket: web.WebSocketResponse,
+    ports: list[int],
+    connect: _Connect,
+    targets: dict[int, asyncio.StreamWriter],
+) -> None:
+    """Forward until the client disconnects or all connections, added to ``targets``, have ended."""
     async with asyncio.TaskGroup() as group:
         tasks = []
         for index, port in enumerate(ports):
@@ -196,8 +214,6 @@ async def _serve_channels(
             await asyncio.wait(tasks)
         for task in (receiving, *tasks):
             task.cancel()
-    for target in targets.values():
-        target.close()
 
 
 async def _send_channel(
