@@ -37,7 +37,8 @@ class Play:
     dice: random.Random
     workers: int
     launchers_at_once: int = 0
-    # The attempts whose pods and launchers' Jobs existed at the same time.
+    # The attempts whose pods and launchers' Jobs existed at the same time. A Job that is suspended
+    # has no pods.
     attempts_at_once: set[frozenset[str]] = attrs.field(factory=set)
 
     def pods(self, role: str, phase: str = "Running") -> list[JSON]:
@@ -53,7 +54,9 @@ class Play:
             running = len(self.pods("launcher"))
             self.launchers_at_once = max(self.launchers_at_once, running)
         if change.table in (table_of(PODS), table_of(BATCH_JOBS)):
-            children = [*self.cluster.objects(PODS), *self.cluster.objects(BATCH_JOBS)]
+            jobs = self.cluster.objects(BATCH_JOBS)
+            active = [one for one in jobs if not one["spec"].get("suspend")]
+            children = [*self.cluster.objects(PODS), *active]
             marks = (one["metadata"]["labels"].get(RESTART_ATTEMPT, "") for one in children)
             self.attempts_at_once.add(frozenset(marks))
 

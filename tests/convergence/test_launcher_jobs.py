@@ -11,6 +11,8 @@ pytestmark = [pytest.mark.looptime(noop_cycles=8), pytest.mark.timeout(60)]
 logger = logging.getLogger(__name__)
 FAST = range(12)
 SOAK = range(12, 112)
+# Suspends the job while the pods of its last attempt are being deleted.
+SUSPENDED_RESTART = 1440
 
 
 @pytest.mark.parametrize("seed", FAST)
@@ -24,7 +26,7 @@ async def test_job_runs_in_the_end_for_many_seeds(seed: int) -> None:
     await _live_through(seed)
 
 
-@pytest.mark.parametrize("seed", FAST)
+@pytest.mark.parametrize("seed", [*FAST, SUSPENDED_RESTART])
 async def test_attempts_of_a_job_with_a_failure_policy_never_meet(seed: int) -> None:
     await _live_through(seed, with_failure_policy=True)
 

@@ -144,6 +144,17 @@ def test_launcher_of_an_earlier_attempt_is_missing_and_its_job_is_deleted() -> N
     assert (write_of(plan), plan.pods) == (JobWrite.DELETE, ())
 
 
+def test_resumed_job_starts_nothing_while_a_worker_of_an_earlier_attempt_leaves() -> None:
+    job = job_of(restarts=1)
+    status = attrs.evolve(job.status, phase=JobPhase.CREATING)
+    job = attrs.evolve(job, status=status)
+    labels = {RESTART_ATTEMPT: "0"}
+    left = make_pod(job, WORKERS[0], state=RUNNING, metadata={**LEFT, "labels": labels})
+    plan = planned(job, marked(1, suspended=True), found=[left])
+    assert (plan.pods, write_of(plan)) == ((), None)
+    assert planned(job, marked(1, suspended=True), found=[]).pods == WORKERS
+
+
 def test_no_worker_is_created_while_the_launcher_of_an_earlier_attempt_leaves() -> None:
     job = job_of(restarts=1)
     plan = planned(job, marked(0, metadata=LEAVING), found=[])
