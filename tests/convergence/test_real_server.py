@@ -14,7 +14,7 @@ import pytest
 
 from dlctl.options import Options
 from tests.convergence.cases import Case, case_of
-from tests.convergence.runs import Stage, comparable, outcome
+from tests.convergence.runs import Stage, check_same, outcome
 from tests.support.real_harness import WAIT_TIMES, start_real_cluster
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(200)]
@@ -45,4 +45,4 @@ async def test_job_ends_as_without_faults(seed: int) -> None:
     undisturbed, disturbed = await asyncio.gather(
         outcome(case.undisturbed(), STAGE), outcome(case, STAGE)
     )
-    assert comparable(case, disturbed) == comparable(case, undisturbed)
+    check_same(case, disturbed, undisturbed)
