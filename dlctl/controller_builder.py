@@ -5,7 +5,7 @@ Nothing runs yet: ``manager`` does that.
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 import attrs
 
@@ -70,9 +70,6 @@ from dlctl.shared_informers import SharedInformers
 from dlctl.workqueue.queue import WorkQueue
 
 H = TypeVar("H")
-
-# An informer waits until its CRD is installed, and the workers of that kind wait for the informer.
-SYNC_TIMEOUT_S: Final = float("inf")
 
 
 @attrs.define(eq=False)
@@ -194,7 +191,6 @@ class ControllerBuilder:
             self.metrics,
             timeout_s=self.options.reconcile_timeout_s,
             wait_synced=[informer.wait_synced for informer in (jobs, *watched, *scalers)],
-            sync_timeout_s=SYNC_TIMEOUT_S,
         )
         self.controllers.append(controller)
 
@@ -315,7 +311,6 @@ class ControllerBuilder:
             self.metrics,
             timeout_s=self.options.reconcile_timeout_s,
             wait_synced=[jobs.wait_synced, scalers.wait_synced],
-            sync_timeout_s=SYNC_TIMEOUT_S,
         )
 
 

@@ -28,10 +28,6 @@ MAX_CONCURRENT_RECONCILES: Final = 512
 RESULTS: Final = ("error", "requeue_after", "requeue", "success")
 
 
-class SyncTimeoutError(DlctlError):
-    """The stores of a controller did not sync in time."""
-
-
 class ReconcileTimeoutError(DlctlError):
     """A reconcile took too long and was cancelled."""
 
@@ -65,8 +61,8 @@ class Controller(Generic[K]):
     # Timeout of one reconcile; None for none.
     timeout_s: float | None = None
     # No key is taken before these return: children would seem to be missing from a partial store.
+    # One may wait for long: an informer until its CRD is installed.
     wait_synced: Sequence[Callable[[], Awaitable[object]]] = ()
-    sync_timeout_s: float = 120.0
     _dispatching: asyncio.Task[None] | None = attrs.field(init=False, default=None)
     _started: bool = attrs.field(init=False, default=False)
 
@@ -92,17 +88,15 @@ class Controller(Generic[K]):
         if self._started:
             raise RuntimeError(f"the controller {self.name} was already started")
         self._started = True
-        await self._wait_for_sync()
+        for wait in self.wait_synced:
+            await wait()
         logger.info("controller started", extra={logs.CONTROLLER: self.name})
         async with asyncio.TaskGroup() as group:
             self._dispatching = group.create_task(self._dispatch(), name=self.name)
         logger.info("controller stopped", extra={logs.CONTROLLER: self.name})
 
-    async def stop(self, *, grace_s: float | None) -> None:
-        """Take no more keys, finish the ready ones, and cancel the rest after the grace period.
-
-        Without a grace period it waits for as long as the work takes.
-        """
+    async def stop(self, *, grace_s: float) -> None:
+        """Take no more keys, finish the ready ones, and cancel the rest after the grace period."""
         self.queue.shut_down()
         if self._dispatching is None:
             return
@@ -115,18 +109,6 @@ class Controller(Generic[K]):
             )
             # Not limited: only clean-up of cancelled code remains.
             await asyncio.wait(late)
-
-    async def _wait_for_sync(self) -> None:
-        timeout = asyncio.timeout(self.sync_timeout_s)
-        try:
-            async with timeout:
-                for wait in self.wait_synced:
-                    await wait()
-        except TimeoutError as error:
-            if not timeout.expired():
-                raise
-            message = f"the stores of {self.name} did not sync within {self.sync_timeout_s:g} s"
-            raise SyncTimeoutError(message) from error
 
     async def _dispatch(self) -> None:
         """Start a task for each key until the queue is shut down and empty; wait for them all."""
@@ -178,7 +160,7 @@ class Controller(Generic[K]):
             logger.exception("reconcile failed, not retried")
             return "error"
         except Exception as error:
-            # One broken job must not stop the others: the only catch-all of the program.
+            # One broken job must not stop the others.
             self.metrics.controller_runtime_reconcile_errors_total.labels(self.name).inc()
             if not isinstance(error, DlctlError):
                 self.metrics.controller_runtime_reconcile_panics_total.labels(self.name).inc()

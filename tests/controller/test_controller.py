@@ -7,7 +7,7 @@ import pytest
 
 from dlctl import logs
 from dlctl.backoff import Backoff
-from dlctl.controller.controller import RESULTS, Controller, Result, SyncTimeoutError
+from dlctl.controller.controller import RESULTS, Controller, Result
 from dlctl.errors import TerminalError
 from dlctl.kube.errors import ConflictError
 from dlctl.metrics import Metrics
@@ -248,19 +248,7 @@ async def test_no_key_is_processed_before_the_stores_have_synced(
     assert reconcile.seen == [("added before the start", 7)]
 
 
-async def test_stores_that_never_sync_fail_the_controller(
-    queue: WorkQueue[str], metrics: Metrics
-) -> None:
-    waits = [asyncio.Event().wait]
-    controller = Controller(
-        NAME, queue, ScriptedReconciler(), metrics, wait_synced=waits, sync_timeout_s=20
-    )
-
-    with pytest.raises(SyncTimeoutError, match="the stores of mxjobs did not sync within 20 s"):
-        await controller.run()
-
-
-async def test_cancellation_during_sync_is_not_a_sync_error(
+async def test_controller_can_be_cancelled_while_it_waits_for_the_stores(
     queue: WorkQueue[str], metrics: Metrics
 ) -> None:
     controller = Controller(
@@ -367,23 +355,6 @@ async def test_stop_cancels_work_after_the_grace_period(
     assert cleaned_up
     assert asyncio.get_running_loop().time() == pytest.approx(12)
     assert len(asyncio.all_tasks()) == 1
-
-
-async def test_stop_without_a_grace_period_waits_for_the_work(
-    queue: WorkQueue[str], metrics: Metrics
-) -> None:
-    async def reconcile(_: str) -> Result:
-        await asyncio.sleep(1000)
-        return Result()
-
-    controller = Controller(NAME, queue, reconcile, metrics)
-    queue.add("a")
-    async with asyncio.TaskGroup() as group:
-        group.create_task(controller.run())
-        await asyncio.sleep(1)
-        await controller.stop(grace_s=None)
-
-    assert results(metrics) == {"success": 1}
 
 
 async def test_controller_stopped_before_its_start_runs_nothing(make: Make) -> None:
