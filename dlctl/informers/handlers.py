@@ -44,52 +44,35 @@ class Change(Generic[T_co]):
 ResourceEventHandler = Callable[[Change[T]], None]
 
 
-@attrs.define(eq=False)
-class Registration(Generic[T]):
-    """One registration of a handler; the same function may have several."""
-
-    handler: ResourceEventHandler[T]
-    active: bool = True
-
-    def remove(self) -> None:
-        """Stop notifying the handler; idempotent."""
-        self.active = False
-
-
 class Handlers(Generic[T]):
     """The handlers of one resource, notified in order of registration."""
 
     def __init__(self, resource: Resource, metrics: Metrics) -> None:
-        self._registered: tuple[Registration[T], ...] = ()
+        # Replaced, never changed: a series of changes keeps those that existed when it began.
+        self.registered: tuple[ResourceEventHandler[T], ...] = ()
         labels = (resource.group_resource, resource.group, resource.version, resource.plural)
         self._resource = resource
         self._errors = metrics.informer_handler_errors_total.labels(*labels)
         self._latency = metrics.informer_processing_latency_seconds.labels(*labels)
 
-    def add(self, handler: ResourceEventHandler[T], replay: Iterable[T]) -> Registration[T]:
+    def add(self, handler: ResourceEventHandler[T], replay: Iterable[T]) -> None:
         """Register a handler after showing it the existing objects."""
-        registration = Registration(handler)
         for obj in replay:
-            self._call(registration, Change(None, obj, initial=True))
-        self._registered = (*self.handlers, registration)
-        return registration
+            self._call(handler, Change(None, obj, initial=True))
+        self.registered = (*self.registered, handler)
 
-    @property
-    def handlers(self) -> tuple[Registration[T], ...]:
-        """Return the current registrations."""
-        return tuple(each for each in self._registered if each.active)
-
-    def notify(self, change: Change[T], handlers: Iterable[Registration[T]] | None = None) -> None:
+    def notify(
+        self, change: Change[T], handlers: Iterable[ResourceEventHandler[T]] | None = None
+    ) -> None:
         """Notify all handlers, or only those that existed when a series of changes began."""
         started = time.perf_counter()
-        for registration in self._registered if handlers is None else handlers:
-            if registration.active:
-                self._call(registration, change)
+        for handler in self.registered if handlers is None else handlers:
+            self._call(handler, change)
         self._latency.observe(time.perf_counter() - started)
 
-    def _call(self, registration: Registration[T], change: Change[T]) -> None:
+    def _call(self, handler: ResourceEventHandler[T], change: Change[T]) -> None:
         try:
-            registration.handler(change)
+            handler(change)
         except Exception:
             self._errors.inc()
             extra = {"resource": self._resource.group_resource, "key": str(change.key)}

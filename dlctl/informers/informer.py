@@ -7,7 +7,7 @@ from typing import Generic, TypedDict, TypeVar, Unpack
 
 from dlctl.api.meta import Object, Resource
 from dlctl.clock import Clock
-from dlctl.informers.handlers import Handlers, Registration, ResourceEventHandler
+from dlctl.informers.handlers import Handlers, ResourceEventHandler
 from dlctl.informers.reflector import Reflector
 from dlctl.informers.reflector_backoff import ReflectorBackoff
 from dlctl.informers.reflector_metrics import ReflectorMetrics
@@ -83,11 +83,11 @@ class Informer(Generic[T]):
         """Wait for :attr:`has_synced`; the caller sets the timeout."""
         await self._syncer.synced.wait()
 
-    def add_handler(self, handler: ResourceEventHandler[T]) -> Registration[T]:
+    def add_handler(self, handler: ResourceEventHandler[T]) -> None:
         """Notify a plain function of every change, starting with the existing objects."""
         if self._stopped:
             raise RuntimeError(f"the informer for {self.resource.group_resource} has stopped")
-        return self._handlers.add(handler, self.store)
+        self._handlers.add(handler, self.store)
 
     def add_malformed_handler(self, handler: MalformedHandler) -> None:
         """Show a plain function each object that cannot be decoded, once until that changes."""

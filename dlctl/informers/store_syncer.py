@@ -87,7 +87,7 @@ class StoreSyncer(Generic[T]):
 
     async def _notify_all(self, changes: Sequence[Change[T]]) -> None:
         # A handler registered meanwhile is shown the store, which already contains these changes.
-        handlers = self._handlers.handlers
+        handlers = self._handlers.registered
         for start in range(0, len(changes), _YIELD_EVERY):
             self._queued.set(len(changes) - start)
             for change in changes[start : start + _YIELD_EVERY]:

@@ -51,14 +51,11 @@ class NodeHarness:
     async def _until(self, name: str, holds: Callable[[NodePod | None], bool]) -> NodePod | None:
         changed = asyncio.Event()
         pods, key = self.cluster.node.pods, ObjectKey("default", name)
-        registration = pods.add_handler(lambda _: changed.set())
-        try:
-            async with asyncio.timeout(15):
-                while not holds(pods.store.get(key)):
-                    changed.clear()
-                    await changed.wait()
-        finally:
-            registration.remove()
+        pods.add_handler(lambda _: changed.set())
+        async with asyncio.timeout(15):
+            while not holds(pods.store.get(key)):
+                changed.clear()
+                await changed.wait()
         return pods.store.get(key)
 
     async def log(self, name: str, **params: str) -> str:

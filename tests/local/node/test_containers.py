@@ -49,11 +49,8 @@ async def test_container_termination_is_reported_before_the_pods_phase(
         if status and status.get("containerStatuses"):
             seen.append((status["phase"], "terminated" in container(status)["state"]))
 
-    registration = informer.add_handler(note)
-    try:
-        await harness.run(name, command=["sh", "-c", f"exit {code}"])
-    finally:
-        registration.remove()
+    informer.add_handler(note)
+    await harness.run(name, command=["sh", "-c", f"exit {code}"])
     assert seen[-2:] == [("Running", True), (phase, True)]
 
 
