@@ -7,7 +7,7 @@ import attrs
 
 @attrs.frozen
 class Backoff:
-    """The wait after the first failure, multiplied by ``factor`` for each further one, up to a cap.
+    """The wait after the first failure, doubled for each further one, up to a cap.
 
     ``jitter`` is the largest fraction by which a wait is stretched, so that clients that failed
     together do not return together. Success for ``reset_s`` resets the count; the caller counts the
@@ -16,7 +16,6 @@ class Backoff:
 
     base_s: float
     cap_s: float
-    factor: float = 2.0
     jitter: float = 0.0
     reset_s: float = math.inf
 
@@ -29,7 +28,7 @@ class Backoff:
         if failures < 1:
             return 0.0
         try:
-            grown_s = self.base_s * float(self.factor) ** (failures - 1)
+            grown_s = self.base_s * 2.0 ** (failures - 1)
         except OverflowError:
             grown_s = math.inf
         return jittered(min(grown_s, self.cap_s), self.jitter, random)

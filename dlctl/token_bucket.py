@@ -18,16 +18,16 @@ class TokenBucket:
         self._tokens -= tokens
         return max(-self._tokens * self.interval_s, 0.0)
 
-    def cancel(self, tokens: float = 1.0) -> None:
-        """Return reserved tokens that were not used."""
-        self._tokens += tokens
+    def cancel(self) -> None:
+        """Return a reserved token that was not used."""
+        self._tokens += 1
 
-    def try_take(self, now_s: float, tokens: float = 1.0) -> bool:
-        """Take the tokens if all are available; return whether they were."""
+    def try_take(self, now_s: float) -> bool:
+        """Take a token if one is available; return whether it was."""
         self._refill(now_s)
-        if self._tokens < tokens:
+        if self._tokens < 1:
             return False
-        self._tokens -= tokens
+        self._tokens -= 1
         return True
 
     def _refill(self, now_s: float) -> None:

@@ -15,7 +15,7 @@ def test_pause_fills_the_bucket_up_to_the_burst() -> None:
     assert [bucket.reserve(1000) for _ in range(4)] == [0, 0, 0, 2]
 
 
-def test_returned_tokens_are_available_again() -> None:
+def test_returned_token_is_available_again() -> None:
     bucket = TokenBucket(interval_s=2, burst=1)
     bucket.reserve(100)
     bucket.reserve(100)
@@ -23,11 +23,11 @@ def test_returned_tokens_are_available_again() -> None:
     assert bucket.reserve(100) == 2
 
 
-def test_tokens_are_taken_all_or_none() -> None:
-    bucket = TokenBucket(interval_s=2, burst=3)
-    assert bucket.try_take(100, tokens=2)
-    assert not bucket.try_take(100, tokens=2)
-    assert bucket.try_take(102, tokens=2)
+def test_part_of_a_token_is_not_taken() -> None:
+    bucket = TokenBucket(interval_s=2, burst=1)
+    assert bucket.try_take(100)
+    assert not bucket.try_take(101)
+    assert bucket.try_take(102)
 
 
 def test_burst_is_exact_at_any_time() -> None:

@@ -98,9 +98,9 @@ class WorkQueue(Generic[K]):
         else:
             self._delaying.add(key, delay_s, priority)
 
-    def add_rate_limited(self, key: K, *, priority: int | None = None) -> None:
+    def add_rate_limited(self, key: K) -> None:
         """Add the key after its back-off, which doubles each time until forgotten."""
-        self.add_after(key, self._backoff.next_delay_s(key), priority=priority)
+        self.add_after(key, self._backoff.next_delay_s(key))
 
     def forget(self, key: K) -> None:
         """Reset the key's back-off; a pending delay is kept."""
