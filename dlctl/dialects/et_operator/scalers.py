@@ -123,7 +123,7 @@ def _read_scale_out(scaler: Scaler, fields: FieldReader) -> Scaler:
 
 def _read_scale_in(scaler: Scaler, fields: FieldReader) -> Scaler:
     wanted = fields.object("toDelete")
-    names = _read_names(wanted, "podNames")
+    names = _read_pod_names(wanted)
     count = (
         wanted.integer("count", 0, minimum=-_MAX_INT32, maximum=_MAX_INT32)
         if "count" in wanted
@@ -134,12 +134,12 @@ def _read_scale_in(scaler: Scaler, fields: FieldReader) -> Scaler:
     return attrs.evolve(scaler, count=count, pods=names or None)
 
 
-def _read_names(fields: FieldReader, name: str) -> tuple[str, ...]:
-    given = fields.value(name)
+def _read_pod_names(fields: FieldReader) -> tuple[str, ...]:
+    given = fields.value("podNames")
     if given is None:
         return ()
     if not isinstance(given, list) or not all(isinstance(each, str) and each for each in given):
-        raise InvalidJobError("must be a list of names", field=fields.path_of(name))
+        raise InvalidJobError("must be a list of names", field=fields.path_of("podNames"))
     return tuple(dict.fromkeys(given))
 
 

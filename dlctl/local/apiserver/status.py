@@ -242,8 +242,8 @@ def unsupported_media_type(message: str) -> StatusError:
     return StatusError(415, "UnsupportedMediaType", message)
 
 
-def not_acceptable(accepted: str) -> StatusError:
-    message = f"only the following media types are accepted: {accepted}"
+def not_acceptable() -> StatusError:
+    message = "only the following media types are accepted: application/json"
     return StatusError(406, "NotAcceptable", message)
 
 

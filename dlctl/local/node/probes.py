@@ -44,7 +44,7 @@ class ContainerProbes:
         """Probe until cancelled; return if there is nothing to probe, or no longer."""
         startup = self.container.startup_probe
         if startup is not None:
-            if not await self._passes(startup, "Startup"):
+            if not await anext(self._outcomes(startup, "Startup")):
                 await self.kill(startup)
                 return
             self.record.started = True
@@ -54,10 +54,6 @@ class ContainerProbes:
                 group.create_task(self._watch_readiness(readiness))
             if liveness := self.container.liveness_probe:
                 group.create_task(self._watch_liveness(liveness))
-
-    async def _passes(self, probe: Probe, kind: str) -> bool:
-        """Return the first outcome of the probe."""
-        return await anext(self._outcomes(probe, kind))
 
     async def _watch_readiness(self, probe: Probe) -> None:
         async for passing in self._outcomes(probe, "Readiness"):

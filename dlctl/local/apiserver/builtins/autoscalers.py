@@ -31,7 +31,7 @@ def autoscaler_errors(scaler: JSON) -> Sequence[FieldError]:
     spec = scaler["spec"]
     return [
         *_range(spec),
-        *_reference(spec.get("scaleTargetRef", {}), "spec.scaleTargetRef"),
+        *_target(spec.get("scaleTargetRef", {})),
         *_metrics(spec["metrics"]),
     ]
 
@@ -55,7 +55,8 @@ def _range(spec: JSON) -> Iterator[FieldError]:
         yield FieldError.forbidden("spec.metrics", detail)
 
 
-def _reference(reference: JSON, path: str) -> Iterator[FieldError]:
+def _target(reference: JSON) -> Iterator[FieldError]:
+    path = "spec.scaleTargetRef"
     for field in ("kind", "name"):
         value = reference.get(field, "")
         if not value:

@@ -42,7 +42,7 @@ def negotiate(accept: str) -> Representation:
                 return Representation.TABLE
             case "PartialObjectMetadata" if as_.get("v") in ("v1", "v1beta1"):
                 return Representation.METADATA
-    raise status.not_acceptable("application/json")
+    raise status.not_acceptable()
 
 
 @attrs.frozen

@@ -106,7 +106,7 @@ def _unsupported(spec: JSON) -> Iterator[FieldError]:
 
 
 def _template(template: JSON) -> Iterator[FieldError]:
-    yield from template_metadata_errors(template["metadata"], "spec.template")
+    yield from template_metadata_errors(template["metadata"])
     spec = template["spec"]
     yield from pod_spec_errors(spec, "spec.template.spec")
     if spec.get("ephemeralContainers"):

@@ -81,10 +81,10 @@ def _name_errors(name: str, resource: Resource) -> Iterator[FieldError]:
         yield FieldError.invalid(field, name, complaint)
 
 
-def template_metadata_errors(meta: Mapping[str, Any], path: str) -> Iterator[FieldError]:
-    """Yield the errors of the metadata of a pod template; its fields show without the word."""
-    yield from _label_errors(meta.get("labels") or {}, f"{path}.labels")
-    yield from _annotation_errors(meta.get("annotations") or {}, f"{path}.annotations")
+def template_metadata_errors(meta: Mapping[str, Any]) -> Iterator[FieldError]:
+    """Yield the errors of the metadata of a pod template; the paths omit ``metadata``."""
+    yield from _label_errors(meta.get("labels") or {}, "spec.template.labels")
+    yield from _annotation_errors(meta.get("annotations") or {}, "spec.template.annotations")
 
 
 def _label_errors(labels: Mapping[str, str], field: str) -> Iterator[FieldError]:
