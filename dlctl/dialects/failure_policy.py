@@ -20,7 +20,8 @@ from dlctl.api.failure_policy import (
 )
 from dlctl.api.job import Job, ReplicaSpec, SpecWarning
 from dlctl.api.verdict import Cause
-from dlctl.dialects.field_reader import FieldReader, parse_enum
+from dlctl.dialects.field_reader import MAX_INT32, FieldReader, parse_enum
+from dlctl.dialects.pod_schema import PRESERVE_UNKNOWN
 from dlctl.errors import InvalidJobError, quoted
 
 JSON = dict[str, Any]
@@ -36,7 +37,6 @@ _MAX_NAME_CHARS: Final = 36
 _MAX_CONTAINER_CHARS: Final = 63
 _MAX_CONDITION_CHARS: Final = 316
 _MAX_EXIT_CODE: Final = 255
-_MAX_INT32: Final = 2**31 - 1
 _STATUSES: Final = ("True", "False", "Unknown")
 # A checkpoint of a large model is rarely written sooner.
 _MIN_GRACE_S: Final = 60
@@ -49,7 +49,7 @@ LIMIT_RULE: Final[JSON] = {
 
 
 # Of versions that leave the checks to the reader.
-UNCHECKED_SCHEMA: Final[JSON] = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+UNCHECKED_SCHEMA: Final[JSON] = {"type": "object", **PRESERVE_UNKNOWN}
 
 
 def schema(types: Iterable[str]) -> JSON:
@@ -97,7 +97,7 @@ def schema(types: Iterable[str]) -> JSON:
         "type": "object",
         "description": "What follows from a failure, instead of restart policies.",
         "properties": {
-            "maxRestarts": {"type": "integer", "minimum": 0, "maximum": _MAX_INT32},
+            "maxRestarts": {"type": "integer", "minimum": 0, "maximum": MAX_INT32},
             "restartStrategy": _one_of(*RestartStrategy),
             "rules": {
                 **_list(MAX_RULES, rule),
@@ -149,7 +149,7 @@ def _read_policy(fields: FieldReader, types: Mapping[str, str]) -> FailurePolicy
     if len(names) > len(set(names)):
         raise InvalidJobError("has two rules with the same name", field=fields.path_of("rules"))
     return FailurePolicy(
-        max_restarts=fields.integer("maxRestarts", 0, maximum=_MAX_INT32),
+        max_restarts=fields.integer("maxRestarts", 0, maximum=MAX_INT32),
         restart_strategy=fields.enum(
             "restartStrategy", RestartStrategy, RestartStrategy.BLOCKING_RECREATE
         ),

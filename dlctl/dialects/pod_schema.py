@@ -16,7 +16,7 @@ from dlctl.dialects.pod_values import TIME_PATTERN
 JSON = dict[str, Any]
 
 POD_TEMPLATE_TYPE: Final = "PodTemplateSpec"
-_PRESERVE_UNKNOWN: Final = {"x-kubernetes-preserve-unknown-fields": True}
+PRESERVE_UNKNOWN: Final = {"x-kubernetes-preserve-unknown-fields": True}
 _SCHEMA_BY_SCALAR: Final[dict[str, JSON]] = {
     "str": {"type": "string"},
     "bool": {"type": "boolean"},
@@ -27,7 +27,7 @@ _SCHEMA_BY_SCALAR: Final[dict[str, JSON]] = {
     "intstr": {"x-kubernetes-int-or-string": True, "minimum": 0, "maximum": MAX_PORT},
     "quantity": {"x-kubernetes-int-or-string": True, "maxLength": MAX_CHARS, "pattern": PATTERN},
     "time": {"type": "string", "format": "date-time", "pattern": TIME_PATTERN},
-    "any": _PRESERVE_UNKNOWN,
+    "any": PRESERVE_UNKNOWN,
 }
 # Pods are created without them, so templates need none; their types would add a fifth to the size.
 _EMPTY_LIST: Final[JSON] = {"type": "array", "maxItems": 0, "items": {"type": "object"}}
@@ -96,7 +96,7 @@ def _struct(name: str, closed_types: frozenset[str]) -> JSON:
         properties["metadata"] = {**metadata, "properties": emptied}
     return {
         "type": "object",
-        **({} if name in closed_types else _PRESERVE_UNKNOWN),
+        **({} if name in closed_types else PRESERVE_UNKNOWN),
         "properties": properties,
     }
 

@@ -7,11 +7,11 @@ from dlctl.api.gangs import SchedulingPolicy
 from dlctl.api.job import CleanPodPolicy, RunPolicy
 from dlctl.api.quantities import QuantityError, canonicalize
 from dlctl.dialects import failure_policy, schema_parts
-from dlctl.dialects.field_reader import FieldReader
+from dlctl.dialects.field_reader import MAX_INT32, FieldReader
+from dlctl.dialects.pod_schema import PRESERVE_UNKNOWN
 from dlctl.errors import InvalidJobError, quoted
 
 JSON = dict[str, Any]
-_MAX_INT32: Final = 2**31 - 1
 STARTING_DEADLINE: Final = "startingDeadlineSeconds"
 STARTING_DEADLINE_SCHEMA: Final = {
     **schema_parts.int32(1),
@@ -45,11 +45,11 @@ def read(
     ttl, deadline, limit = "ttlSecondsAfterFinished", "activeDeadlineSeconds", "backoffLimit"
     return RunPolicy(
         clean_pod_policy=clean,
-        ttl_after_finished_s=where(ttl).optional_integer(ttl, maximum=_MAX_INT32),
+        ttl_after_finished_s=where(ttl).optional_integer(ttl, maximum=MAX_INT32),
         active_deadline_s=where(deadline).optional_integer(
             deadline, minimum=1, maximum=schema_parts.MAX_DEADLINE_S
         ),
-        backoff_limit=where(limit).optional_integer(limit, maximum=_MAX_INT32)
+        backoff_limit=where(limit).optional_integer(limit, maximum=MAX_INT32)
         if failures is None
         else None,
         suspended=where("suspend").boolean("suspend", default=False),
@@ -58,7 +58,7 @@ def read(
         ),
         failure_policy=failures,
         starting_deadline_s=policy.optional_integer(
-            STARTING_DEADLINE, minimum=1, maximum=_MAX_INT32
+            STARTING_DEADLINE, minimum=1, maximum=MAX_INT32
         ),
     )
 
@@ -69,11 +69,11 @@ def suspension_patch(suspended: bool) -> JSON:
 
 def _read_scheduling_policy(policy: FieldReader) -> SchedulingPolicy:
     return SchedulingPolicy(
-        min_available=policy.optional_integer("minAvailable", maximum=_MAX_INT32),
+        min_available=policy.optional_integer("minAvailable", maximum=MAX_INT32),
         queue=policy.string("queue"),
         min_resources=_read_quantities(policy.object("minResources")),
         priority_class=policy.string("priorityClass"),
-        schedule_timeout_s=policy.optional_integer("scheduleTimeoutSeconds", maximum=_MAX_INT32),
+        schedule_timeout_s=policy.optional_integer("scheduleTimeoutSeconds", maximum=MAX_INT32),
     )
 
 
@@ -95,7 +95,7 @@ def schema(types: Iterable[str]) -> JSON:
     return {
         "type": "object",
         "description": "When the job runs, and its clean-up.",
-        "x-kubernetes-preserve-unknown-fields": True,
+        **PRESERVE_UNKNOWN,
         "properties": {
             "cleanPodPolicy": {
                 "type": "string",

@@ -4,6 +4,7 @@ from typing import Any, Final
 
 from dlctl.api import quantities
 from dlctl.dialects import pod_schema
+from dlctl.dialects.pod_schema import PRESERVE_UNKNOWN
 from dlctl.dialects.pod_values import TIME_PATTERN
 
 JSON = dict[str, Any]
@@ -12,7 +13,6 @@ JSON = dict[str, Any]
 _MAX_CONTAINERS: Final = 256
 # 292 years: Kubernetes counts the deadline of a Job in nanoseconds, and a longer one has passed.
 MAX_DEADLINE_S: Final = (2**63 - 1) // 10**9
-_PRESERVE_UNKNOWN: Final = {"x-kubernetes-preserve-unknown-fields": True}
 _FIELD_OF_V1: Final = "is a field of v1: write apiVersion kubeflow.org/v1"
 # The message of training-operator's own rule.
 _QUEUE_IMMUTABLE: Final[JSON] = {
@@ -40,7 +40,7 @@ def status_schema() -> JSON:
     """Return the schema of ``status``: typed like v1's Go types, preserving other fields."""
     replica = {
         "type": "object",
-        **_PRESERVE_UNKNOWN,
+        **PRESERVE_UNKNOWN,
         "properties": {
             **{name: int32(0) for name in ("active", "succeeded", "failed")},
             "selector": {"type": "string"},
@@ -63,7 +63,7 @@ def status_schema() -> JSON:
     return {
         "type": "object",
         "description": "The last observed state, written by the controller only.",
-        **_PRESERVE_UNKNOWN,
+        **PRESERVE_UNKNOWN,
         "properties": {
             "conditions": conditions,
             "replicaStatuses": {
@@ -76,7 +76,7 @@ def status_schema() -> JSON:
             "dlctl": {
                 "type": "object",
                 "description": "dlctl's own state.",
-                **_PRESERVE_UNKNOWN,
+                **PRESERVE_UNKNOWN,
             },
         },
     }
@@ -137,7 +137,7 @@ def keep_unchanged(schema: JSON, field: str, message: str = _FIELD_OF_V1) -> Non
     """Let a version keep what another one has stored in a field, but not write there."""
     schema["properties"][field] = {
         "type": "object",
-        **_PRESERVE_UNKNOWN,
+        **PRESERVE_UNKNOWN,
         "x-kubernetes-validations": [{"rule": "self == oldSelf", "message": message}],
     }
     rules = schema.setdefault("x-kubernetes-validations", [])

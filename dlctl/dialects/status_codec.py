@@ -5,17 +5,17 @@ Reading never fails: malformed fields count as absent.
 
 import datetime
 import enum
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
 from dlctl.api.conditions import Condition
 from dlctl.api.status import Failure, RestartRecord
 from dlctl.clock import EPOCH
+from dlctl.dialects.field_reader import MAX_INT32
 
 JSON = dict[str, Any]
 E = TypeVar("E", bound=enum.StrEnum)
-_MAX_INT32: Final = 2**31 - 1
 
 
 def write_condition(condition: Condition) -> JSON:
@@ -139,7 +139,7 @@ def number(wire: JSON, name: str) -> int | None:
 def count(wire: JSON, name: str) -> int:
     """Return a number of things, which is never negative; 0 for one that no job can have."""
     value = wire.get(name)
-    return value if type(value) is int and 0 <= value <= _MAX_INT32 else 0
+    return value if type(value) is int and 0 <= value <= MAX_INT32 else 0
 
 
 def enum_member(options: type[E], value: Any, default: E) -> E:

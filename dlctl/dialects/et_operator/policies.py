@@ -12,7 +12,7 @@ from dlctl.api.elastic import LAUNCHER, WORKER, AttachMode, Elasticity
 from dlctl.api.exit_codes import RetryPolicy
 from dlctl.api.job import CleanPodPolicy, RunPolicy
 from dlctl.dialects import run_policy
-from dlctl.dialects.field_reader import MAX_REPLICAS, FieldReader, parse_enum
+from dlctl.dialects.field_reader import MAX_INT32, MAX_REPLICAS, FieldReader, parse_enum
 from dlctl.dialects.restart_policy import RestartPolicy
 from dlctl.errors import InvalidJobError
 
@@ -23,7 +23,6 @@ _SPEC_FIELDS: Final = (
     "activeDeadlineSeconds", "schedulingPolicy", "suspend", "ttlSecondsAfterFinished",
 )  # fmt: skip
 _TYPES: Final = {LAUNCHER: LAUNCHER, WORKER: WORKER}
-_MAX_INT32: Final = 2**31 - 1
 _JOB_RESTART_POLICIES: Final = (RestartPolicy.NEVER, RestartPolicy.ON_FAILURE)
 
 
@@ -50,7 +49,7 @@ def read_elasticity(
         max_replicas=maximum,
         replace_failed=policy is not RestartPolicy.NEVER,
         replace_succeeded=policy is RestartPolicy.ALWAYS,
-        replacement_limit=worker.optional_integer("backoffLimit", maximum=_MAX_INT32),
+        replacement_limit=worker.optional_integer("backoffLimit", maximum=MAX_INT32),
         job_restart_limit=limit if restarts_job else 0,
         # Recreated by default, although et-operator never did.
         requires_launcher=launcher.string("restartPolicy").lower() == RestartPolicy.NEVER.lower(),
@@ -119,7 +118,7 @@ def job_restart_policy(spec: FieldReader) -> RestartPolicy:
 
 
 def backoff_limit(spec: FieldReader) -> int:
-    return spec.integer("backoffLimit", DEFAULT_BACKOFF_LIMIT, maximum=_MAX_INT32)
+    return spec.integer("backoffLimit", DEFAULT_BACKOFF_LIMIT, maximum=MAX_INT32)
 
 
 def _restarts_launcher(launcher: FieldReader) -> bool:

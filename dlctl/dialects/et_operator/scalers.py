@@ -16,7 +16,7 @@ from dlctl.api.meta import Resource
 from dlctl.clock import EPOCH
 from dlctl.dialects import status_codec as codec
 from dlctl.dialects.et_operator.resources import SCALE_OUTS
-from dlctl.dialects.field_reader import MAX_REPLICAS, FieldReader
+from dlctl.dialects.field_reader import MAX_INT32, MAX_REPLICAS, FieldReader
 from dlctl.errors import InvalidJobError, quoted
 
 JSON = dict[str, Any]
@@ -36,7 +36,6 @@ COUNT_OR_POD_NAMES: Final = (
 )
 COUNT_MISSING: Final = ".spec.toAdd.count shouldn't be empty"
 COUNT_TOO_SMALL: Final = ".spec.toAdd.count should be greater than 0"
-_MAX_INT32: Final = 2**31 - 1
 
 
 def read(obj: ScalerObject, resource: Resource) -> Scaler:
@@ -98,7 +97,7 @@ def _read_spec(scaler: Scaler, fields: FieldReader) -> Scaler:
     whole = (
         _read_scale_out(scaler, fields) if scaler.is_scale_out else _read_scale_in(scaler, fields)
     )
-    timeout_s = fields.optional_integer("timeout", minimum=1, maximum=_MAX_INT32)
+    timeout_s = fields.optional_integer("timeout", minimum=1, maximum=MAX_INT32)
     if timeout_s is not None:
         # Stored before the CRD had a maximum.
         timeout_s = min(timeout_s, MAX_TIMEOUT_S)
@@ -106,7 +105,7 @@ def _read_spec(scaler: Scaler, fields: FieldReader) -> Scaler:
         whole,
         timeout_s=timeout_s,
         script=_read_script(fields, timeout_s),
-        backoff_limit=fields.integer("backoffLimit", 0, maximum=_MAX_INT32),
+        backoff_limit=fields.integer("backoffLimit", 0, maximum=MAX_INT32),
     )
 
 
@@ -114,7 +113,7 @@ def _read_scale_out(scaler: Scaler, fields: FieldReader) -> Scaler:
     wanted = fields.object("toAdd")
     if "count" not in wanted:
         return attrs.evolve(scaler, invalid_reason=COUNT_MISSING)
-    count = wanted.integer("count", 0, minimum=-_MAX_INT32, maximum=MAX_REPLICAS)
+    count = wanted.integer("count", 0, minimum=-MAX_INT32, maximum=MAX_REPLICAS)
     if count < 1:
         return attrs.evolve(scaler, invalid_reason=COUNT_TOO_SMALL)
     min_count = wanted.optional_integer("minCount", minimum=1, maximum=count)
@@ -125,7 +124,7 @@ def _read_scale_in(scaler: Scaler, fields: FieldReader) -> Scaler:
     wanted = fields.object("toDelete")
     names = _read_pod_names(wanted)
     count = (
-        wanted.integer("count", 0, minimum=-_MAX_INT32, maximum=_MAX_INT32)
+        wanted.integer("count", 0, minimum=-MAX_INT32, maximum=MAX_INT32)
         if "count" in wanted
         else None
     )

@@ -11,10 +11,10 @@ from dlctl.dialects import failure_policy, run_policy, schema_parts
 from dlctl.dialects.child_names import MAX_LENGTH
 from dlctl.dialects.et_operator.policies import DEFAULT_BACKOFF_LIMIT
 from dlctl.dialects.field_reader import MAX_REPLICAS
+from dlctl.dialects.pod_schema import PRESERVE_UNKNOWN
 from dlctl.dialects.restart_policy import RestartPolicy
 
 JSON = dict[str, Any]
-_PRESERVE_UNKNOWN: Final = {"x-kubernetes-preserve-unknown-fields": True}
 _RESTART_POLICIES: Final = ["", *(policy.value for policy in RestartPolicy)]
 _BOUNDS_RULES: Final = (
     {
@@ -146,7 +146,7 @@ def _replica_specs() -> JSON:
     }
     return {
         "type": "object",
-        **_PRESERVE_UNKNOWN,
+        **PRESERVE_UNKNOWN,
         "description": "The launcher, which determines the outcome, and the workers.",
         "required": [LAUNCHER, WORKER],
         "properties": {

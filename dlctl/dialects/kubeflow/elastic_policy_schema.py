@@ -8,7 +8,8 @@ from typing import Any, Final
 
 from dlctl.api.job import ReplicaSpec
 from dlctl.dialects import pod_schema
-from dlctl.dialects.field_reader import MAX_PORT, MAX_REPLICAS, FieldReader
+from dlctl.dialects.field_reader import MAX_INT32, MAX_PORT, MAX_REPLICAS, FieldReader
+from dlctl.dialects.schema_parts import int32
 from dlctl.errors import InvalidJobError
 
 JSON = dict[str, Any]
@@ -53,11 +54,11 @@ def pytorch_schema() -> JSON:
         {
             "rdzvBackend": _string("Rendezvous backend; c10d by default."),
             "rdzvHost": _string("Rendezvous host; the first worker by default."),
-            "rdzvPort": {**_number(1), "maximum": MAX_PORT},
+            "rdzvPort": {**int32(1), "maximum": MAX_PORT},
             "rdzvId": _string(),
             "rdzvConf": {"type": "array", "maxItems": _MAX_RDZV_CONF, "items": pair},
             "standalone": {"type": "boolean"},
-            "nProcPerNode": {**_number(1), "description": "Write nprocPerNode in spec instead."},
+            "nProcPerNode": {**int32(1), "description": "Write nprocPerNode in spec instead."},
         }
     )
 
@@ -106,7 +107,7 @@ def _check_limits(fields: FieldReader) -> None:
     policy = fields.object(_FIELD)
     minimum = policy.optional_integer("minReplicas", maximum=MAX_REPLICAS)
     maximum = policy.optional_integer("maxReplicas", maximum=MAX_REPLICAS)
-    policy.optional_integer("maxRestarts", maximum=2**31 - 1)
+    policy.optional_integer("maxRestarts", maximum=MAX_INT32)
     _check_objects(policy, "metrics")
     if minimum is not None and maximum is not None and minimum > maximum:
         message = f"is {minimum}, but must not be more than maxReplicas, which is {maximum}"
@@ -120,14 +121,14 @@ def _check_objects(policy: FieldReader, name: str) -> None:
 
 
 def _schema(more: JSON) -> JSON:
-    limit = {**_number(1), "maximum": MAX_REPLICAS}
+    limit = {**int32(1), "maximum": MAX_REPLICAS}
     return {
         "type": "object",
         "description": "Bounds of the number of workers; each defaults to the other.",
         "properties": {
             "minReplicas": limit,
             "maxReplicas": limit,
-            "maxRestarts": _number(0),
+            "maxRestarts": int32(0),
             "metrics": {
                 "type": "array",
                 "description": "Metrics of the HorizontalPodAutoscaler, as in autoscaling/v2.",
@@ -136,10 +137,6 @@ def _schema(more: JSON) -> JSON:
             **more,
         },
     }
-
-
-def _number(minimum: int) -> JSON:
-    return {"type": "integer", "format": "int32", "minimum": minimum}
 
 
 def _string(description: str = "") -> JSON:

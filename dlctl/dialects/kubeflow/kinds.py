@@ -23,6 +23,7 @@ from dlctl.dialects.kubeflow.mpi_v2beta1.kind import MPI_V2BETA1
 from dlctl.dialects.kubeflow.mpi_v2beta1.spec_authors import MPIJobObject
 from dlctl.dialects.kubeflow.mpi_v2beta1.version_choice import choose_version
 from dlctl.dialects.kubeflow.replica_map import ReplicaMap
+from dlctl.dialects.pod_schema import PRESERVE_UNKNOWN
 from dlctl.dialects.restart_policy import RestartPolicy
 from dlctl.errors import InvalidJobError, quoted
 from dlctl.frameworks.dljob import DLJob
@@ -144,7 +145,7 @@ _PYTORCH: Final = KubeflowKind(
     list_properties={
         **{name: {"type": "string"} for name in _LIST_STRINGS},
         "masterPort": {"x-kubernetes-int-or-string": True},
-        "terminationPolicy": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+        "terminationPolicy": {"type": "object", **PRESERVE_UNKNOWN},
     },
     default_restart_policy="OnFailure",
     is_scalable=True,

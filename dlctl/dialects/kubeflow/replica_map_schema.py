@@ -10,17 +10,17 @@ from dlctl.dialects import failure_policy, run_policy, schema_parts
 from dlctl.dialects.field_reader import MAX_REPLICAS
 from dlctl.dialects.kubeflow import cel_rules
 from dlctl.dialects.kubeflow.kind import MULTIKUEUE, KubeflowKind
+from dlctl.dialects.pod_schema import PRESERVE_UNKNOWN
 from dlctl.dialects.restart_policy import RestartPolicy
 
 JSON = dict[str, Any]
 
 # Bounds the server's cost estimate of validation rules.
 MAX_REPLICA_TYPES: Final = 16
-_PRESERVE_UNKNOWN: Final = {"x-kubernetes-preserve-unknown-fields": True}
 
 
 def replica_map_schema(kind: KubeflowKind, *, is_v1: bool = True) -> JSON:
-    unknown_fields = _PRESERVE_UNKNOWN if kind.keeps_unknown_fields else {}
+    unknown_fields = PRESERVE_UNKNOWN if kind.keeps_unknown_fields else {}
     field = kind.replica_specs_field
     schema: JSON = {
         "type": "object",
@@ -44,7 +44,7 @@ def replica_map_schema(kind: KubeflowKind, *, is_v1: bool = True) -> JSON:
         listed = {
             "type": "array",
             "maxItems": MAX_REPLICA_TYPES * 2,
-            "items": {"type": "object", **_PRESERVE_UNKNOWN},
+            "items": {"type": "object", **PRESERVE_UNKNOWN},
         }
         schema["properties"].update(replicaSpecs=listed, **(kind.list_properties or {}))
         schema["x-kubernetes-validations"].append(cel_rules.replica_specs_required(field))

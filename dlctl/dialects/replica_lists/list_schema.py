@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol
 
 from dlctl.dialects import run_policy, schema_parts
 from dlctl.dialects.field_reader import MAX_REPLICAS
-from dlctl.dialects.pod_schema import pod_template_schema
+from dlctl.dialects.pod_schema import PRESERVE_UNKNOWN, pod_template_schema
 from dlctl.dialects.replica_map_status import ReplicaTypeNames
 from dlctl.frameworks.dljob import DLJob
 
@@ -19,7 +19,6 @@ JSON = dict[str, Any]
 MAX_ENTRIES: Final = 32
 # The type whose entry may do without a template if the job has an image.
 IMAGE_TYPE: Final = "server"
-_PRESERVE_UNKNOWN: Final = {"x-kubernetes-preserve-unknown-fields": True}
 
 _MAX_REPLICAS_RULE: Final[JSON] = {
     "rule": f"self.map(e, e.?replicas.orValue(1)).sum() <= {MAX_REPLICAS}",
@@ -92,7 +91,7 @@ def replica_list_schema(dialect: ListForm) -> JSON:
     schema: JSON = {
         "type": "object",
         "description": "The desired replicas and policies of the job.",
-        **_PRESERVE_UNKNOWN,
+        **PRESERVE_UNKNOWN,
         "properties": {
             "replicaSpecs": {
                 "type": "array",
@@ -133,7 +132,7 @@ def _add_v1_properties(schema: JSON, storage_kind: StorageKind) -> None:
         properties.setdefault(name, property_schema)
     properties["runPolicy"]["properties"].update(
         managedBy={"type": "string"},
-        schedulingPolicy=schema_parts.scheduling_policy(_PRESERVE_UNKNOWN),
+        schedulingPolicy=schema_parts.scheduling_policy(PRESERVE_UNKNOWN),
     )
     message = (
         f"is of another version: write apiVersion kubeflow.org/v1 with {field}, "
@@ -182,7 +181,7 @@ def status_schema(*, shared: bool = False) -> JSON:
     return {
         "type": "object",
         "description": "The last observed state, written by the controller only.",
-        **_PRESERVE_UNKNOWN,
+        **PRESERVE_UNKNOWN,
         "properties": {
             **_STATUS_PROPERTIES,
             "startTime": {**_string("When the job began."), "format": "date-time"},
@@ -203,7 +202,7 @@ def _entry_schema(properties: JSON, *, case_insensitive: bool = True) -> JSON:
     }
     return {
         "type": "object",
-        **_PRESERVE_UNKNOWN,
+        **PRESERVE_UNKNOWN,
         "properties": {
             "replicas": replicas,
             "template": pod_template_schema(case_insensitive=case_insensitive),
@@ -215,7 +214,7 @@ def _entry_schema(properties: JSON, *, case_insensitive: bool = True) -> JSON:
 def _termination_policy(dialect: ListForm) -> JSON:
     chief = {
         "type": "object",
-        **_PRESERVE_UNKNOWN,
+        **PRESERVE_UNKNOWN,
         "properties": {
             "replicaName": {"type": "string"},
             dialect.chief_index_field: {"type": "integer", "minimum": 0},
@@ -223,7 +222,7 @@ def _termination_policy(dialect: ListForm) -> JSON:
     }
     return {
         "type": "object",
-        **_PRESERVE_UNKNOWN,
+        **PRESERVE_UNKNOWN,
         "description": "Names the replica whose end is the end of the job.",
         "properties": {dialect.chief_field: chief},
     }
@@ -267,11 +266,11 @@ def _string(description: str) -> JSON:
 
 
 def _object(description: str) -> JSON:
-    return {"type": "object", "description": description, **_PRESERVE_UNKNOWN}
+    return {"type": "object", "description": description, **PRESERVE_UNKNOWN}
 
 
 def _objects(description: str) -> JSON:
-    items = {"type": "object", **_PRESERVE_UNKNOWN}
+    items = {"type": "object", **PRESERVE_UNKNOWN}
     # Former operators wrote null for an empty list.
     return {"type": "array", "nullable": True, "description": description, "items": items}
 

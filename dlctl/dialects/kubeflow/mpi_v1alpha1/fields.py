@@ -7,12 +7,13 @@ from typing import Any, Final
 
 from dlctl.dialects import schema_parts
 from dlctl.dialects.kubeflow import cel_rules
+from dlctl.dialects.pod_schema import PRESERVE_UNKNOWN
 from dlctl.frameworks.kubeflow.mpi_ssh_pods import SSH_PATH_FIELD
 
 JSON = dict[str, Any]
-_PRESERVE_UNKNOWN: Final = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+_ANY_OBJECT: Final = {"type": "object", **PRESERVE_UNKNOWN}
 FIELDS: Final[JSON] = {
-    "template": {**_PRESERVE_UNKNOWN, "description": "Of v1alpha1: the launcher and the workers."},
+    "template": {**_ANY_OBJECT, "description": "Of v1alpha1: the launcher and the workers."},
     "replicas": {**schema_parts.int32(0), "description": "Of v1alpha1: the number of workers."},
     **{
         name: {**schema_parts.int32(minimum), "description": "Of v1alpha1."}
@@ -27,7 +28,7 @@ FIELDS: Final[JSON] = {
     "jobPriority": {"type": "string", "description": "Of v1alpha1; without effect."},
     "launcherOnMaster": {"type": "boolean", "description": "Of v1alpha1."},
     # Two that arena writes.
-    "launcherResources": {**_PRESERVE_UNKNOWN, "description": "Of v1alpha1, as arena has it."},
+    "launcherResources": {**_ANY_OBJECT, "description": "Of v1alpha1, as arena has it."},
     "mountsOnLauncher": {"type": "boolean", "description": "Of v1alpha1; without effect."},
 }
 _OTHERS: Final = sorted(set(FIELDS) - {"template"})

@@ -7,12 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from dlctl.dialects import failure_policy
-from dlctl.dialects.field_reader import MAX_REPLICAS, FieldReader
+from dlctl.dialects.field_reader import MAX_INT32, MAX_REPLICAS, FieldReader
 from dlctl.errors import InvalidJobError, quoted
 from dlctl.frameworks.kubeflow.mpi_ssh_pods import SSH_PATH_FIELD
 
 JSON = dict[str, Any]
-_MAX_INT32: Final = 2**31 - 1
 _GPU: Final = "nvidia.com/gpu"
 _RESOURCES: Final = (_GPU, "cpu")
 _DEFAULT_BACKOFF_LIMIT: Final = 6
@@ -97,7 +96,7 @@ def _resource(fields: FieldReader) -> str:
 
 def _slots(fields: FieldReader) -> int:
     """Return the processes per worker that the job gives; 0 if none."""
-    given = fields.integer("slotsPerWorker", 0, maximum=_MAX_INT32)
+    given = fields.integer("slotsPerWorker", 0, maximum=MAX_INT32)
     # A webhook of v2beta1, such as Kueue's, adds that version's defaults: this field is 1 then.
     return 0 if given == 1 and SSH_PATH_FIELD in fields else given
 
@@ -111,8 +110,8 @@ def _workers(fields: FieldReader, limit: int) -> tuple[int, int, bool]:
     if not given:
         return fields.integer("replicas", 0, maximum=MAX_REPLICAS), limit, False
     [name] = given
-    total = fields.integer(name, 0, maximum=_MAX_INT32)
-    per_node = fields.integer(f"{name}PerNode", 1, minimum=1, maximum=_MAX_INT32)
+    total = fields.integer(name, 0, maximum=MAX_INT32)
+    per_node = fields.integer(f"{name}PerNode", 1, minimum=1, maximum=MAX_INT32)
     if total < per_node:
         return 1, total, True
     if total % per_node:
@@ -141,7 +140,7 @@ def _launcher(fields: FieldReader, template: _Template) -> _Template:
 
 def run_policy(fields: FieldReader) -> Mapping[str, Any]:
     """Return the run policy of a spec, whose other fields may be invalid."""
-    limit = fields.integer("backoffLimit", _DEFAULT_BACKOFF_LIMIT, maximum=_MAX_INT32 - 1)
+    limit = fields.integer("backoffLimit", _DEFAULT_BACKOFF_LIMIT, maximum=MAX_INT32 - 1)
     given = {
         "cleanPodPolicy": fields.value("cleanPodPolicy") or "Running",
         "activeDeadlineSeconds": fields.value("activeDeadlineSeconds"),

@@ -16,7 +16,7 @@ from dlctl.api.job import Job, Replica, ReplicaSpec, RunPolicy, SpecWarning
 from dlctl.api.launcher_job import LauncherJob
 from dlctl.dialects import failure_policy
 from dlctl.dialects.dialect import JSON, DecodedObject
-from dlctl.dialects.field_reader import FieldReader
+from dlctl.dialects.field_reader import MAX_INT32, FieldReader
 from dlctl.dialects.kubeflow.mpi_v2beta1 import name_rule
 from dlctl.dialects.kubeflow.mpi_v2beta1.fields import AT_STARTUP, FORM_FIELD, WAIT_FOR_WORKERS
 from dlctl.dialects.kubeflow.mpi_v2beta1.messages import MPIJobMessages
@@ -32,7 +32,6 @@ _QUEUE_ANNOTATION: Final = "scheduling.volcano.sh/queue-name"
 _ROLE_LABEL: Final = f"{LABEL_PREFIX}/job-role"
 _INDEX_LABEL: Final = f"{LABEL_PREFIX}/replica-index"
 _OPERATOR_LABEL: Final = f"{LABEL_PREFIX}/operator-name"
-_MAX_INT32: Final = 2**31 - 1
 _TEMPLATE_POLICY_WARNING: Final = SpecWarning(
     "SetPodTemplateRestartPolicy",
     "Restart policy in pod template overridden by restart policy in replica spec",
@@ -59,7 +58,7 @@ class MPIJobV2beta1(ReplicaMap):
         job, fields = super().read(obj), FieldReader(obj.spec, "spec")
         launcher_job = _read_launcher_job(fields, super().run_policy(obj), obj)
         own = {
-            "slotsPerWorker": fields.integer("slotsPerWorker", 1, maximum=_MAX_INT32),
+            "slotsPerWorker": fields.integer("slotsPerWorker", 1, maximum=MAX_INT32),
             "runLauncherAsWorker": fields.boolean("runLauncherAsWorker", default=False),
             FORM_FIELD: _read_ssh_path(fields),
             "mpiImplementation": _read_implementation(fields),
