@@ -66,6 +66,10 @@ class Replica:
         return f"{self.type}-{self.index}"
 
 
+# The one launcher of kinds that have one.
+LAUNCHER_REPLICA: Final = Replica(LAUNCHER, 0)
+
+
 def replica_type(name: str) -> str:
     """Return the type in the name of a replica, such as ``worker-0``; empty if it names none."""
     return name.rpartition("-")[0]

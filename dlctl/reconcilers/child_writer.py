@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 from dlctl.api.gangs import COSCHEDULING_POD_GROUPS
-from dlctl.api.job import Job
+from dlctl.api.job import LAUNCHER_REPLICA, Job
 from dlctl.api.meta import BATCH_JOBS, PODS, SERVICES, Object, ObjectKey, Resource
 from dlctl.api.pods import Pod
 from dlctl.controller.object_writer import ObjectWriter
@@ -30,7 +30,6 @@ from dlctl.reconcilers.children.secrets import SecretState
 from dlctl.reconcilers.content_errors import wrap_content_errors
 from dlctl.reconcilers.kueue.finalizer import release_patch
 from dlctl.reconcilers.launcher_job import manifests
-from dlctl.reconcilers.launcher_job.launcher_state import LAUNCHER_REPLICA
 from dlctl.reconcilers.launcher_job.next_write import JobWrite, LauncherJobWrite
 from dlctl.reconcilers.plan import Plan
 from dlctl.tasks import map_all

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import attrs
 
 from dlctl.api.exit_codes import describe_exit_code
-from dlctl.api.job import Job
+from dlctl.api.job import LAUNCHER_REPLICA, Job
 from dlctl.api.pods import Pod
 from dlctl.api.verdict import Verdict, last_verdict
 from dlctl.cli.jobs.attempt_lines import attempt_lines, verdict_lines
@@ -23,7 +23,6 @@ from dlctl.cli.jobs.job_snapshot import JobSnapshot
 from dlctl.cli.jobs.tables import duration
 from dlctl.cli.jobs.waiting import waiting_lines
 from dlctl.errors import InvalidJobError
-from dlctl.reconcilers.launcher_job.launcher_state import LAUNCHER_REPLICA
 
 
 @attrs.frozen

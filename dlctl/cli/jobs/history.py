@@ -11,14 +11,13 @@ import attrs
 
 from dlctl.api.conditions import CREATED
 from dlctl.api.exit_codes import describe_exit_code
-from dlctl.api.job import Job, replica_type
+from dlctl.api.job import LAUNCHER_REPLICA, Job, replica_type
 from dlctl.api.pods import ContainerStateTerminated, ContainerStatus, Pod
 from dlctl.api.status import JobStatus
 from dlctl.cli.jobs.job_events import JobEvent
 from dlctl.cli.jobs.job_snapshot import JobSnapshot
 from dlctl.cli.pod_warnings import bare_message
 from dlctl.errors import InvalidJobError
-from dlctl.reconcilers.launcher_job.launcher_state import LAUNCHER_REPLICA
 from dlctl.reconcilers.status.waiting_replicas import some_names
 
 # Copies of what a pod's own status says, in events about its job.

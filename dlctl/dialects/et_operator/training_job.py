@@ -11,7 +11,7 @@ import attrs
 
 from dlctl.api.condition_messages import ConditionMessages
 from dlctl.api.elastic import LAUNCHER, WORKER
-from dlctl.api.job import Job, Replica, ReplicaSpec, RunPolicy, SuccessPolicy
+from dlctl.api.job import LAUNCHER_REPLICA, Job, Replica, ReplicaSpec, RunPolicy, SuccessPolicy
 from dlctl.api.status import JobStatus
 from dlctl.dialects.child_names import check_child_names
 from dlctl.dialects.dialect import JSON, DecodedObject, Dialect
@@ -78,7 +78,7 @@ class TrainingJobDialect(Dialect):
             status = attrs.evolve(status, membership=membership)
         if status.membership:
             workers = attrs.evolve(workers, explicit_indexes=status.membership.members)
-        chief = Replica(LAUNCHER, 0)
+        chief = LAUNCHER_REPLICA
         job = Job(
             resource=obj.resource,
             key=obj.key,

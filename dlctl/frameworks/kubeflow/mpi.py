@@ -4,10 +4,11 @@ The launcher's account, role and configuration files are dependents of the job.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 from dlctl.api.dependents import Dependent
-from dlctl.api.job import Replica, ReplicaSpec, SuccessPolicy
+from dlctl.api.elastic import LAUNCHER, WORKER
+from dlctl.api.job import LAUNCHER_REPLICA, Replica, ReplicaSpec, SuccessPolicy
 from dlctl.api.meta import CONFIG_MAPS, ROLE_BINDINGS, ROLES, SERVICE_ACCOUNTS
 from dlctl.errors import InvalidJobError
 from dlctl.frameworks import launcher_access
@@ -15,26 +16,25 @@ from dlctl.frameworks.kubeflow import mpi_config, mpi_pods
 from dlctl.frameworks.kubeflow.job import KubeflowJob
 
 JSON = Mapping[str, Any]
-_LAUNCHER: Final = Replica("launcher", 0)
 
 
 class MPIJob(KubeflowJob):
     """Distributed MPI: the launcher determines the outcome; workers wait for its processes."""
 
     job_type = "MPIJob"
-    replica_types = ["launcher", "worker"]
+    replica_types = [LAUNCHER, WORKER]
     container_properties = {"name": "mpi", "ports": [9999]}
-    singletons = ["launcher"]
+    singletons = [LAUNCHER]
     # In this order: a binding requires its role, and a pod its account.
     dependent_resources = (ROLES, SERVICE_ACCOUNTS, ROLE_BINDINGS, CONFIG_MAPS)
     retained_resources = dependent_resources
     delegated_rules = launcher_access.DELEGATED_RULES
 
     def success_policy(self) -> SuccessPolicy:
-        return SuccessPolicy.of_chief(_LAUNCHER)
+        return SuccessPolicy.of_chief(LAUNCHER_REPLICA)
 
     def is_master(self, replica: Replica) -> bool:
-        return replica == _LAUNCHER
+        return replica == LAUNCHER_REPLICA
 
     def get_environment_variables(
         self, replica_spec: ReplicaSpec, replica_index: int
@@ -43,12 +43,12 @@ class MPIJob(KubeflowJob):
         return {}
 
     def mutate_pod_spec(self, pod_spec: JSON, replica: Replica) -> JSON:
-        if replica.type == "worker":
+        if replica.type == WORKER:
             return mpi_pods.worker(pod_spec, self._config_map_name)
         account = {"serviceAccountName": self._service_account}
         image, namespace = self.job.defaults.mpi_kubectl_delivery_image, self.job.key.namespace
         init_containers = [mpi_pods.kubectl_init_container(image, namespace)]
-        if self.job.is_gang_scheduled and self.job.replica_count("worker"):
+        if self.job.is_gang_scheduled and self.job.replica_count(WORKER):
             init_containers.append(mpi_pods.wait_for_workers(pod_spec, self._launcher_name))
         return mpi_pods.launcher(
             {**account, **pod_spec, **account},
@@ -72,19 +72,19 @@ class MPIJob(KubeflowJob):
 
         Names without a pod of this job are excluded: another pod may have or get the name.
         """
-        workers = list(self.replicas_of("worker"))
+        workers = list(self.replicas_of(WORKER))
         if present is None:
             return workers
         found = [worker for worker in workers if worker in present]
-        done = self.job.status.completed_indexes("worker")
+        done = self.job.status.completed_indexes(WORKER)
         complete = all(w in present or w.index in done for w in workers)
         # The launcher starts only after all workers exist: one write instead of one per worker.
         return found if complete or not self.job.status.phase.is_before_run else []
 
     def _config_files(self, running: Collection[Replica]) -> Mapping[str, str]:
-        workers = self._host_names(self.replicas_of("worker"))
+        workers = self._host_names(self.replicas_of(WORKER))
         running_hosts = sorted(
-            self._host_names(replica for replica in running if replica.type == "worker")
+            self._host_names(replica for replica in running if replica.type == WORKER)
         )
         if self.job.status.phase.is_before_run and len(running_hosts) < len(workers):
             # The file is not read before all workers run, so it is not updated for each of them. In
@@ -103,7 +103,7 @@ class MPIJob(KubeflowJob):
 
     @property
     def _launcher_name(self) -> str:
-        return self.address(_LAUNCHER.type, _LAUNCHER.index)
+        return self.address(LAUNCHER, 0)
 
     @property
     def _config_map_name(self) -> str:
@@ -111,7 +111,7 @@ class MPIJob(KubeflowJob):
 
     @property
     def _launcher_pod_spec(self) -> JSON:
-        spec = self.job.replica_spec(_LAUNCHER.type)
+        spec = self.job.replica_spec(LAUNCHER)
         return spec.template["spec"] if spec else {}
 
     @property

@@ -7,7 +7,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from dlctl.api.dependents import Dependent
-from dlctl.api.job import Replica, ReplicaSpec, SuccessPolicy
+from dlctl.api.elastic import LAUNCHER, WORKER
+from dlctl.api.job import LAUNCHER_REPLICA, Replica, ReplicaSpec, SuccessPolicy
 from dlctl.api.meta import CONFIG_MAPS, SECRETS, SERVICES
 from dlctl.frameworks import ssh_keys
 from dlctl.frameworks.kubeflow import mpi_ssh_pods
@@ -17,8 +18,6 @@ from dlctl.frameworks.kubeflow.mpi_implementations import MPIImplementation
 from dlctl.frameworks.kubeflow.mpi_ssh_pods import DEFAULT_SSH_PATH, SSH_PATH_FIELD, SshVolume
 
 JSON = Mapping[str, Any]
-LAUNCHER: Final = Replica("launcher", 0)
-WORKER: Final = "worker"
 _DEFAULT_DOMAIN: Final = "cluster.local"
 
 
@@ -26,9 +25,9 @@ class MPISSHJob(KubeflowJob):
     """Distributed MPI over SSH: the launcher determines the outcome; workers run sshd."""
 
     job_type = "MPIJob"
-    replica_types = [LAUNCHER.type, WORKER]
+    replica_types = [LAUNCHER, WORKER]
     container_properties = {"name": "mpi", "ports": [22]}
-    singletons = [LAUNCHER.type]
+    singletons = [LAUNCHER]
     dependent_resources = (CONFIG_MAPS,)
     # mpi-operator keeps them for scripts that look at an ended job.
     retained_resources = (SERVICES, CONFIG_MAPS)
@@ -39,8 +38,8 @@ class MPISSHJob(KubeflowJob):
     def success_policy(self) -> SuccessPolicy:
         is_policed = self.job.run_policy.failure_policy is not None
         return SuccessPolicy(
-            success_replicas=(LAUNCHER,),
-            running_replicas=(LAUNCHER, *self.replicas_of(WORKER)),
+            success_replicas=(LAUNCHER_REPLICA,),
+            running_replicas=(LAUNCHER_REPLICA, *self.replicas_of(WORKER)),
             all_run=True,
             # With a failure policy, it decides about workers as well.
             tolerated_types=frozenset() if is_policed else frozenset({WORKER}),
@@ -66,7 +65,7 @@ class MPISSHJob(KubeflowJob):
     def dependents(
         self, running: Collection[Replica], present: Collection[Replica] | None = None
     ) -> Iterator[Dependent]:
-        first = [LAUNCHER] if self.runs_launcher_as_worker else []
+        first = [LAUNCHER_REPLICA] if self.runs_launcher_as_worker else []
         hosts = self._host_names([*first, *self.replicas_of(WORKER)])
         running_workers = sorted(replica for replica in running if replica.type == WORKER)
         lines = [f"echo {host}\n" for host in self._host_names([*first, *running_workers])]

@@ -12,7 +12,7 @@ from typing import Any, Final
 import attrs
 
 from dlctl.api.dependents import Dependent
-from dlctl.api.job import Job, Replica, ReplicaSpec
+from dlctl.api.job import LAUNCHER_REPLICA, Job, Replica, ReplicaSpec
 from dlctl.api.meta import MANAGED_BY, MANAGED_BY_LABEL, ROLES, owner_reference
 from dlctl.api.pods import WORKERS_RUNNING_GATE
 from dlctl.dialects.dialect import Dialect
@@ -30,7 +30,6 @@ from dlctl.reconcilers.children.placement import PLACEMENT_HASH, placement_hash
 from dlctl.reconcilers.children.termination_messages import with_termination_messages
 from dlctl.reconcilers.content_errors import FrameworkValueError
 from dlctl.reconcilers.launcher_job import manifests
-from dlctl.reconcilers.launcher_job.launcher_state import LAUNCHER_REPLICA
 from dlctl.reconcilers.observe import Observed, ReplicaState
 from dlctl.reconcilers.restart_marks import restart_environment, restart_marks
 

@@ -9,13 +9,12 @@ import attrs
 from dlctl.api import conditions
 from dlctl.api.elastic import WORKER
 from dlctl.api.exit_codes import ExitClass, RetryPolicy
-from dlctl.api.job import Job, Replica
+from dlctl.api.job import LAUNCHER_REPLICA, Job, Replica
 from dlctl.api.meta import UID
 from dlctl.api.pods import Pod, PodPhase
 from dlctl.api.status import JobPhase, RestartRecord
 from dlctl.clock import EPOCH
 from dlctl.reconcilers.failures.failed_replica import FailedReplica
-from dlctl.reconcilers.launcher_job.launcher_state import LAUNCHER_REPLICA
 from dlctl.reconcilers.nodes.node_conditions import NodeConditions
 from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState, is_discarded
 from dlctl.reconcilers.status.replica_conditions import is_running

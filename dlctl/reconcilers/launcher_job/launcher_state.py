@@ -13,13 +13,12 @@ import attrs
 from dlctl.api.batch_jobs import BatchJob
 from dlctl.api.elastic import LAUNCHER
 from dlctl.api.exit_codes import ExitClass, RetryPolicy
-from dlctl.api.job import Job, Replica
+from dlctl.api.job import LAUNCHER_REPLICA, Job
 from dlctl.api.pods import Pod, PodPhase
 from dlctl.api.status import Failure
 from dlctl.reconcilers.restart_marks import is_of_earlier_attempt
 from dlctl.reconcilers.termination import Termination, termination
 
-LAUNCHER_REPLICA: Final = Replica(LAUNCHER, 0)
 _BACKOFF_LIMIT_EXCEEDED: Final = "BackoffLimitExceeded"
 
 

@@ -11,9 +11,10 @@ from typing import Final
 import attrs
 
 from dlctl.api.elastic import WORKER
+from dlctl.api.job import LAUNCHER_REPLICA
 from dlctl.api.status import JobStatus, RestartRecord
 from dlctl.backoff import Backoff
-from dlctl.reconcilers.launcher_job.launcher_state import LAUNCHER_REPLICA, LauncherState
+from dlctl.reconcilers.launcher_job.launcher_state import LauncherState
 from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState
 
 # A run of ten minutes resets the count.

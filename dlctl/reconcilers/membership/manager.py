@@ -9,8 +9,8 @@ from typing import Final
 
 import attrs
 
-from dlctl.api.elastic import LAUNCHER, WORKER, Membership, Scaler, ScalerObject
-from dlctl.api.job import Job, Replica
+from dlctl.api.elastic import WORKER, Membership, Scaler, ScalerObject
+from dlctl.api.job import LAUNCHER_REPLICA, Job, Replica
 from dlctl.api.meta import (
     PODS,
     Object,
@@ -152,7 +152,7 @@ class MembershipManager:
             return False
         shown = {pod.metadata.name for pod in pods}
         used = set(membership.hosts) - membership.retired - membership.leaving
-        replicas = [Replica(LAUNCHER, 0), *(Replica(WORKER, index) for index in sorted(used))]
+        replicas = [LAUNCHER_REPLICA, *(Replica(WORKER, index) for index in sorted(used))]
         names = [job.child_name(replica) for replica in replicas]
         return any([await self._readopt_pod(job, name) for name in names if name not in shown])
 

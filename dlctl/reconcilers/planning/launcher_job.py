@@ -2,8 +2,8 @@
 
 import attrs
 
-from dlctl.api.job import Job
-from dlctl.reconcilers.launcher_job.launcher_state import LAUNCHER_REPLICA, LauncherState
+from dlctl.api.job import LAUNCHER_REPLICA, Job
+from dlctl.reconcilers.launcher_job.launcher_state import LauncherState
 from dlctl.reconcilers.launcher_job.next_write import LauncherJobWrite, deletion, next_write
 from dlctl.reconcilers.lifecycle import job_restarts
 from dlctl.reconcilers.observe import Observed, ReplicaState, is_discarded

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 
 import attrs
 
-from dlctl.api.job import Job
+from dlctl.api.job import LAUNCHER_REPLICA, Job
 from dlctl.api.status import Failure
 from dlctl.api.verdict import Verdict
 from dlctl.reconcilers.children.creation import MAX_MESSAGE_CHARS
-from dlctl.reconcilers.launcher_job.launcher_state import LAUNCHER_REPLICA, LauncherState
+from dlctl.reconcilers.launcher_job.launcher_state import LauncherState
 from dlctl.reconcilers.observe import Observed, ReplicaState
 from dlctl.reconcilers.status.quorum import unmet
 from dlctl.reconcilers.status.replica_conditions import causes, first_messages
