@@ -9,7 +9,7 @@ from dlctl.api.pods import WORKERS_RUNNING_GATE
 from dlctl.local.apiserver import status
 from dlctl.local.apiserver.faults import Fault
 from dlctl.reconcilers.children.scheduling_gates import ungate_all
-from tests.integration.test_mpi import HELD, RUNS, gates, mpi_job, phase, replicas
+from tests.integration.mpi_v1_jobs import HELD, RUNS, gates, mpi_job, phase, replicas
 from tests.support.harness import ClusterHarness, StartCluster
 
 JSON = dict[str, Any]
