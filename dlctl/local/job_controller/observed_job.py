@@ -24,7 +24,6 @@ class ObservedJob:
     pods: Sequence[NodePod]
     now: datetime.datetime
     failures: FailureRecord
-    uncounted: UncountedPods
     succeeded: int
     failed: int
 
@@ -52,7 +51,6 @@ def observe(
         pods,
         now,
         failures.after(succeeded, failed),
-        uncounted,
         job.status.succeeded + len(succeeded) + len(uncounted.succeeded),
         job.status.failed + len(failed) + len(uncounted.failed),
     )
