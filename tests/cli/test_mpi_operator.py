@@ -5,7 +5,7 @@ import pytest
 from dlctl.cli import et_operator, mpi_operator, training_operator
 from dlctl.cli.compat_flags import ineffective_flags
 from dlctl.options import Options
-from tests.cli.test_settings import parsed, read
+from tests.cli.flags import parsed, read
 
 
 @pytest.mark.parametrize(

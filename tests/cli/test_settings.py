@@ -1,4 +1,3 @@
-import argparse
 import os
 import re
 from collections.abc import Callable, Mapping
@@ -8,17 +7,15 @@ from typing import Any
 import attrs
 import pytest
 
-from dlctl.cli.arguments import CommandParser
 from dlctl.cli.settings import (
-    add_settings,
     describe_default,
     environment_variable,
     file_key,
-    load_settings,
 )
 from dlctl.errors import ConfigError
 from dlctl.options import Options, flag
 from tests.cli.conftest import Dlctl
+from tests.cli.flags import read
 
 ROOT = Path(__file__).parents[2]
 ConfigFile = Callable[[str], str]
@@ -34,16 +31,6 @@ def config_file(tmp_path: Path) -> ConfigFile:
         return str(path)
 
     return write
-
-
-def read(*arguments: str, environment: Mapping[str, str] | None = None) -> Options:
-    return load_settings(parsed(*arguments), environment or {})
-
-
-def parsed(*arguments: str) -> argparse.Namespace:
-    parser = CommandParser()
-    add_settings(parser)
-    return parser.parse_args(arguments)
 
 
 def test_without_input_settings_are_the_defaults() -> None:

@@ -10,7 +10,7 @@ from dlctl.errors import ConfigError
 from dlctl.frameworks.registry import load_frameworks
 from dlctl.options import Options
 from tests.cli.conftest import Dlctl
-from tests.cli.test_settings import parsed, read
+from tests.cli.flags import parsed, read
 
 
 def test_flags_of_its_deployments_are_settings() -> None:

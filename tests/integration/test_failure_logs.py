@@ -15,7 +15,7 @@ from dlctl.local.apiserver.storage.stored_objects import StorageEvent
 from dlctl.options import Options
 from tests.builders import kind_of
 from tests.integration.kubeflow import Outcomes, job_of
-from tests.integration.test_rbac import granted, used
+from tests.integration.rights import granted, used
 from tests.support.harness import ClusterHarness, start_cluster
 from tests.support.outcomes import DONE, KEEPS_RUNNING, Exit
 

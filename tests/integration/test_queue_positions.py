@@ -18,7 +18,7 @@ from dlctl.options import Options
 from dlctl.reconcilers.kueue.queue_positions import INTERVAL_S
 from dlctl.reconcilers.status.status_debounce import MAX_INTERVAL_S
 from tests.builders import kind_of, training_job
-from tests.integration.test_rbac import granted, used
+from tests.integration.rights import granted, used
 from tests.support.harness import ClusterHarness, start_cluster
 from tests.support.visibility import summary
 from tests.support.workloads import create_workload, serve_workloads, write_workload

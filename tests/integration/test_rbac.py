@@ -1,10 +1,7 @@
 """The controller's role grants what it uses, and nothing else."""
 
 from functools import partial
-from pathlib import Path
-from typing import Any, Final
-
-import yaml
+from typing import Final
 
 from dlctl.api.meta import BATCH_JOBS, MANAGED_BY_LABEL, PODS, SERVICES
 from dlctl.api.workloads import WORKLOADS
@@ -25,18 +22,14 @@ from tests.builders import (
     training_job,
 )
 from tests.dialects.et_operator.manifests import elastic_job
+from tests.integration.rights import JSON, Grant, granted, role, used
 from tests.mpi_v2beta1 import mpi_job
 from tests.support.batch_jobs import batch_job
 from tests.support.fake_launcher import FakeLaunchers
 from tests.support.harness import ClusterHarness, StartCluster, owner_uid
 from tests.support.outcomes import KEEPS_RUNNING, Exit
-from tests.support.server import Server
 from tests.support.training_operator import operator_children
 from tests.support.workloads import serve_workloads
-
-JSON = dict[str, Any]
-Grant = tuple[str, str, str]
-MANIFEST: Final = Path(__file__).parents[2] / "manifests" / "base" / "rbac.yaml"
 
 # Simulated pods cannot exec, a controller of a single namespace watches no nodes, and new servers
 # clear the start time of suspended Jobs themselves.
@@ -53,33 +46,6 @@ UNUSED_IN_A_REAL_WORLD: Final = frozenset(
 )
 MPI: Final = kind_of("kubeflow.org/v2beta1", "MPIJob")
 DEPENDENTS: Final = {resource for kind in KINDS for resource in kind.dependent_resources}
-
-
-def role() -> JSON:
-    documents = list(yaml.safe_load_all(MANIFEST.read_text()))
-    (found,) = [d for d in documents if d["kind"] == "ClusterRole"]
-    return dict(found)
-
-
-def granted() -> set[Grant]:
-    """Return group, resource and verb of all granted rules."""
-    return {
-        (group, resource, verb)
-        for rule in role()["rules"]
-        for group in rule["apiGroups"]
-        for resource in rule["resources"]
-        for verb in rule["verbs"]
-    }
-
-
-def used(server: Server) -> set[Grant]:
-    grants = set()
-    for audited in server.audit:
-        if audited.user_agent.startswith("dlctl"):
-            plural, _, group = audited.resource.partition(".")
-            below = f"/{audited.subresource}" if audited.subresource else ""
-            grants.add((group, plural + below, audited.verb))
-    return grants
 
 
 def demanded_by_admission(kinds: list[Kind]) -> set[Grant]:

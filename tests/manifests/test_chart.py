@@ -7,7 +7,7 @@ import yaml
 
 from dlctl.options import Options
 from tests.manifests.conftest import FOLDER, JSON, Objects, Render
-from tests.manifests.test_kustomize import effective, rules
+from tests.manifests.installed import effective, rules
 
 # The labels of a release and its manager.
 OURS = {"app.kubernetes.io/instance", "app.kubernetes.io/managed-by", "helm.sh/chart"}

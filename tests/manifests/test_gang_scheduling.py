@@ -7,7 +7,7 @@ import pytest
 from dlctl.dialects.rbac import cluster_role
 from tests.builders import KINDS
 from tests.manifests.conftest import JSON, Objects, Render, with_component
-from tests.manifests.test_kustomize import effective, rules
+from tests.manifests.installed import effective, rules
 from tests.support.pod_groups import kinds_with_gangs
 
 SCHEDULERS = {"volcano": "volcano", "scheduler-plugins": "scheduler-plugins-scheduler"}

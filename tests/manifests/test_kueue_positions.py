@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.manifests.conftest import JSON, Objects, Render, with_component
-from tests.manifests.test_kustomize import effective, rules
+from tests.manifests.installed import effective, rules
 
 GROUP = "visibility.kueue.x-k8s.io"
 READ: JSON = {

@@ -1,4 +1,3 @@
-import argparse
 import os
 import subprocess
 import uuid
@@ -8,31 +7,13 @@ from typing import Any
 import pytest
 import yaml
 
-from dlctl.cli.settings import add_settings, load_settings
 from dlctl.options import Options
 from tests.cli.conftest import Dlctl, dlctl  # noqa: F401 - a fixture
-from tests.manifests.conftest import FOLDER, JSON, Objects, Render
+from tests.manifests.conftest import FOLDER, JSON, Render
+from tests.manifests.installed import effective, rules
 
 OVERLAYS = ["cluster-wide", "monitoring", "single-namespace"]
 CLUSTER = os.environ.get("CONTRACT_KUBECONFIG", "")
-
-
-def effective(container: JSON) -> Options:
-    """Return the settings of the controller; a field reference stands for itself."""
-    parser = argparse.ArgumentParser()
-    add_settings(parser)
-    command, *flags = container["args"]
-    assert command == "controller"
-    environment = {
-        variable["name"]: variable.get("value") or variable["valueFrom"]["fieldRef"]["fieldPath"]
-        for variable in container.get("env", ())
-    }
-    return load_settings(parser.parse_args(flags), environment)
-
-
-def rules(objects: Objects) -> Iterator[JSON]:
-    for role in objects.of_kind("ClusterRole") + objects.of_kind("Role"):
-        yield from role["rules"]
 
 
 def violations(pod: JSON) -> list[str]:

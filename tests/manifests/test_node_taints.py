@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from tests.manifests.conftest import JSON, Objects, Render, with_component
-from tests.manifests.test_kustomize import effective, rules
+from tests.manifests.installed import effective, rules
 
 READ: JSON = {"apiGroups": [""], "resources": ["nodes"], "verbs": ["list", "watch"]}
 WRITE: JSON = {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "patch"]}

@@ -13,7 +13,7 @@ from dlctl.cli.jobs.job_snapshot import JobSnapshot
 from dlctl.cli.jobs.nodes import charges_by_node, node_table
 from dlctl.dialects import attempts_codec
 from tests.builders import NOW, kind_of, training_job
-from tests.reconcilers.nodes.test_charges import ended
+from tests.reconcilers.nodes.charged_jobs import ended
 
 KIND = kind_of("kubeflow.org/v1", "PyTorchJob")
 

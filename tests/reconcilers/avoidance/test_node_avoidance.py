@@ -21,8 +21,8 @@ from dlctl.reconcilers.children.node_exclusions import AVOIDED_NODES, AvoidedNod
 from dlctl.reconcilers.nodes.node_watch import NodeWatch
 from dlctl.reconcilers.plan import Plan
 from tests.builders import NOW, make_job, make_pod, observed_of
-from tests.reconcilers.nodes.test_charges import ended, ledger_of
-from tests.reconcilers.nodes.test_charges import job as stored_job
+from tests.reconcilers.nodes.charged_jobs import ended, ledger_of
+from tests.reconcilers.nodes.charged_jobs import job as stored_job
 
 
 def job_with(*attempts: Attempt, uid: str = "mine", **status: Any) -> Job:

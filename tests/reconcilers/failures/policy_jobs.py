@@ -6,7 +6,7 @@ from dlctl.api.job import Job
 from dlctl.api.pods import Pod
 from dlctl.api.status import JobPhase
 from tests.builders import exited, make_job, training_job
-from tests.reconcilers.failures.test_attempts import (
+from tests.reconcilers.failures.torch_jobs import (
     JSON,
     at,
     failed,

@@ -22,7 +22,7 @@ from tests.reconcilers.failures.policy_jobs import (
     replacement,
     torch,
 )
-from tests.reconcilers.failures.test_attempts import (
+from tests.reconcilers.failures.torch_jobs import (
     JSON,
     POLICY,
     after,

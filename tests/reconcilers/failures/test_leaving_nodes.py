@@ -20,7 +20,7 @@ from dlctl.reconcilers.nodes.node_conditions import (
 from dlctl.reconcilers.observe import Children, observe
 from tests.builders import NOW
 from tests.reconcilers.failures.gangs import disrupted, ended, member, verdict_of
-from tests.reconcilers.failures.test_attempts import at, failed, pods, running, torch_job
+from tests.reconcilers.failures.torch_jobs import at, failed, pods, running, torch_job
 from tests.reconcilers.program_output import outputs
 from tests.reconcilers.program_output.outputs import raised, torchrun
 

@@ -13,7 +13,7 @@ from dlctl.reconcilers.failures.log_requests import LogRequests, log_requests
 from dlctl.reconcilers.nodes.node_conditions import LostNode, NodeCondition, NodeConditions
 from dlctl.reconcilers.observe import Children, observe
 from tests.builders import RUNNING, exited
-from tests.reconcilers.failures.test_attempts import after, at, failed, pods, running, torch_job
+from tests.reconcilers.failures.torch_jobs import after, at, failed, pods, running, torch_job
 
 
 def requested(job: Job, found: list[Pod], seconds: float, count: int = 2) -> LogRequests:

@@ -14,7 +14,7 @@ from tests.reconcilers.failures.policy_jobs import (
     torch,
     without,
 )
-from tests.reconcilers.failures.test_attempts import (
+from tests.reconcilers.failures.torch_jobs import (
     after,
     attempts,
     causes,

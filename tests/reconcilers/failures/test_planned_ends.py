@@ -15,7 +15,7 @@ from dlctl.reconcilers.nodes.node_conditions import LostNode, NodeCondition, Nod
 from dlctl.reconcilers.observe import Children, observe
 from dlctl.reconcilers.planning.job import plan_job
 from tests.reconcilers.failures.gangs import disrupted
-from tests.reconcilers.failures.test_attempts import (
+from tests.reconcilers.failures.torch_jobs import (
     POLICY,
     at,
     attempts,
@@ -24,8 +24,8 @@ from tests.reconcilers.failures.test_attempts import (
     running,
     torch_job,
 )
-from tests.reconcilers.nodes.test_charges import job as stored_job
-from tests.reconcilers.nodes.test_charges import ledger_of, lemons
+from tests.reconcilers.nodes.charged_jobs import job as stored_job
+from tests.reconcilers.nodes.charged_jobs import ledger_of, lemons
 
 SHUT_DOWN: dict[str, Any] = {**disrupted("TerminationByKubelet"), "reason": "Terminated"}
 DRAINING = Signal("aws-node-termination-handler/scheduled-maintenance", "has a taint")

@@ -10,7 +10,7 @@ from dlctl.api.status import JobPhase, RestartRecord
 from dlctl.reconcilers.children.desired import Desired
 from dlctl.reconcilers.planning.job import plan_job
 from tests.builders import NOW, RUNNING, exited, make_job, make_pod, training_job
-from tests.reconcilers.failures.test_attempts import (
+from tests.reconcilers.failures.torch_jobs import (
     POLICY,
     after,
     at,

@@ -10,7 +10,7 @@ from dlctl.api.pods import Pod
 from dlctl.api.status import JobPhase
 from dlctl.api.verdict import Cause
 from tests.reconcilers.failures.policy_jobs import ANY_REPLICA, end_of, torch, without
-from tests.reconcilers.failures.test_attempts import after, at, causes, planned, pods
+from tests.reconcilers.failures.torch_jobs import after, at, causes, planned, pods
 
 LEAVING = {"deletionTimestamp": at(75).isoformat(), "deletionGracePeriodSeconds": 45}
 

@@ -8,7 +8,7 @@ from dlctl.api import conditions
 from dlctl.api.job import Job
 from dlctl.api.verdict import Cause
 from tests.reconcilers.failures.gangs import disrupted
-from tests.reconcilers.failures.test_attempts import after, causes, failed, pods, running, torch_job
+from tests.reconcilers.failures.torch_jobs import after, causes, failed, pods, running, torch_job
 
 
 def _has_failed(job: Job) -> bool:

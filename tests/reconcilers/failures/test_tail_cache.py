@@ -16,7 +16,7 @@ from dlctl.reconcilers.failures.failure_logs import FailureLogs
 from dlctl.reconcilers.failures.log_requests import LogRequest
 from dlctl.reconcilers.failures.tail_cache import TailCache
 from dlctl.reconcilers.observe import Children, Observed, observe
-from tests.reconcilers.failures.test_attempts import at, failed, pods, running, torch_job
+from tests.reconcilers.failures.torch_jobs import at, failed, pods, running, torch_job
 
 TAIL = b"x" * 50_000
 LIMIT = 1_000_000

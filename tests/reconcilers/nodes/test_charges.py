@@ -1,7 +1,6 @@
 """Charges against nodes: which count, for whom, and how long."""
 
 import datetime
-import json
 
 import attrs
 import msgspec
@@ -10,65 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlctl.api.job import JobObject
-from dlctl.api.verdict import Attempt, Cause, Confidence, Verdict
-from dlctl.dialects import attempts_codec
+from dlctl.api.verdict import Attempt, Cause, Confidence
 from dlctl.informers.handlers import Change
 from dlctl.metrics import Metrics
 from dlctl.reconcilers.nodes.charge_ledger import MAX_DELETED_OF_NAMESPACE, ChargeLedger
 from dlctl.reconcilers.nodes.charges import CHARGED_CAUSES, NodeCharges
 from tests.builders import NOW
-
-DAY_S = 86400.0
-
-
-class FixedClock:
-    """A clock that a test sets."""
-
-    def __init__(self) -> None:
-        self.time = NOW
-
-    def now(self) -> datetime.datetime:
-        return self.time
-
-    def monotonic(self) -> float:
-        return 0.0
-
-
-def ended(
-    node: str = "node-a",
-    cause: Cause = Cause.NODE,
-    confidence: Confidence = Confidence.HIGH,
-    *,
-    ago_s: float = 0.0,
-) -> Attempt:
-    """Return an attempt that ended on a node."""
-    end = NOW - datetime.timedelta(seconds=ago_s)
-    return Attempt(0, end, end, Verdict(cause, confidence, "", end, "worker-0", "pod", node))
-
-
-def job(uid: str, *attempts: Attempt, namespace: str = "ml", nested: bool = True) -> JobObject:
-    """Return a stored job with these attempts, in the status of a map or a list dialect."""
-    wire = {"attempts": attempts_codec.write(attempts)}
-    stored = {
-        "metadata": {"name": f"job-{uid}", "namespace": namespace, "uid": uid},
-        "status": {"dlctl": wire} if nested else wire,
-    }
-    return msgspec.json.decode(json.dumps(stored), type=JobObject)
-
-
-def ledger_of(*jobs: JobObject) -> ChargeLedger:
-    ledger = ChargeLedger(DAY_S, FixedClock())
-    for one in jobs:
-        ledger.handle(Change(None, one, initial=True))
-    return ledger
+from tests.reconcilers.nodes.charged_jobs import DAY_S, FixedClock, ended, job, ledger_of, lemons
 
 
 def of_node(ledger: ChargeLedger, name: str, namespace: str = "") -> NodeCharges | None:
     return next((one for one in ledger.all(namespace) if one.node == name), None)
-
-
-def lemons(ledger: ChargeLedger) -> list[str]:
-    return [one.node for one in ledger.lemons()]
 
 
 @pytest.mark.parametrize("cause", list(Cause))

@@ -9,7 +9,7 @@ from dlctl.api.status import JobPhase, JobStatus, RestartRecord
 from dlctl.api.verdict import Attempt
 from dlctl.reconcilers.status.past_times import with_past_times
 from tests.builders import NOW, make_job, training_job
-from tests.reconcilers.failures.test_attempts import after, at, attempts, failed, pods, running
+from tests.reconcilers.failures.torch_jobs import after, at, attempts, failed, pods, running
 
 FAR = datetime.datetime(9999, 12, 31, 23, 59, 59, tzinfo=datetime.UTC)
 RECORD = RestartRecord(1, 1, "uid", "Error", NOW)

@@ -1,0 +1,27 @@
+"""What a rendered installation sets and grants."""
+
+import argparse
+from collections.abc import Iterator
+
+from dlctl.cli.settings import add_settings, load_settings
+from dlctl.options import Options
+from tests.cli.conftest import Dlctl, dlctl  # noqa: F401 - a fixture
+from tests.manifests.conftest import JSON, Objects
+
+
+def effective(container: JSON) -> Options:
+    """Return the settings of the controller; a field reference stands for itself."""
+    parser = argparse.ArgumentParser()
+    add_settings(parser)
+    command, *flags = container["args"]
+    assert command == "controller"
+    environment = {
+        variable["name"]: variable.get("value") or variable["valueFrom"]["fieldRef"]["fieldPath"]
+        for variable in container.get("env", ())
+    }
+    return load_settings(parser.parse_args(flags), environment)
+
+
+def rules(objects: Objects) -> Iterator[JSON]:
+    for role in objects.of_kind("ClusterRole") + objects.of_kind("Role"):
+        yield from role["rules"]
