@@ -93,29 +93,26 @@ class JobReconciler:
             return Result(requeue_after_s=_STALE_BACKOFF.delay_s(cache.stale_count))
         cache.stale_count = 0
         has_pods = self.stores.pods.owned_count(key.namespace, stored.metadata.uid) > 0
-        obj, read = await self._decoder.decode(stored, cache.last_good_spec, has_pods=has_pods)
+        obj, decoded = await self._decoder.decode(stored, cache.last_good_spec, has_pods=has_pods)
         if self.stores.jobs.get(key) is not stored:
             # It has changed while its spec was read.
             return Result(requeue_after_s=0)
         try:
             try:
-                result = await self._step(stored, obj, read, cache)
+                return await self._step(stored, obj, decoded, cache)
             except ContentError as error:
-                result = await self._apply_malformed(obj, cache, error)
+                return await self._apply_malformed(obj, cache, error)
         except StatusDroppedError:
             return Result(requeue_after_s=await self.guard.report_dropped(obj, cache))
         except StatusRejectedError as error:
             self.guard.report_rejected(obj, cache, error)
             raise
-        except (JobGoneError, NamespaceTerminatingError):
-            # The job was deleted meanwhile, or is about to be; its event will follow.
-            return Result()
-        except StatusSupersededError:
+        except (JobGoneError, NamespaceTerminatingError, StatusSupersededError):
+            # The job was deleted or changed meanwhile, or is about to be: its event wakes it.
             return Result()
         except (ConflictError, NotFoundError):
             # Another client changed the job or a child meanwhile, which is common.
             return Result(requeue=True)
-        return result
 
     async def _step(
         self,
@@ -128,7 +125,9 @@ class JobReconciler:
             return held
         if isinstance(decoded, ContentError):
             raise decoded
-        read = await self._with_own_status(stored, decoded, cache)
+        self._record_read(stored, decoded, cache)
+        await self.guard.check_stored(decoded.obj, decoded.status)
+        read = _with_own_status(decoded, cache)
         if read.job is None:
             context, plan = self._invalid(read.obj, read.status, cache, str(read.error))
         elif await self._adopt(read.job, read.obj.dialect, cache):
@@ -156,23 +155,14 @@ class JobReconciler:
             return Result(requeue_after_s=left_s)
         return await self._apply_doubt(obj, cache) if obj.doubt else None
 
-    async def _with_own_status(
-        self, stored: JobObject, read: DecodedJob, cache: JobCache
-    ) -> DecodedJob:
-        """Return a job with its stored status, and what another operator's cannot hold of it."""
-        key = stored.key
+    def _record_read(self, stored: JobObject, read: DecodedJob, cache: JobCache) -> None:
+        """Record the phase of a job, its last valid spec, and content that cannot be processed."""
         if isinstance(read.error, ContentError):
             self.content_errors.report(cache, read.error)
-        self.metrics.phase_changed(key.namespace, cache.phase, read.status.phase)
+        self.metrics.phase_changed(stored.key.namespace, cache.phase, read.status.phase)
         cache.phase = read.status.phase
         if read.error is None:
             cache.last_good_spec = None if read.status.is_finished else stored.spec
-        await self.guard.check_stored(read.obj, read.status)
-        job = read.job
-        if job is None or not job.status.written_by_other_operator or not cache.last_status:
-            return read
-        status = restore_own_status(job.status, cache.last_status)
-        return attrs.evolve(read, job=attrs.evolve(job, status=status))
 
     async def _adopt(self, job: Job, dialect: Dialect, cache: JobCache) -> bool:
         """Label children that lack dlctl's label; return whether there were any."""
@@ -338,3 +328,12 @@ class JobReconciler:
         if obj is not None and cache is None:
             cache = self._caches[key] = JobCache(obj.metadata.uid)
         return cache
+
+
+def _with_own_status(read: DecodedJob, cache: JobCache) -> DecodedJob:
+    """Return a job with what the status of another operator cannot hold of dlctl's last one."""
+    job = read.job
+    if job is None or not job.status.written_by_other_operator or not cache.last_status:
+        return read
+    status = restore_own_status(job.status, cache.last_status)
+    return attrs.evolve(read, job=attrs.evolve(job, status=status))
