@@ -29,7 +29,7 @@ MAX_CONCURRENT_PER_OWNER: Final = 4
 class TaskOutcome:
     """The outcome of a task: a result, or the error that prevented it."""
 
-    result: Any = None
+    result: object = None
     error: str = ""
     # The number of attempts so far.
     attempts: int = 1

@@ -62,7 +62,7 @@ def _unused(
         return None, plan.with_exec_task(check, retry=True)
     if outcome.error:
         return tuple(workers), plan.with_exec_task(check)
-    used = outcome.result
+    used = outcome.result if isinstance(outcome.result, frozenset) else frozenset[str]()
     found = tuple(i for i in workers if state.pod_name(i) not in used) if used else ()
     if found and check.confirms and outcome.attempts == 1:
         # The first attempt follows immediately after the check that it should confirm.
@@ -103,10 +103,9 @@ def _left_s(state: MembershipState, plan: MembershipPlan, operation: ScaleOperat
     if hosts.is_writing(state, plan.membership):
         return max(left_s, limit_s / 2)
     outcome = hosts.write_outcome(state, plan.membership)
-    if outcome is None or outcome.error:
+    if outcome is None or not isinstance(outcome.result, datetime.datetime):
         return left_s
-    written_at: datetime.datetime = outcome.result
-    return max(left_s, limit_s / 2 - (state.now - written_at).total_seconds())
+    return max(left_s, limit_s / 2 - (state.now - outcome.result).total_seconds())
 
 
 def _addresses(state: MembershipState, pods: Collection[Pod]) -> frozenset[tuple[str, str]]:

@@ -13,6 +13,7 @@ import attrs
 from dlctl.api.elastic import AttachMode, Membership
 from dlctl.controller.background_tasks import TaskOutcome
 from dlctl.reconcilers.event_note import EventNote
+from dlctl.reconcilers.membership.exec_output import ProbeResult
 from dlctl.reconcilers.membership.exec_tasks import ProbeWorkers, WriteFiles
 from dlctl.reconcilers.membership.membership_plan import MembershipPlan
 from dlctl.reconcilers.membership.membership_state import MembershipState
@@ -42,9 +43,14 @@ def reachable(
     outcome = state.outcomes.get(task)
     if outcome is None:
         return frozenset(), plan.with_exec_task(task)
-    answers = outcome.result.reachable if outcome.result else ()
+    answers = _probe_result(outcome).reachable
     found = frozenset(i for i in ready if state.pod_name(i) in answers)
     return found, plan.with_exec_task(task, retry=found != ready)
+
+
+def _probe_result(outcome: TaskOutcome) -> ProbeResult:
+    """Return the result of a probe; if it has failed, that no worker is known to be reachable."""
+    return outcome.result if isinstance(outcome.result, ProbeResult) else ProbeResult(frozenset())
 
 
 def is_probing(state: MembershipState, workers: Collection[int]) -> bool:
@@ -57,7 +63,7 @@ def unreachable_message(state: MembershipState, workers: Collection[int]) -> str
     """Return why workers cannot be reached, according to the last probe."""
     task = _probe_task(state, _ready(state, workers))
     outcome = state.outcomes.get(task) if task else None
-    reasons = outcome.result.reasons if outcome and outcome.result else {}
+    reasons = _probe_result(outcome).reasons if outcome else {}
     waiting = [state.pod_name(i) for i in sorted(workers) if not state.is_ready(i)]
     reasons_shown = [f"{name} is not ready" for name in waiting]
     reasons_shown += [
