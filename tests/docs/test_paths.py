@@ -28,3 +28,20 @@ def test_modules_of_membership_are_those_of_the_page() -> None:
     table = page.split("| module of `reconcilers/membership` |")[1].split("\n\n")[0]
     for name in re.findall(r"`(\w+)`", table):
         assert Path(ROOT / "dlctl/reconcilers/membership" / f"{name}.py").exists(), name
+
+
+def test_packages_import_what_the_page_allows() -> None:
+    page = (ROOT / "docs/architecture.md").read_text()
+    allowed: dict[str, set[str]] = {}
+    for row in page.split("| package |")[1].split("\n\n")[0].splitlines()[2:]:
+        packages, _, imports = row.strip("| ").split(" | ")
+        names = set(re.findall(r"`(\w+)`", imports))
+        if imports in ("all of the above", "everything"):
+            names = set(allowed)
+        below = names.union(*(allowed.get(name, set()) for name in names))
+        allowed.update({name: below | {name} for name in re.findall(r"`(\w+)`", packages)})
+    assert {"api", "reconcilers", "local"} <= allowed.keys()
+    for name in sorted(allowed.keys() - {"cli"}):
+        for path in sorted((ROOT / "dlctl" / name).rglob("*.py")):
+            imported = set(re.findall(r"^from dlctl\.(\w+)", path.read_text(), re.MULTILINE))
+            assert imported & allowed.keys() <= allowed[name], path
