@@ -11,6 +11,7 @@ from typing import Any, Final, Self, get_args
 
 import attrs
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import NAMESPACES, ObjectKey, Resource
 from dlctl.cli import restart_limit
 from dlctl.cli.cluster_arguments import check_run_options, image_paths, path_of
@@ -22,7 +23,7 @@ from dlctl.cli.local_cluster import LocalControlPlane, local_control_plane
 from dlctl.cli.local_options import LocalOptions, NetworkChoice
 from dlctl.cli.log_selection import LogSelection
 from dlctl.cli.manifest_checks import check, report
-from dlctl.cli.manifests import JSON, Manifest, job_kind, load, namespaced, parse
+from dlctl.cli.manifests import Manifest, job_kind, load, namespaced, parse
 from dlctl.cli.outcome import RunEnd, closing_lines
 from dlctl.cli.progress import JobProgress
 from dlctl.cli.start_checks import StartChecks

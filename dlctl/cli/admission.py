@@ -10,6 +10,7 @@ from typing import Any, Final
 import attrs
 import msgspec
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import PODS, Resource
 from dlctl.cli.job_renderer import job_renderer
 from dlctl.cli.pod_references import templates
@@ -28,7 +29,6 @@ from dlctl.local.apiserver.status import FieldError, StatusError
 from dlctl.local.apiserver.validation import metadata
 from dlctl.local.apiserver.validation.pods import pod_errors
 
-JSON = dict[str, Any]
 # The field that the message of an error of the whole object names.
 _NAMED_FIELD_RE: Final = re.compile(r"(?<![\w.])(?:metadata|spec)\b[\w.\[\]-]*")
 _WRONG_TYPE_RE: Final = re.compile(r"must be of type ([a-z,]+): ")

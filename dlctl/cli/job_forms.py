@@ -9,10 +9,10 @@ from typing import Any, Final
 
 import attrs
 
+from dlctl.api.json_types import JSON
 from dlctl.cli.suggestions import did_you_mean
 from dlctl.errors import ConfigError
 
-JSON = dict[str, Any]
 Counts = Mapping[str, int]
 # Of all kinds; the others start, coordinate or serve parameters.
 _TRAINING_TYPES: Final = ("master", "worker")

@@ -13,11 +13,11 @@ from typing import Final
 
 import attrs
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import CRDS, ObjectKey
 from dlctl.cli.directory_options import deleted_claims_line, shared_files_lines
 from dlctl.cli.interrupts import Interrupts
 from dlctl.cli.local_options import LocalOptions
-from dlctl.cli.manifests import JSON
 from dlctl.dialects.kind import Kind
 from dlctl.dialects.kind_crds import kind_crds
 from dlctl.errors import ConfigError

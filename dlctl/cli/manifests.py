@@ -11,6 +11,7 @@ import msgspec
 import yaml
 
 from dlctl.api.job import JobObject
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import Resource
 from dlctl.cli.pod_references import containers
 from dlctl.cli.unknown_fields import misspelt
@@ -20,7 +21,6 @@ from dlctl.dialects.kind import Kind
 from dlctl.dialects.kinds import kind_of_api_version
 from dlctl.errors import ConfigError, InvalidJobError
 
-JSON = dict[str, Any]
 # Like the suffix that the server appends to a ``generateName``, of which it keeps 58 characters.
 _SUFFIX: Final = "x5c7v"
 _MAX_PREFIX_CHARS: Final = 58

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import attrs
 
-JSON = Mapping[str, Any]
+from dlctl.api.json_types import ReadOnlyJSON
 
 
 @attrs.frozen
@@ -16,7 +16,7 @@ class Difference:
     """A difference, for jobs to which it applies."""
 
     text: str
-    applies: Callable[[JSON], bool] = lambda _: True
+    applies: Callable[[ReadOnlyJSON], bool] = lambda _: True
 
 
 @attrs.frozen
@@ -27,12 +27,12 @@ class Operator:
     page: str
     differences: Sequence[Difference] = ()
 
-    def differences_of(self, job: JSON) -> list[str]:
+    def differences_of(self, job: ReadOnlyJSON) -> list[str]:
         """Return the differences that a job may notice."""
         return [each.text for each in self.differences if each.applies(job)]
 
 
-def operator_of(job: JSON) -> Operator:
+def operator_of(job: ReadOnlyJSON) -> Operator:
     """Return the operator that a served job was written for."""
     group, _, version = str(job["apiVersion"]).rpartition("/")
     for key in ((group, version, job["kind"]), (group, version, ""), (group, "", "")):
@@ -51,15 +51,15 @@ def _values(value: Any, field: str) -> list[Any]:
     return here + [found for item in value.values() for found in _values(item, field)]
 
 
-def _has(field: str, *wanted: Any) -> Callable[[JSON], bool]:
+def _has(field: str, *wanted: Any) -> Callable[[ReadOnlyJSON], bool]:
     return lambda job: any(value in wanted for value in _values(job.get("spec"), field))
 
 
-def _is(*kinds: str) -> Callable[[JSON], bool]:
+def _is(*kinds: str) -> Callable[[ReadOnlyJSON], bool]:
     return lambda job: job["kind"] in kinds
 
 
-def _restarts_of(*kinds: str) -> Callable[[JSON], bool]:
+def _restarts_of(*kinds: str) -> Callable[[ReadOnlyJSON], bool]:
     restarts = _has("restartPolicy", "OnFailure", "Always")
     return lambda job: job["kind"] in kinds and restarts(job)
 

@@ -5,9 +5,9 @@ from typing import Any, Final
 
 import attrs
 
+from dlctl.api.json_types import ReadOnlyJSON
 from dlctl.cli.yaml_lines import Path
 
-JSON = Mapping[str, Any]
 _BULK: Final = {"configMapRef": "ConfigMap", "secretRef": "Secret"}
 _KEYS: Final = {"configMapKeyRef": "ConfigMap", "secretKeyRef": "Secret"}
 
@@ -22,7 +22,7 @@ class Reference:
     key: str | None = None
 
 
-def templates(value: Any, path: Path = ()) -> Iterator[tuple[Path, JSON]]:
+def templates(value: Any, path: Path = ()) -> Iterator[tuple[Path, ReadOnlyJSON]]:
     """Yield the specs of the pod templates in an object, with their paths."""
     if isinstance(value, list):
         for index, item in enumerate(value):
@@ -36,14 +36,14 @@ def templates(value: Any, path: Path = ()) -> Iterator[tuple[Path, JSON]]:
             yield from templates(item, (*path, key))
 
 
-def containers(spec: JSON, path: Path) -> Iterator[tuple[Path, JSON]]:
+def containers(spec: ReadOnlyJSON, path: Path) -> Iterator[tuple[Path, ReadOnlyJSON]]:
     """Yield the containers of a pod, also the init containers, with their paths."""
     for field in ("initContainers", "containers"):
         for index, container in entries(spec, field):
             yield (*path, field, index), container
 
 
-def entries(value: JSON, field: str) -> Iterator[tuple[int, JSON]]:
+def entries(value: ReadOnlyJSON, field: str) -> Iterator[tuple[int, ReadOnlyJSON]]:
     """Yield the objects in a list of a manifest, with their indexes; others are invalid."""
     items = value.get(field)
     for index, item in enumerate(items if isinstance(items, list) else ()):
@@ -51,13 +51,13 @@ def entries(value: JSON, field: str) -> Iterator[tuple[int, JSON]]:
             yield index, item
 
 
-def entry(value: JSON, field: str) -> JSON:
+def entry(value: ReadOnlyJSON, field: str) -> ReadOnlyJSON:
     """Return an object of a manifest; empty if it is missing or invalid."""
     found = value.get(field)
     return found if isinstance(found, dict) else {}
 
 
-def references(spec: JSON, path: Path) -> Iterator[Reference]:
+def references(spec: ReadOnlyJSON, path: Path) -> Iterator[Reference]:
     """Yield the references of a pod that are not optional."""
     if account := spec.get("serviceAccountName"):
         yield Reference((*path, "serviceAccountName"), "ServiceAccount", account)
@@ -74,7 +74,7 @@ def references(spec: JSON, path: Path) -> Iterator[Reference]:
             yield from _of_variables(source, (*where, "env", index, "valueFrom"), _KEYS)
 
 
-def _of_files(source: JSON, path: Path) -> Iterator[Reference]:
+def _of_files(source: ReadOnlyJSON, path: Path) -> Iterator[Reference]:
     for field, kind in (("configMap", "ConfigMap"), ("secret", "Secret")):
         found = entry(source, field)
         if found and not found.get("optional"):
@@ -82,7 +82,9 @@ def _of_files(source: JSON, path: Path) -> Iterator[Reference]:
             yield Reference((*path, field, name), kind, found.get(name) or "")
 
 
-def _of_variables(source: JSON, path: Path, kinds: Mapping[str, str]) -> Iterator[Reference]:
+def _of_variables(
+    source: ReadOnlyJSON, path: Path, kinds: Mapping[str, str]
+) -> Iterator[Reference]:
     for field, kind in kinds.items():
         found = entry(source, field)
         if found and not found.get("optional"):

@@ -6,9 +6,10 @@ from typing import Any, Final
 
 import attrs
 
+from dlctl.api.json_types import JSON
 from dlctl.cli.job_renderer import job_renderer
 from dlctl.cli.manifest_checks import Problem
-from dlctl.cli.manifests import JSON, Manifest, job_kind, namespaced, with_example_name
+from dlctl.cli.manifests import Manifest, job_kind, namespaced, with_example_name
 from dlctl.cli.pod_references import Reference, containers, entries, entry, references, templates
 from dlctl.cli.yaml_lines import Path as FieldPath
 from dlctl.cli.yaml_lines import dotted

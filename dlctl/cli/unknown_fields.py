@@ -10,11 +10,11 @@ from typing import Any, Final
 import attrs
 
 from dlctl.api.core_types.type_tables import pod_types
+from dlctl.api.json_types import ReadOnlyJSON
 from dlctl.cli.suggestions import closest, did_you_mean
 from dlctl.cli.yaml_lines import Path, dotted
 from dlctl.dialects.dialect import Dialect
 
-JSON = Mapping[str, Any]
 _PRESERVE: Final = "x-kubernetes-preserve-unknown-fields"
 # Where a field that is written too high up is looked for.
 _NESTED: Final = ("template", "spec", "containers", "resources", "runPolicy", "schedulingPolicy")
@@ -41,7 +41,7 @@ class UnknownField:
         return f"unknown field {self.path[-1]!r}{self.suggestion}"
 
 
-def misspelt(manifest: JSON, name: str) -> UnknownField | None:
+def misspelt(manifest: ReadOnlyJSON, name: str) -> UnknownField | None:
     """Return the field of an object that seems to be meant for a missing one."""
     if name in manifest:
         return None
@@ -49,9 +49,9 @@ def misspelt(manifest: JSON, name: str) -> UnknownField | None:
     return UnknownField((given,), f"; did you mean {name}?") if given else None
 
 
-def unknown_fields(manifest: JSON, dialect: Dialect) -> Iterator[UnknownField]:
+def unknown_fields(manifest: ReadOnlyJSON, dialect: Dialect) -> Iterator[UnknownField]:
     """Yield the unknown fields of a job; ``status`` is not looked into."""
-    top: JSON = {
+    top: ReadOnlyJSON = {
         "properties": {
             **{name: {} for name in _OBJECT_FIELDS},
             "metadata": {"properties": {name: {} for name in pod_types()["ObjectMeta"].fields}},
@@ -75,7 +75,7 @@ def _has_in_run_policy(dialect: Dialect, name: str) -> bool:
     return name in policy.get("properties", {})
 
 
-def _unknown(value: Any, schemas: tuple[JSON, ...], path: Path) -> Iterator[UnknownField]:
+def _unknown(value: Any, schemas: tuple[ReadOnlyJSON, ...], path: Path) -> Iterator[UnknownField]:
     """Yield the unknown fields of a value; the schemas are its own and those around it."""
     schema = schemas[-1]
     if isinstance(value, list):
@@ -100,7 +100,7 @@ def _unknown(value: Any, schemas: tuple[JSON, ...], path: Path) -> Iterator[Unkn
             yield UnknownField((*path, key), found)
 
 
-def _moved(name: str, schemas: tuple[JSON, ...], path: Path) -> str:
+def _moved(name: str, schemas: tuple[ReadOnlyJSON, ...], path: Path) -> str:
     """Return why only an older manifest has the field, and the fix; empty for other fields."""
     if path[-1:] == ("metadata",) and name in _REMOVED_METADATA:
         return ": Kubernetes has removed it: remove it"
@@ -110,7 +110,7 @@ def _moved(name: str, schemas: tuple[JSON, ...], path: Path) -> str:
     return ""
 
 
-def _suggestion(name: str, schemas: tuple[JSON, ...], path: Path) -> str:
+def _suggestion(name: str, schemas: tuple[ReadOnlyJSON, ...], path: Path) -> str:
     """Return where the field belongs, or else the field of this level that is most like it."""
     if below := _path_below(name, schemas[-1]):
         return f"; it belongs in {dotted((*path, *below))}"
@@ -121,9 +121,9 @@ def _suggestion(name: str, schemas: tuple[JSON, ...], path: Path) -> str:
     return did_you_mean(name, schemas[-1]["properties"])
 
 
-def _path_below(name: str, schema: JSON) -> Path:
+def _path_below(name: str, schema: ReadOnlyJSON) -> Path:
     """Return the path down to the nearest object that has a field; empty without one."""
-    level: list[tuple[Path, JSON]] = [((), schema)]
+    level: list[tuple[Path, ReadOnlyJSON]] = [((), schema)]
     while level:
         found = [
             ((*path, nested), properties[nested].get("items", properties[nested]))

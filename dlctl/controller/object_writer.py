@@ -1,11 +1,12 @@
 """Writes to objects; the owner waits until the stores show each of them."""
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, TypeVar, Unpack
+from collections.abc import Callable, Sequence
+from typing import Final, TypeVar, Unpack
 
 import attrs
 
+from dlctl.api.json_types import ReadOnlyJSON
 from dlctl.api.meta import UID, Object, ObjectKey, Resource
 from dlctl.controller.expectations import Expectations
 from dlctl.kube.client import Client
@@ -14,7 +15,6 @@ from dlctl.kube.queries import ListOptions
 
 logger = logging.getLogger(__name__)
 
-JSON = Mapping[str, Any]
 T = TypeVar("T", bound=Object)
 
 # Servers delete the objects of a collection one after another.
@@ -35,7 +35,11 @@ class ObjectWriter:
     may_delete_collections: bool = attrs.field(init=False, default=True)
 
     async def create(
-        self, owner: UID, resource: Resource, key: ObjectKey, body: JSON | Callable[[], JSON]
+        self,
+        owner: UID,
+        resource: Resource,
+        key: ObjectKey,
+        body: ReadOnlyJSON | Callable[[], ReadOnlyJSON],
     ) -> None:
         """Create an object; a function is called when it is the write's turn.
 
@@ -49,7 +53,7 @@ class ObjectWriter:
         owner: UID,
         resource: Resource,
         existing: Object,
-        body: JSON | Callable[[], JSON],
+        body: ReadOnlyJSON | Callable[[], ReadOnlyJSON],
         as_: type[T] = Object,  # type: ignore[assignment]
         *,
         subresource: str = "",
@@ -120,7 +124,7 @@ async def patch_if_unchanged(
     client: Client,
     resource: Resource,
     existing: Object,
-    body: JSON | Callable[[], JSON],
+    body: ReadOnlyJSON | Callable[[], ReadOnlyJSON],
     as_: type[T] = Object,  # type: ignore[assignment]
     *,
     subresource: str = "",
@@ -135,7 +139,7 @@ async def patch_if_unchanged(
     # The UID would be no guard: the server ignores metadata in patches of the status.
     version = {"resourceVersion": existing.metadata.resource_version}
 
-    def render() -> JSON:
+    def render() -> ReadOnlyJSON:
         content = body() if callable(body) else body
         return {**content, "metadata": {**content.get("metadata", {}), **version}}
 

@@ -3,10 +3,10 @@
 import datetime
 from collections.abc import Iterator
 from itertools import islice
-from typing import Any
 
 import msgspec
 
+from dlctl.api.json_types import JSON
 from dlctl.api.verdict import (
     MAX_ATTEMPTS,
     MAX_COLLATERAL,
@@ -18,8 +18,6 @@ from dlctl.api.verdict import (
 )
 from dlctl.clock import EPOCH
 from dlctl.dialects import status_codec as codec
-
-JSON = dict[str, Any]
 
 
 def write(attempts: tuple[Attempt, ...]) -> list[JSON]:

@@ -8,11 +8,10 @@ import msgspec
 
 from dlctl.api.condition_messages import ConditionMessages
 from dlctl.api.job import Job, Replica, RunPolicy
+from dlctl.api.json_types import ReadOnlyJSON
 from dlctl.api.meta import Object, Resource
 from dlctl.api.status import JobStatus
 from dlctl.frameworks.dljob import DLJob
-
-JSON = Mapping[str, Any]
 
 
 class DecodedObject(Object, frozen=True, gc=False, kw_only=True):
@@ -98,7 +97,7 @@ class Dialect(abc.ABC):
         """
         return RunPolicy()
 
-    def suspension_patch(self, obj: DecodedObject, *, suspended: bool) -> JSON | None:
+    def suspension_patch(self, obj: DecodedObject, *, suspended: bool) -> ReadOnlyJSON | None:
         """Return the merge patch that suspends or resumes a job; None if none does."""
         return None
 
@@ -114,7 +113,7 @@ class Dialect(abc.ABC):
         """
 
     @abc.abstractmethod
-    def write_status(self, status: JobStatus) -> JSON:
+    def write_status(self, status: JobStatus) -> ReadOnlyJSON:
         """Return the wire form of a status, complete."""
 
     @abc.abstractmethod
@@ -149,23 +148,23 @@ class Dialect(abc.ABC):
         return ""
 
     @abc.abstractmethod
-    def spec_schema(self) -> JSON:
+    def spec_schema(self) -> ReadOnlyJSON:
         """Return the structural schema of ``spec`` for the CRD."""
 
-    def manifest_schema(self) -> JSON:
+    def manifest_schema(self) -> ReadOnlyJSON:
         """Return the schema of ``spec`` with the fields of old manifests, read or ignored."""
         return self.spec_schema()
 
     @abc.abstractmethod
-    def status_schema(self) -> JSON:
+    def status_schema(self) -> ReadOnlyJSON:
         """Return the structural schema of ``status``; it must accept those of all versions."""
 
     @property
-    def scale_subresource(self) -> JSON | None:
+    def scale_subresource(self) -> ReadOnlyJSON | None:
         """Return the paths of the scale subresource, if jobs have one."""
         return None
 
     @property
-    def validation_rules(self) -> Sequence[JSON]:
+    def validation_rules(self) -> Sequence[ReadOnlyJSON]:
         """Return CEL rules for the whole job; they are also evaluated on status updates."""
         return ()

@@ -5,16 +5,15 @@ Its parts are modules of pure functions.
 
 import datetime
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Protocol
+from typing import Protocol
 
 import attrs
 
 from dlctl.api.conditions import Condition
 from dlctl.api.elastic import ScaleFailure, Scaler, ScalerObject, ScalerStatus
 from dlctl.api.job import Job
+from dlctl.api.json_types import ReadOnlyJSON
 from dlctl.api.meta import Resource
-
-JSON = Mapping[str, Any]
 
 
 class ScalerCodec(Protocol):
@@ -26,7 +25,7 @@ class ScalerCodec(Protocol):
     def unread(self, obj: ScalerObject, resource: Resource, invalid_reason: str = "") -> Scaler:
         """Return a scaler of which only the metadata is known."""
 
-    def write_status(self, status: ScalerStatus, resource: Resource) -> JSON:
+    def write_status(self, status: ScalerStatus, resource: Resource) -> ReadOnlyJSON:
         """Return the wire form of a status, complete."""
 
 
@@ -87,4 +86,4 @@ class ElasticDialect:
     scalers: ScalerCodec
     conditions: ElasticConditions
     # Returns the CustomResourceDefinition of a kind of scalers.
-    scaler_crd: Callable[[Resource], JSON]
+    scaler_crd: Callable[[Resource], ReadOnlyJSON]

@@ -19,12 +19,12 @@ from dlctl.api.failure_policy import (
     RestartStrategy,
 )
 from dlctl.api.job import Job, ReplicaSpec, SpecWarning
+from dlctl.api.json_types import JSON
 from dlctl.api.verdict import Cause
 from dlctl.dialects.field_reader import MAX_INT32, FieldReader, parse_enum
 from dlctl.dialects.pod_schema import PRESERVE_UNKNOWN
 from dlctl.errors import InvalidJobError, quoted
 
-JSON = dict[str, Any]
 FIELD: Final = "failurePolicy"
 ANNOTATION: Final = "dlctl.dev/failure-policy"
 ANNOTATION_FIELD: Final = f"metadata.annotations[{ANNOTATION}]"

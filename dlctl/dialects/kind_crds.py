@@ -1,13 +1,12 @@
 """The CustomResourceDefinition of a kind, small enough for a plain ``kubectl apply``."""
 
-from typing import Any, Final
+from typing import Final
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import MANAGED_BY, MANAGED_BY_LABEL
 from dlctl.dialects.child_names import MAX_LENGTH
 from dlctl.dialects.dialect import Dialect
 from dlctl.dialects.kind import Kind
-
-JSON = dict[str, Any]
 
 CATEGORY: Final = "dlctl"
 # What keeps the job from running, in the wide form of ``kubectl get``.

@@ -11,11 +11,11 @@ from typing import Any, Final
 import attrs
 
 from dlctl.api.core_types.type_tables import Field, pod_types
+from dlctl.api.json_types import JSON
 from dlctl.dialects.pod_schema import POD_TEMPLATE_TYPE
 from dlctl.dialects.pod_values import format_value, invalid_reason
 from dlctl.errors import InvalidJobError
 
-JSON = dict[str, Any]
 _FIELD: Final = ".{}"
 _ITEM: Final = "[{}]"
 

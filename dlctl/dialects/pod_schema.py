@@ -6,14 +6,13 @@ the API server, which validates the pods.
 """
 
 from functools import cache
-from typing import Any, Final
+from typing import Final
 
 from dlctl.api.core_types.type_tables import Field, pod_types
+from dlctl.api.json_types import JSON
 from dlctl.api.quantities import MAX_CHARS, PATTERN
 from dlctl.dialects.field_reader import MAX_PORT
 from dlctl.dialects.pod_values import TIME_PATTERN
-
-JSON = dict[str, Any]
 
 POD_TEMPLATE_TYPE: Final = "PodTemplateSpec"
 PRESERVE_UNKNOWN: Final = {"x-kubernetes-preserve-unknown-fields": True}

@@ -4,12 +4,10 @@ Computed from the kinds, so that it includes what frameworks of other packages n
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import Resource
 from dlctl.dialects.kind import Kind
-
-JSON = dict[str, Any]
 
 
 def cluster_role(kinds: Iterable[Kind]) -> JSON:

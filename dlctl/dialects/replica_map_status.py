@@ -6,14 +6,14 @@ was written by another operator.
 
 import datetime
 from collections.abc import Iterator, Sequence
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from dlctl.api import conditions
+from dlctl.api.json_types import JSON
 from dlctl.api.status import JobPhase, JobState, JobStatus, ReplicaStatus
 from dlctl.dialects import attempts_codec, index_ranges
 from dlctl.dialects import status_codec as codec
 
-JSON = dict[str, Any]
 _STATE_FIELD: Final = "dlctl"
 _STATE_BY_COUNT_FIELD: Final = {
     "active": JobState.RUNNING,

@@ -1,17 +1,17 @@
 """The field ``runPolicy`` of Kubeflow's kinds: schema and reader."""
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any, Final
+from typing import Final
 
 from dlctl.api.gangs import SchedulingPolicy
 from dlctl.api.job import CleanPodPolicy, RunPolicy
+from dlctl.api.json_types import JSON
 from dlctl.api.quantities import QuantityError, canonicalize
 from dlctl.dialects import failure_policy, schema_parts
 from dlctl.dialects.field_reader import MAX_INT32, FieldReader
 from dlctl.dialects.pod_schema import PRESERVE_UNKNOWN
 from dlctl.errors import InvalidJobError, quoted
 
-JSON = dict[str, Any]
 STARTING_DEADLINE: Final = "startingDeadlineSeconds"
 STARTING_DEADLINE_SCHEMA: Final = {
     **schema_parts.int32(1),

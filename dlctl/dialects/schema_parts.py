@@ -1,13 +1,12 @@
 """Parts of the CRD schemas that several dialects share."""
 
-from typing import Any, Final
+from typing import Final
 
 from dlctl.api import quantities
+from dlctl.api.json_types import JSON
 from dlctl.dialects import pod_schema
 from dlctl.dialects.pod_schema import PRESERVE_UNKNOWN
 from dlctl.dialects.pod_values import TIME_PATTERN
-
-JSON = dict[str, Any]
 
 # Bounds the server's cost estimate of validation rules.
 _MAX_CONTAINERS: Final = 256

@@ -10,11 +10,11 @@ from typing import Any, TypeVar
 import msgspec
 
 from dlctl.api.conditions import Condition
+from dlctl.api.json_types import JSON
 from dlctl.api.status import Failure, RestartRecord
 from dlctl.clock import EPOCH
 from dlctl.dialects.field_reader import MAX_INT32
 
-JSON = dict[str, Any]
 E = TypeVar("E", bound=enum.StrEnum)
 
 

@@ -3,13 +3,13 @@
 Pure, and common to all frameworks with launchers.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Iterator, Sequence
+from typing import Final
 
 from dlctl.api.dependents import Dependent
+from dlctl.api.json_types import ReadOnlyJSON
 from dlctl.api.meta import ROLE_BINDINGS, ROLES, SERVICE_ACCOUNTS, ObjectKey
 
-JSON = Mapping[str, Any]
 KUBECTL_PATH: Final = "/opt/kube"
 # Resources of dlctl's init containers, the same as training-operator's and et-operator's.
 INIT_RESOURCES: Final = {"cpu": "100m", "memory": "512Mi", "ephemeral-storage": "5Gi"}
@@ -22,9 +22,11 @@ DELEGATED_RULES: Final = (
 )
 
 
-def role_rules(exec_pods: Sequence[str]) -> list[JSON]:
+def role_rules(exec_pods: Sequence[str]) -> list[ReadOnlyJSON]:
     """Return the rules to find pods, and to run programs in the named ones."""
-    result: list[JSON] = [{"apiGroups": [""], "resources": ["pods"], "verbs": list(_READ_VERBS)}]
+    result: list[ReadOnlyJSON] = [
+        {"apiGroups": [""], "resources": ["pods"], "verbs": list(_READ_VERBS)}
+    ]
     if exec_pods:
         # A rule without resourceNames would apply to all pods of the namespace.
         execs = {"apiGroups": [""], "resources": ["pods/exec"], "verbs": ["create"]}
@@ -33,7 +35,7 @@ def role_rules(exec_pods: Sequence[str]) -> list[JSON]:
 
 
 def rbac(
-    job: ObjectKey, name: str, rules: Sequence[JSON], *, service_account: str = ""
+    job: ObjectKey, name: str, rules: Sequence[ReadOnlyJSON], *, service_account: str = ""
 ) -> Iterator[Dependent]:
     """Yield a role of this name, its account and the binding; a given account is not created.
 
@@ -50,7 +52,9 @@ def rbac(
     yield Dependent(ROLE_BINDINGS, name, binding)
 
 
-def kubectl_init_container(image: str, namespace: str, mounts: Sequence[JSON]) -> JSON:
+def kubectl_init_container(
+    image: str, namespace: str, mounts: Sequence[ReadOnlyJSON]
+) -> ReadOnlyJSON:
     """Return the init container that provides kubectl in one of the mounts."""
     environment = {"TARGET_DIR": KUBECTL_PATH, "NAMESPACE": namespace}
     return {
@@ -63,13 +67,13 @@ def kubectl_init_container(image: str, namespace: str, mounts: Sequence[JSON]) -
     }
 
 
-def append_items(given: JSON, **lists: Sequence[JSON]) -> JSON:
+def append_items(given: ReadOnlyJSON, **lists: Sequence[ReadOnlyJSON]) -> ReadOnlyJSON:
     """Return an object with items appended to its lists."""
     longer = {name: [*(given.get(name) or []), *items] for name, items in lists.items()}
     return {**given, **longer}
 
 
-def add_mounts(container: JSON, *mounts: JSON) -> JSON:
+def add_mounts(container: ReadOnlyJSON, *mounts: ReadOnlyJSON) -> ReadOnlyJSON:
     """Return a container with these mounts, except where the user has mounted something else."""
     used_paths = {mount.get("mountPath") for mount in container.get("volumeMounts") or ()}
     free = [mount for mount in mounts if mount["mountPath"] not in used_paths]

@@ -11,6 +11,7 @@ from typing import TypeVar
 
 import attrs
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import LEASES, ObjectKey
 from dlctl.clock import Clock
 from dlctl.errors import DlctlError
@@ -23,7 +24,6 @@ from dlctl.kube.errors import (
     UnexpectedResponseError,
 )
 from dlctl.leaderelection import lease_record
-from dlctl.leaderelection.lease_record import JSON
 from dlctl.leaderelection.lease_timing import LeaseTiming
 from dlctl.metrics import Metrics
 

@@ -5,11 +5,9 @@ and fields of others are preserved.
 """
 
 import datetime
-from typing import Any
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import LEASES, ObjectKey
-
-JSON = dict[str, Any]
 
 
 def spec(lease: JSON) -> JSON:

@@ -9,6 +9,7 @@ import attrs
 
 from dlctl.api.gangs import COSCHEDULING_POD_GROUPS
 from dlctl.api.job import LAUNCHER_REPLICA, Job
+from dlctl.api.json_types import ReadOnlyJSON
 from dlctl.api.meta import BATCH_JOBS, PODS, SERVICES, Object, ObjectKey, Resource
 from dlctl.api.pods import Pod
 from dlctl.controller.object_writer import ObjectWriter
@@ -35,8 +36,6 @@ from dlctl.reconcilers.plan import Plan
 from dlctl.tasks import map_all
 
 logger = logging.getLogger(__name__)
-
-JSON = Mapping[str, Any]
 
 
 @attrs.frozen
@@ -138,7 +137,9 @@ class ChildWriter:
         return rejections
 
 
-def _updates(plan: Plan, renderer: Renderer) -> Iterator[tuple[Resource, Object, JSON, str]]:
+def _updates(
+    plan: Plan, renderer: Renderer
+) -> Iterator[tuple[Resource, Object, ReadOnlyJSON, str]]:
     """Yield patches of objects as read: a gate removed meanwhile must not come back."""
     for pod in plan.kueue_held_pods:
         yield PODS, pod, release_patch(pod), ""
@@ -155,7 +156,7 @@ def _updates(plan: Plan, renderer: Renderer) -> Iterator[tuple[Resource, Object,
         yield BATCH_JOBS, write.existing, *_launcher_job_patch(write, renderer)
 
 
-def _launcher_job_patch(write: LauncherJobWrite, renderer: Renderer) -> tuple[JSON, str]:
+def _launcher_job_patch(write: LauncherJobWrite, renderer: Renderer) -> tuple[ReadOnlyJSON, str]:
     template: dict[str, Any] = {}
     if write.write is JobWrite.RESUME:
         with wrap_content_errors("rendering"):
@@ -164,7 +165,9 @@ def _launcher_job_patch(write: LauncherJobWrite, renderer: Renderer) -> tuple[JS
 
 
 def _children(job: Job, plan: Plan, renderer: Renderer) -> Iterator[Child]:
-    def child(resource: Resource, name: str, body: Callable[[], JSON], template: str = "") -> Child:
+    def child(
+        resource: Resource, name: str, body: Callable[[], ReadOnlyJSON], template: str = ""
+    ) -> Child:
         return Child(resource, ObjectKey(job.key.namespace, name), body, template)
 
     for dependent in plan.dependents.created:

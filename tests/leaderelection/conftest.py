@@ -7,10 +7,10 @@ from typing import Any, Final
 import attrs
 import pytest
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import LEASES, ObjectKey
 from dlctl.kube.client import Client
 from dlctl.leaderelection.lease_lock import LeaseLock
-from dlctl.leaderelection.lease_record import JSON
 from dlctl.leaderelection.lease_timing import LeaseTiming
 from dlctl.local.apiserver.server import ApiServer, serve
 from dlctl.metrics import Metrics

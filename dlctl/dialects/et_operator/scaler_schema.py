@@ -4,15 +4,15 @@ Objects stored under et-operator's CRDs, which validated nothing, can still have
 written: otherwise their errors could not be reported.
 """
 
-from typing import Any, Final
+from typing import Final
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import MANAGED_BY, MANAGED_BY_LABEL, Resource
 from dlctl.dialects import schema_parts
 from dlctl.dialects.et_operator import scalers
 from dlctl.dialects.et_operator.resources import SCALE_OUTS
 from dlctl.dialects.field_reader import MAX_REPLICAS
 
-JSON = dict[str, Any]
 _MAX_NAME_LENGTH: Final = 253
 _PRINTER_COLUMNS: Final = (
     {"name": "Phase", "jsonPath": ".status.conditions[-1:].type", "type": "string"},

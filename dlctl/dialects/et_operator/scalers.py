@@ -6,12 +6,13 @@ and fails with it.
 
 import re
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 import attrs
 import msgspec
 
 from dlctl.api.elastic import Scaler, ScalerObject, ScalerPhase, ScalerStatus, Script
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import Resource
 from dlctl.clock import EPOCH
 from dlctl.dialects import status_codec as codec
@@ -19,7 +20,6 @@ from dlctl.dialects.et_operator.resources import SCALE_OUTS
 from dlctl.dialects.field_reader import MAX_INT32, MAX_REPLICAS, FieldReader
 from dlctl.errors import InvalidJobError, quoted
 
-JSON = dict[str, Any]
 DEFAULT_SCRIPT_TIMEOUT_S: Final = 60
 # A running script holds a slot that others wait for.
 MAX_TIMEOUT_S: Final = 3600

@@ -12,9 +12,10 @@ import attrs
 from dlctl.api.condition_messages import ConditionMessages
 from dlctl.api.elastic import LAUNCHER, WORKER
 from dlctl.api.job import LAUNCHER_REPLICA, Job, Replica, ReplicaSpec, RunPolicy, SuccessPolicy
+from dlctl.api.json_types import ReadOnlyJSON
 from dlctl.api.status import JobStatus
 from dlctl.dialects.child_names import check_child_names
-from dlctl.dialects.dialect import JSON, DecodedObject, Dialect
+from dlctl.dialects.dialect import DecodedObject, Dialect
 from dlctl.dialects.et_operator import policies, training_status
 from dlctl.dialects.et_operator.resources import GROUP, SCALE_OUTS
 from dlctl.dialects.et_operator.training_conditions import TrainingJobMessages
@@ -101,7 +102,7 @@ class TrainingJobDialect(Dialect):
         launcher = fields.object(_REPLICA_SPECS_FIELD).object(LAUNCHER)
         return policies.read_run_policy(fields, launcher, obj.metadata.annotations or {})
 
-    def suspension_patch(self, obj: DecodedObject, *, suspended: bool) -> JSON | None:
+    def suspension_patch(self, obj: DecodedObject, *, suspended: bool) -> ReadOnlyJSON | None:
         return policies.suspension_patch(obj.spec, obj.metadata.annotations or {}, suspended)
 
     def messages(self, job: Job) -> ConditionMessages:
@@ -111,7 +112,7 @@ class TrainingJobDialect(Dialect):
     def read_status(self, obj: DecodedObject) -> JobStatus:
         return training_status.read(obj.status, obj.metadata.name)
 
-    def write_status(self, status: JobStatus) -> JSON:
+    def write_status(self, status: JobStatus) -> ReadOnlyJSON:
         return training_status.write(status)
 
     def publishes_not_ready_addresses(self, job: Job) -> bool:
@@ -137,14 +138,14 @@ class TrainingJobDialect(Dialect):
     def orphan_selector(self) -> str:
         return f"group-name={GROUP}"
 
-    def spec_schema(self) -> JSON:
+    def spec_schema(self) -> ReadOnlyJSON:
         return training_job_spec_schema()
 
-    def status_schema(self) -> JSON:
+    def status_schema(self) -> ReadOnlyJSON:
         return training_job_status_schema()
 
     @property
-    def scale_subresource(self) -> JSON | None:
+    def scale_subresource(self) -> ReadOnlyJSON | None:
         status = ".status.replicaStatuses.Worker"
         return {
             "specReplicasPath": f".spec.{_REPLICA_SPECS_FIELD}.{WORKER}.replicas",
@@ -153,7 +154,7 @@ class TrainingJobDialect(Dialect):
         }
 
     @property
-    def validation_rules(self) -> Sequence[JSON]:
+    def validation_rules(self) -> Sequence[ReadOnlyJSON]:
         return root_rules(len(f"-{WORKER}-{_MAX_INDEX}"))
 
     def _launcher_spec(self, fields: FieldReader, entry: FieldReader) -> ReplicaSpec:

@@ -4,9 +4,10 @@ Objects stored under et-operator's CRD, which validated almost nothing, can stil
 status written.
 """
 
-from typing import Any, Final
+from typing import Final
 
 from dlctl.api.elastic import LAUNCHER, WORKER, AttachMode
+from dlctl.api.json_types import JSON
 from dlctl.dialects import failure_policy, run_policy, schema_parts
 from dlctl.dialects.child_names import MAX_LENGTH
 from dlctl.dialects.et_operator.policies import DEFAULT_BACKOFF_LIMIT
@@ -14,7 +15,6 @@ from dlctl.dialects.field_reader import MAX_REPLICAS
 from dlctl.dialects.pod_schema import PRESERVE_UNKNOWN
 from dlctl.dialects.restart_policy import RestartPolicy
 
-JSON = dict[str, Any]
 _RESTART_POLICIES: Final = ["", *(policy.value for policy in RestartPolicy)]
 _BOUNDS_RULES: Final = (
     {

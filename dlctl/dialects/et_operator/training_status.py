@@ -10,12 +10,12 @@ import attrs
 import msgspec
 
 from dlctl.api.elastic import LAUNCHER, WORKER, Membership, ScaleOperation, worker_indexes
+from dlctl.api.json_types import JSON
 from dlctl.api.status import JobPhase, JobState, JobStatus
 from dlctl.clock import EPOCH
 from dlctl.dialects import index_ranges, replica_map_status
 from dlctl.dialects import status_codec as codec
 
-JSON = dict[str, Any]
 _STATE_FIELD: Final = "dlctl"
 _TARGET_WORKERS: Final = "targetWorkers"
 _CURRENT_WORKERS: Final = "currentWorkers"

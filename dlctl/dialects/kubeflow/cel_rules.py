@@ -5,13 +5,12 @@ the rules can still be written. Rules at the root are evaluated on every update,
 compare with the old job themselves.
 """
 
-from typing import Any, Final
+from typing import Final
 
+from dlctl.api.json_types import JSON
 from dlctl.dialects.child_names import MAX_LENGTH
 from dlctl.dialects.field_reader import MAX_REPLICAS
 from dlctl.dialects.kubeflow.kind import KubeflowKind
-
-JSON = dict[str, Any]
 
 
 def managed_by(spec: str) -> str:

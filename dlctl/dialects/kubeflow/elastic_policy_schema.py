@@ -4,15 +4,15 @@ The framework applies it.
 """
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from dlctl.api.job import ReplicaSpec
+from dlctl.api.json_types import JSON
 from dlctl.dialects import pod_schema
 from dlctl.dialects.field_reader import MAX_INT32, MAX_PORT, MAX_REPLICAS, FieldReader
 from dlctl.dialects.schema_parts import int32
 from dlctl.errors import InvalidJobError
 
-JSON = dict[str, Any]
 Specs = Sequence[ReplicaSpec]
 
 # A bound that the server's cost estimate of rules requires.

@@ -9,6 +9,7 @@ from typing import Any, Final
 import attrs
 
 from dlctl.api.job import Job, JobObject, ReplicaSpec
+from dlctl.api.json_types import JSON
 from dlctl.dialects.dialect import Dialect
 from dlctl.dialects.field_reader import FieldReader
 from dlctl.dialects.kind import VersionChoice
@@ -16,7 +17,6 @@ from dlctl.dialects.kubeflow.messages import KindMessages, KubeflowMessages
 from dlctl.dialects.restart_policy import RestartPolicy
 from dlctl.frameworks.kubeflow.job import KubeflowJob
 
-JSON = dict[str, Any]
 Check = Callable[[FieldReader, Sequence[ReplicaSpec]], None]
 GROUP: Final = "kubeflow.org"
 TRAINING_OPERATOR: Final = "kubeflow.org/training-operator"

@@ -5,7 +5,7 @@ when it is read from a server without these rules.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from dlctl.api.job import ReplicaSpec
 from dlctl.dialects.dialect import Dialect
@@ -35,7 +35,6 @@ from dlctl.frameworks.kubeflow.pytorch import PyTorchJob
 from dlctl.frameworks.kubeflow.tensorflow import KubeflowTFJob
 from dlctl.frameworks.kubeflow.xgboost import XGBoostJob
 
-JSON = dict[str, Any]
 Specs = Sequence[ReplicaSpec]
 _SUCCESS_POLICIES: Final = ("", "AllWorkers")
 _JOB_MODES: Final = ("", "MXTrain", "MXTune")

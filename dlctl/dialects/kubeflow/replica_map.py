@@ -19,6 +19,7 @@ from dlctl.api.job import (
     SpecWarning,
     SuccessPolicy,
 )
+from dlctl.api.json_types import ReadOnlyJSON
 from dlctl.api.status import JobStatus
 from dlctl.dialects import (
     failure_policy,
@@ -28,7 +29,7 @@ from dlctl.dialects import (
     status_codec,
 )
 from dlctl.dialects.child_names import check_child_names
-from dlctl.dialects.dialect import JSON, DecodedObject, Dialect
+from dlctl.dialects.dialect import DecodedObject, Dialect
 from dlctl.dialects.field_reader import MAX_REPLICAS, FieldReader, parse_enum
 from dlctl.dialects.kubeflow import cel_rules, replica_map_schema, replica_validation
 from dlctl.dialects.kubeflow.kind import KubeflowKind
@@ -115,7 +116,7 @@ class ReplicaMap(Dialect):
             spec_fields=run_policy.LEGACY_SPEC_FIELDS if self.kind.has_policies_in_spec else (),
         )
 
-    def suspension_patch(self, obj: DecodedObject, *, suspended: bool) -> JSON | None:
+    def suspension_patch(self, obj: DecodedObject, *, suspended: bool) -> ReadOnlyJSON | None:
         return run_policy.suspension_patch(suspended)
 
     def messages(self, job: Job) -> ConditionMessages:
@@ -133,7 +134,7 @@ class ReplicaMap(Dialect):
         status = replica_map_status.read(status_codec.decode(obj.status), self.kind)
         return attrs.evolve(status, version=obj.chosen_version)
 
-    def write_status(self, status: JobStatus) -> JSON:
+    def write_status(self, status: JobStatus) -> ReadOnlyJSON:
         return replica_map_status.write(status, self.kind)
 
     def labels(self, job: Job, replica: Replica) -> Mapping[str, str]:
@@ -154,18 +155,18 @@ class ReplicaMap(Dialect):
     def orphan_selector(self) -> str:
         return f"{LABEL_PREFIX}/operator-name={self.kind.controller_name}"
 
-    def status_schema(self) -> JSON:
+    def status_schema(self) -> ReadOnlyJSON:
         return schema_parts.status_schema()
 
-    def spec_schema(self) -> JSON:
+    def spec_schema(self) -> ReadOnlyJSON:
         return replica_map_schema.replica_map_schema(self.kind, is_v1=self.is_v1)
 
-    def manifest_schema(self) -> JSON:
+    def manifest_schema(self) -> ReadOnlyJSON:
         schema = replica_map_schema.replica_map_schema(self.kind, is_v1=self.is_v1)
         return replica_map_schema.add_former_fields(schema, self.kind)
 
     @property
-    def validation_rules(self) -> Sequence[JSON]:
+    def validation_rules(self) -> Sequence[ReadOnlyJSON]:
         return (
             [cel_rules.child_name_length(self.kind.replica_specs_field)]
             if self.has_services
@@ -173,7 +174,7 @@ class ReplicaMap(Dialect):
         )
 
     @property
-    def scale_subresource(self) -> JSON | None:
+    def scale_subresource(self) -> ReadOnlyJSON | None:
         if not self.kind.is_scalable:
             return None
         status = ".status.replicaStatuses.Worker"
@@ -266,7 +267,7 @@ class ReplicaMap(Dialect):
         policies = {name: entries.object(name).string("restartPolicy") for name in entries.names()}
         yield from failure_policy.restart_policy_warnings(fields.object("runPolicy"), policies)
 
-    def _with_metadata(self, template: JSON, entry: FieldReader) -> JSON:
+    def _with_metadata(self, template: ReadOnlyJSON, entry: FieldReader) -> ReadOnlyJSON:
         """Add the annotations that were once fields of the replica spec, and drop finalizers."""
         metadata = dict(template.get("metadata") or {})
         if not self.kind.copies_finalizers:

@@ -4,16 +4,15 @@ Kinds that are also served in other forms are stored under this schema, so it pr
 of those.
 """
 
-from typing import Any, Final
+from typing import Final
 
+from dlctl.api.json_types import JSON
 from dlctl.dialects import failure_policy, run_policy, schema_parts
 from dlctl.dialects.field_reader import MAX_REPLICAS
 from dlctl.dialects.kubeflow import cel_rules
 from dlctl.dialects.kubeflow.kind import MULTIKUEUE, KubeflowKind
 from dlctl.dialects.pod_schema import PRESERVE_UNKNOWN
 from dlctl.dialects.restart_policy import RestartPolicy
-
-JSON = dict[str, Any]
 
 # Bounds the server's cost estimate of validation rules.
 MAX_REPLICA_TYPES: Final = 16

@@ -10,10 +10,11 @@ import attrs
 
 from dlctl.api.exit_codes import RetryPolicy
 from dlctl.api.job import Job, Replica, ReplicaSpec, RunPolicy, SuccessPolicy
+from dlctl.api.json_types import ReadOnlyJSON
 from dlctl.api.status import JobStatus
 from dlctl.dialects import failure_policy
 from dlctl.dialects.child_names import MAX_PREFIX_LENGTH, check_names_with_runtime_id, runtime_id
-from dlctl.dialects.dialect import JSON, DecodedObject, Dialect
+from dlctl.dialects.dialect import DecodedObject, Dialect
 from dlctl.dialects.field_reader import MAX_REPLICAS, FieldReader, read_objects
 from dlctl.dialects.pod_templates import (
     check_replica_types,
@@ -77,16 +78,16 @@ class BareList(Dialect):
     def read_status(self, obj: DecodedObject) -> JobStatus:
         return list_status.read(obj.status, TYPE_FIELD)
 
-    def write_status(self, status: JobStatus) -> JSON:
+    def write_status(self, status: JobStatus) -> ReadOnlyJSON:
         return list_status.write(status, TYPE_FIELD)
 
     def labels(self, job: Job, replica: Replica) -> Mapping[str, str]:
         return {"pod_name": job.child_name(replica), "job_name": job.key.name}
 
-    def status_schema(self) -> JSON:
+    def status_schema(self) -> ReadOnlyJSON:
         return list_schema.status_schema()
 
-    def spec_schema(self) -> JSON:
+    def spec_schema(self) -> ReadOnlyJSON:
         return list_schema.bare_list_schema(self.framework)
 
     def _read_replica_spec(self, entry: FieldReader) -> ReplicaSpec:

@@ -5,15 +5,14 @@ documented spelling, and other spellings are validated when the job is read.
 """
 
 from collections.abc import Mapping
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
+from dlctl.api.json_types import JSON
 from dlctl.dialects import run_policy, schema_parts
 from dlctl.dialects.field_reader import MAX_REPLICAS
 from dlctl.dialects.pod_schema import PRESERVE_UNKNOWN, pod_template_schema
 from dlctl.dialects.replica_map_status import ReplicaTypeNames
 from dlctl.frameworks.dljob import DLJob
-
-JSON = dict[str, Any]
 
 # Bounds keep the server's cost estimate of validation rules within its budget.
 MAX_ENTRIES: Final = 32

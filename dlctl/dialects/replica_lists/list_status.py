@@ -4,15 +4,12 @@
 conditions, times, the restarts of each replica and the first cause of a failure.
 """
 
-from typing import Any
-
 import msgspec
 
+from dlctl.api.json_types import JSON
 from dlctl.api.status import JobPhase, JobState, JobStatus, ReplicaStatus
 from dlctl.dialects import attempts_codec, index_ranges
 from dlctl.dialects import status_codec as codec
-
-JSON = dict[str, Any]
 
 
 def write(status: JobStatus, type_field: str) -> JSON:

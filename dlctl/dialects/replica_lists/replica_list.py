@@ -19,10 +19,11 @@ from dlctl.api.job import (
     RunPolicy,
     SuccessPolicy,
 )
+from dlctl.api.json_types import ReadOnlyJSON
 from dlctl.api.status import JobStatus
 from dlctl.dialects import run_policy
 from dlctl.dialects.child_names import MAX_PREFIX_LENGTH, check_names_with_runtime_id, runtime_id
-from dlctl.dialects.dialect import JSON, DecodedObject, Dialect
+from dlctl.dialects.dialect import DecodedObject, Dialect
 from dlctl.dialects.field_reader import MAX_REPLICAS, FieldReader
 from dlctl.dialects.pod_templates import (
     check_replica_types,
@@ -119,7 +120,7 @@ class ReplicaList(Dialect):
     def run_policy(self, obj: DecodedObject) -> RunPolicy:
         return self._read_run_policy(FieldReader(obj.spec, "spec"))
 
-    def suspension_patch(self, obj: DecodedObject, *, suspended: bool) -> JSON | None:
+    def suspension_patch(self, obj: DecodedObject, *, suspended: bool) -> ReadOnlyJSON | None:
         return run_policy.suspension_patch(suspended)
 
     def messages(self, job: Job) -> ConditionMessages:
@@ -130,7 +131,7 @@ class ReplicaList(Dialect):
             return shared_status.read(obj.status, self.status_type_field)
         return list_status.read(obj.status, self.status_type_field)
 
-    def write_status(self, status: JobStatus) -> JSON:
+    def write_status(self, status: JobStatus) -> ReadOnlyJSON:
         if self.storage_kind is not None:
             return shared_status.write(status, self.status_type_field, self.storage_kind)
         return list_status.write(status, self.status_type_field)
@@ -144,16 +145,16 @@ class ReplicaList(Dialect):
             "task_index": str(replica.index),
         }
 
-    def status_schema(self) -> JSON:
+    def status_schema(self) -> ReadOnlyJSON:
         return list_schema.status_schema(shared=self.storage_kind is not None)
 
-    def spec_schema(self) -> JSON:
+    def spec_schema(self) -> ReadOnlyJSON:
         return list_schema.replica_list_schema(self)
 
-    def manifest_schema(self) -> JSON:
+    def manifest_schema(self) -> ReadOnlyJSON:
         schema = self.spec_schema()
         former = (self.storage_kind.list_properties if self.storage_kind else None) or {}
-        ignored: JSON = {name: {} for name in self.ignored_fields}
+        ignored: ReadOnlyJSON = {name: {} for name in self.ignored_fields}
         return {**schema, "properties": {**former, **ignored, **schema["properties"]}}
 
     def _read_run_policy(self, fields: FieldReader) -> RunPolicy:

@@ -4,17 +4,17 @@ One object that they cannot decode breaks every typed list and watch of the kind
 v1's. The list that users of the old form know is under ``dlctl``, which v1's types ignore.
 """
 
-from typing import Any, Final
+from typing import Final
 
 import attrs
 import msgspec
 
+from dlctl.api.json_types import JSON
 from dlctl.api.status import JobPhase, JobStatus
 from dlctl.dialects import replica_map_status
 from dlctl.dialects import status_codec as codec
 from dlctl.dialects.replica_lists import list_status
 
-JSON = dict[str, Any]
 _STATE_FIELD: Final = "dlctl"
 _REPLICA_STATUSES: Final = "replicaStatuses"
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 from dlctl.api.dependents import Dependent
 from dlctl.api.elastic import LAUNCHER, WORKER, AttachMode
 from dlctl.api.job import Replica, ReplicaSpec
+from dlctl.api.json_types import ReadOnlyJSON
 from dlctl.api.meta import CONFIG_MAPS, ROLE_BINDINGS, ROLES, SECRETS, SERVICE_ACCOUNTS
 from dlctl.errors import InvalidJobError
 from dlctl.frameworks import launcher_access
@@ -17,7 +18,6 @@ from dlctl.frameworks.horovod import config_files, hostfile_init, pod_specs
 from dlctl.frameworks.horovod.ssh_access import SshAccess, secret_data
 from dlctl.frameworks.hostfiles import colon_hostfile, slots_hostfile
 
-JSON = Mapping[str, Any]
 # The ports of a worker's service; launchers accept no connections.
 SERVICE_PORTS: Final = {"ssh-port": 22, "kubeai-service-port": 9009}
 _GPU_RESOURCE: Final = "nvidia.com/gpu"
@@ -43,7 +43,7 @@ class TrainingJob(DLJob):
         # Processes get their configuration from the launcher.
         return {}
 
-    def mutate_pod_spec(self, pod_spec: JSON, replica: Replica) -> JSON:
+    def mutate_pod_spec(self, pod_spec: ReadOnlyJSON, replica: Replica) -> ReadOnlyJSON:
         if replica.type == WORKER:
             spec = pod_specs.worker(pod_spec, uses_ssh=self._uses_ssh)
             return self._ssh_access.worker(spec) if self._uses_ssh else spec
@@ -100,7 +100,7 @@ class TrainingJob(DLJob):
             raise InvalidJobError("must be an integer of 1 or more", field="spec.slotsPerWorker")
         return given
 
-    def _role_rules(self, present: Collection[Replica] | None) -> list[JSON]:
+    def _role_rules(self, present: Collection[Replica] | None) -> list[ReadOnlyJSON]:
         exec_targets = [] if self._uses_ssh else self._host_names(self._exec_targets(present))
         own = {"resources": ["configmaps"], "resourceNames": [self._config_map_name]}
         return [
@@ -164,7 +164,7 @@ class TrainingJob(DLJob):
         return SshAccess.from_annotations(self.job.key.name, self.job.annotations)
 
     @property
-    def _first_container(self) -> JSON:
+    def _first_container(self) -> ReadOnlyJSON:
         spec = self.job.replica_spec(WORKER)
         return spec.template["spec"]["containers"][0] if spec else {}
 
@@ -173,7 +173,7 @@ class TrainingJob(DLJob):
         return str(self._first_container.get("name") or "")
 
 
-def _gpu_count(container: JSON) -> int:
+def _gpu_count(container: ReadOnlyJSON) -> int:
     """Return how many GPUs a container has, or 1 if it has none."""
     limits = (container.get("resources") or {}).get("limits") or {}
     count = str(limits.get(_GPU_RESOURCE, ""))

@@ -3,9 +3,9 @@
 The names, paths and modes are et-operator's: users' scripts rely on them.
 """
 
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
+from dlctl.api.json_types import ReadOnlyJSON
 from dlctl.frameworks import launcher_access
 from dlctl.frameworks.horovod.config_files import (
     CONFIG_PATH,
@@ -18,7 +18,6 @@ from dlctl.frameworks.horovod.config_files import (
 )
 from dlctl.frameworks.launcher_access import INIT_RESOURCES, KUBECTL_PATH, add_mounts, append_items
 
-JSON = Mapping[str, Any]
 _HOSTFILE_VOLUME: Final = "training-job-hostfile"
 _DEEPSPEED_VOLUME: Final = "deepspeed-hostfile"
 _KUBECTL_VOLUME: Final = "training-job-kubectl"
@@ -48,7 +47,7 @@ _GRACE_PERIOD_S: Final = 1
 _RSH_AGENT: Final = {"name": "OMPI_MCA_plm_rsh_agent", "value": f"{CONFIG_PATH}/{KUBEXEC}"}
 
 
-def worker(pod_spec: JSON, *, uses_ssh: bool) -> JSON:
+def worker(pod_spec: ReadOnlyJSON, *, uses_ssh: bool) -> ReadOnlyJSON:
     """Return the spec of a worker: without its own command, it waits for programs to be started."""
     container, *others = pod_spec["containers"]
     if container.get("command"):
@@ -66,10 +65,10 @@ def worker(pod_spec: JSON, *, uses_ssh: bool) -> JSON:
     }
 
 
-def launcher(pod_spec: JSON, *, account: str, config: str) -> JSON:
+def launcher(pod_spec: ReadOnlyJSON, *, account: str, config: str) -> ReadOnlyJSON:
     """Return the spec of a launcher, with the host files mounted in its first container."""
     container, *others = pod_spec["containers"]
-    empty: list[JSON] = [
+    empty: list[ReadOnlyJSON] = [
         {"name": name, "emptyDir": {}}
         for name in (_HOSTFILE_VOLUME, _DEEPSPEED_VOLUME, _KUBECTL_VOLUME)
     ]
@@ -84,7 +83,7 @@ def launcher(pod_spec: JSON, *, account: str, config: str) -> JSON:
     return append_items(spec, volumes=[*empty, files])
 
 
-def with_kubectl(pod_spec: JSON, *, image: str, namespace: str) -> JSON:
+def with_kubectl(pod_spec: ReadOnlyJSON, *, image: str, namespace: str) -> ReadOnlyJSON:
     """Return the spec of a launcher that uses kubectl as its remote shell."""
     container, *others = pod_spec["containers"]
     if all(variable.get("name") != _RSH_AGENT["name"] for variable in container.get("env") or ()):
@@ -97,7 +96,7 @@ def with_kubectl(pod_spec: JSON, *, image: str, namespace: str) -> JSON:
     )
 
 
-def with_hostfile_init(pod_spec: JSON, *, image: str, script: str) -> JSON:
+def with_hostfile_init(pod_spec: ReadOnlyJSON, *, image: str, script: str) -> ReadOnlyJSON:
     """Return the spec of a launcher that runs this script as its last init container."""
     init_container = {
         "name": "init-hostfile",
@@ -110,5 +109,5 @@ def with_hostfile_init(pod_spec: JSON, *, image: str, script: str) -> JSON:
     return append_items(pod_spec, initContainers=[init_container])
 
 
-def _mounts(*volumes: str) -> list[JSON]:
+def _mounts(*volumes: str) -> list[ReadOnlyJSON]:
     return [{"name": volume, "mountPath": _MOUNT_PATH_BY_VOLUME[volume]} for volume in volumes]

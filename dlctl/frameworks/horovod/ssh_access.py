@@ -4,15 +4,15 @@ Annotations of the job override et-operator's defaults. Pure: pod specs in and o
 """
 
 from collections.abc import Mapping
-from typing import Any, Final, Self
+from typing import Final, Self
 
 import attrs
 
+from dlctl.api.json_types import ReadOnlyJSON
 from dlctl.errors import InvalidJobError
 from dlctl.frameworks import ssh_keys
 from dlctl.frameworks.launcher_access import add_mounts, append_items
 
-JSON = Mapping[str, Any]
 # Names an existing Secret that is used instead of a new one; arena sets it.
 SECRET_ANNOTATION: Final = "arena.kubeflow.org/ssh-secret"
 # The home directory of the user that programs run as, as in the image's /etc/passwd.
@@ -70,15 +70,15 @@ class SshAccess:
         between = annotations.get(BETWEEN_WORKERS_ANNOTATION) == "true"
         return cls(given or job, creates_secret=not given, home=home, between_workers=between)
 
-    def launcher(self, pod_spec: JSON) -> JSON:
+    def launcher(self, pod_spec: ReadOnlyJSON) -> ReadOnlyJSON:
         """Return a pod spec whose containers can log in to workers."""
         return self._with_keys(pod_spec, _ALL_KEYS)
 
-    def worker(self, pod_spec: JSON) -> JSON:
+    def worker(self, pod_spec: ReadOnlyJSON) -> ReadOnlyJSON:
         """Return a pod spec whose containers accept logins."""
         return self._with_keys(pod_spec, _ALL_KEYS if self.between_workers else _AUTHORIZED_KEYS)
 
-    def _with_keys(self, pod_spec: JSON, files: Mapping[str, str]) -> JSON:
+    def _with_keys(self, pod_spec: ReadOnlyJSON, files: Mapping[str, str]) -> ReadOnlyJSON:
         home = self.home.rstrip("/")
         mount = {
             "name": _VOLUME,

@@ -9,13 +9,12 @@ from typing import Any
 from dlctl.api.dependents import Dependent
 from dlctl.api.elastic import LAUNCHER, WORKER
 from dlctl.api.job import LAUNCHER_REPLICA, Replica, ReplicaSpec, SuccessPolicy
+from dlctl.api.json_types import ReadOnlyJSON
 from dlctl.api.meta import CONFIG_MAPS, ROLE_BINDINGS, ROLES, SERVICE_ACCOUNTS
 from dlctl.errors import InvalidJobError
 from dlctl.frameworks import launcher_access
 from dlctl.frameworks.kubeflow import mpi_config, mpi_pods
 from dlctl.frameworks.kubeflow.job import KubeflowJob
-
-JSON = Mapping[str, Any]
 
 
 class MPIJob(KubeflowJob):
@@ -42,7 +41,7 @@ class MPIJob(KubeflowJob):
         # Only the launcher's first container has variables, in an order that depends on the user's.
         return {}
 
-    def mutate_pod_spec(self, pod_spec: JSON, replica: Replica) -> JSON:
+    def mutate_pod_spec(self, pod_spec: ReadOnlyJSON, replica: Replica) -> ReadOnlyJSON:
         if replica.type == WORKER:
             return mpi_pods.worker(pod_spec, self._config_map_name)
         account = {"serviceAccountName": self._service_account}
@@ -110,7 +109,7 @@ class MPIJob(KubeflowJob):
         return mpi_config.config_map_name(self.job.key.name)
 
     @property
-    def _launcher_pod_spec(self) -> JSON:
+    def _launcher_pod_spec(self) -> ReadOnlyJSON:
         spec = self.job.replica_spec(LAUNCHER)
         return spec.template["spec"] if spec else {}
 

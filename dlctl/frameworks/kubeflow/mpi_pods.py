@@ -4,8 +4,9 @@ The names, order and modes are training-operator's: users' scripts rely on them.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
+from dlctl.api.json_types import ReadOnlyJSON
 from dlctl.frameworks import launcher_access
 from dlctl.frameworks.kubeflow.mpi_config import (
     CONFIG_PATH,
@@ -19,7 +20,6 @@ from dlctl.frameworks.kubeflow.mpi_config import (
 )
 from dlctl.frameworks.launcher_access import INIT_RESOURCES, KUBECTL_PATH, append_items
 
-JSON = Mapping[str, Any]
 _KUBECTL_VOLUME: Final = "mpi-job-kubectl"
 # The fields that another container needs to run the same image.
 _IMAGE_FIELDS: Final = ("image", "imagePullPolicy", "securityContext")
@@ -38,7 +38,7 @@ done
 _MOUNT_PATH_BY_VOLUME: Final = {_KUBECTL_VOLUME: KUBECTL_PATH, CONFIG_VOLUME: CONFIG_PATH}
 
 
-def worker(pod_spec: JSON, config: str) -> JSON:
+def worker(pod_spec: ReadOnlyJSON, config: str) -> ReadOnlyJSON:
     """Return the spec of a worker: without its own command, it sleeps."""
     container, *others = pod_spec["containers"]
     if not container.get("command"):
@@ -52,7 +52,9 @@ def worker(pod_spec: JSON, config: str) -> JSON:
     }
 
 
-def launcher(pod_spec: JSON, config: str, *, init_containers: Sequence[JSON]) -> JSON:
+def launcher(
+    pod_spec: ReadOnlyJSON, config: str, *, init_containers: Sequence[ReadOnlyJSON]
+) -> ReadOnlyJSON:
     """Return the spec of a launcher, with everything that mpirun needs in its first container.
 
     ``init_containers`` run after the user's.
@@ -75,12 +77,12 @@ def launcher(pod_spec: JSON, config: str, *, init_containers: Sequence[JSON]) ->
     }
 
 
-def kubectl_init_container(image: str, namespace: str) -> JSON:
+def kubectl_init_container(image: str, namespace: str) -> ReadOnlyJSON:
     """Return the init container that provides kubectl."""
     return launcher_access.kubectl_init_container(image, namespace, _mounts(*_MOUNT_PATH_BY_VOLUME))
 
 
-def wait_for_workers(pod_spec: JSON, launcher: str) -> JSON:
+def wait_for_workers(pod_spec: ReadOnlyJSON, launcher: str) -> ReadOnlyJSON:
     """Return the init container that ends when all workers in the host file run.
 
     It uses the launcher's image, in which mpirun needs a shell anyway.
@@ -96,7 +98,7 @@ def wait_for_workers(pod_spec: JSON, launcher: str) -> JSON:
     }
 
 
-def uses_gpu(pod_spec: JSON) -> bool:
+def uses_gpu(pod_spec: ReadOnlyJSON) -> bool:
     """Return whether the launcher computes as well, which is assumed if it requests a GPU."""
     resources = (container.get("resources") for container in pod_spec.get("containers") or ())
     # Malformed resources are left to the API server, which rejects the pod.
@@ -104,7 +106,7 @@ def uses_gpu(pod_spec: JSON) -> bool:
     return any("gpu" in name for each in limits if isinstance(each, Mapping) for name in each)
 
 
-def _environment(container: JSON, gpu: bool) -> Iterator[tuple[str, str]]:
+def _environment(container: ReadOnlyJSON, gpu: bool) -> Iterator[tuple[str, str]]:
     agent = f"{CONFIG_PATH}/{KUBEXEC}"
     yield "OMPI_MCA_plm_rsh_agent", agent
     yield "OMPI_MCA_orte_default_hostfile", f"{CONFIG_PATH}/{HOSTFILE}"
@@ -119,5 +121,5 @@ def _environment(container: JSON, gpu: bool) -> Iterator[tuple[str, str]]:
             yield name, value
 
 
-def _mounts(*volumes: str) -> list[JSON]:
+def _mounts(*volumes: str) -> list[ReadOnlyJSON]:
     return [{"name": volume, "mountPath": _MOUNT_PATH_BY_VOLUME[volume]} for volume in volumes]

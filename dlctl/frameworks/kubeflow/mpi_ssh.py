@@ -9,6 +9,7 @@ from typing import Any, Final
 from dlctl.api.dependents import Dependent
 from dlctl.api.elastic import LAUNCHER, WORKER
 from dlctl.api.job import LAUNCHER_REPLICA, Replica, ReplicaSpec, SuccessPolicy
+from dlctl.api.json_types import ReadOnlyJSON
 from dlctl.api.meta import CONFIG_MAPS, SECRETS, SERVICES
 from dlctl.frameworks import ssh_keys
 from dlctl.frameworks.kubeflow import mpi_ssh_pods
@@ -17,7 +18,6 @@ from dlctl.frameworks.kubeflow.mpi_config import DISCOVER_HOSTS, HOSTFILE, confi
 from dlctl.frameworks.kubeflow.mpi_implementations import MPIImplementation
 from dlctl.frameworks.kubeflow.mpi_ssh_pods import DEFAULT_SSH_PATH, SSH_PATH_FIELD, SshVolume
 
-JSON = Mapping[str, Any]
 _DEFAULT_DOMAIN: Final = "cluster.local"
 
 
@@ -51,7 +51,7 @@ class MPISSHJob(KubeflowJob):
         # Only first containers have variables, after the user's own of the same names.
         return {}
 
-    def mutate_pod_spec(self, pod_spec: JSON, replica: Replica) -> JSON:
+    def mutate_pod_spec(self, pod_spec: ReadOnlyJSON, replica: Replica) -> ReadOnlyJSON:
         if replica.type == WORKER:
             spec = mpi_ssh_pods.worker(pod_spec, search_domain=self._search_domain)
             return self._ssh_volume.add_to(spec)
@@ -122,5 +122,5 @@ class MPISSHJob(KubeflowJob):
         return config_map_name(self.job.key.name)
 
     @property
-    def _metadata(self) -> JSON:
+    def _metadata(self) -> ReadOnlyJSON:
         return {"metadata": {"labels": {"app": self.job.key.name}}}

@@ -4,11 +4,12 @@ The names, order and modes are mpi-operator's: users' scripts rely on them. Only
 of a pod takes part in the job.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, Final
 
 import attrs
 
+from dlctl.api.json_types import ReadOnlyJSON
 from dlctl.frameworks import ssh_keys
 from dlctl.frameworks.kubeflow.mpi_config import (
     CONFIG_PATH,
@@ -20,7 +21,6 @@ from dlctl.frameworks.kubeflow.mpi_config import (
 )
 from dlctl.frameworks.launcher_access import append_items
 
-JSON = Mapping[str, Any]
 Variables = Iterable[tuple[str, str]]
 # Keys of the Secret; the first is that of its type.
 SECRET_PRIVATE_KEY: Final = "ssh-privatekey"
@@ -49,7 +49,7 @@ class SshVolume:
     secret: str
     path: str
 
-    def add_to(self, pod_spec: JSON) -> JSON:
+    def add_to(self, pod_spec: ReadOnlyJSON) -> ReadOnlyJSON:
         """Return a pod spec whose first container has the files."""
         source: dict[str, Any] = {"secretName": self.secret}
         if self.path == DEFAULT_SSH_PATH:
@@ -59,7 +59,7 @@ class SshVolume:
         return _with_volume(pod_spec, {"name": _SSH_VOLUME, "secret": source}, self.path)
 
 
-def launcher(pod_spec: JSON, *, environment: Variables, sees_gpus: bool) -> JSON:
+def launcher(pod_spec: ReadOnlyJSON, *, environment: Variables, sees_gpus: bool) -> ReadOnlyJSON:
     """Return the spec of a launcher with the environment of its MPI implementation."""
     added = [*_variables([(_ROLE, "launcher"), *environment])]
     if not sees_gpus:
@@ -67,12 +67,12 @@ def launcher(pod_spec: JSON, *, environment: Variables, sees_gpus: bool) -> JSON
     return _with_cluster_dns(_change_first(pod_spec, env=added))
 
 
-def with_config(pod_spec: JSON, config: str) -> JSON:
+def with_config(pod_spec: ReadOnlyJSON, config: str) -> ReadOnlyJSON:
     """Return the spec of a launcher with the files by which it finds its workers."""
     return _with_volume(pod_spec, config_volume(config, _CONFIG_MODES), CONFIG_PATH)
 
 
-def worker(pod_spec: JSON, *, search_domain: str) -> JSON:
+def worker(pod_spec: ReadOnlyJSON, *, search_domain: str) -> ReadOnlyJSON:
     """Return the spec of a worker: without command and arguments, it runs sshd."""
     container, *others = pod_spec["containers"]
     if not container.get("command") and not container.get("args"):
@@ -86,22 +86,22 @@ def worker(pod_spec: JSON, *, search_domain: str) -> JSON:
     return _with_cluster_dns({**spec, "dnsConfig": {**dns, "searches": searches}})
 
 
-def _with_cluster_dns(pod_spec: JSON) -> JSON:
+def _with_cluster_dns(pod_spec: ReadOnlyJSON) -> ReadOnlyJSON:
     """Return a pod spec that resolves services even in the network of its node."""
     if not pod_spec.get("hostNetwork"):
         return pod_spec
     return {**pod_spec, "dnsPolicy": "ClusterFirstWithHostNet"}
 
 
-def _with_volume(pod_spec: JSON, volume: JSON, path: str) -> JSON:
+def _with_volume(pod_spec: ReadOnlyJSON, volume: ReadOnlyJSON, path: str) -> ReadOnlyJSON:
     mount = {"name": volume["name"], "mountPath": path}
     return append_items(_change_first(pod_spec, volumeMounts=[mount]), volumes=[volume])
 
 
-def _change_first(pod_spec: JSON, **items: list[JSON]) -> JSON:
+def _change_first(pod_spec: ReadOnlyJSON, **items: list[ReadOnlyJSON]) -> ReadOnlyJSON:
     container, *others = pod_spec["containers"]
     return {**pod_spec, "containers": [append_items(container, **items), *others]}
 
 
-def _variables(environment: Variables) -> list[JSON]:
+def _variables(environment: Variables) -> list[ReadOnlyJSON]:
     return [{"name": name, "value": value} for name, value in environment]

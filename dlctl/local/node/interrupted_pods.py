@@ -1,11 +1,10 @@
 """Pods whose programs ended with the process of their node. Pure."""
 
 import datetime
-from typing import Any
 
+from dlctl.api.json_types import JSON
 from dlctl.clock import timestamp
 
-JSON = dict[str, Any]
 # As the kubelet says of pods that a shutdown of their node has ended: they are replaced, and their
 # end counts as no failure.
 _REASON = "Terminated"

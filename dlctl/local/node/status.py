@@ -5,14 +5,12 @@ The same records give the same status, so that an unchanged one need not be writ
 
 import datetime
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 import attrs
 
+from dlctl.api.json_types import JSON
 from dlctl.clock import timestamp
 from dlctl.local.node.api_types import NodePod
-
-JSON = dict[str, Any]
 
 # Owned by the node; conditions of other types are preserved.
 _OWN_CONDITIONS = ("PodScheduled", "Initialized", "ContainersReady", "Ready")

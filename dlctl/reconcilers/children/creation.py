@@ -7,10 +7,11 @@ only; the plan decides what to create.
 import enum
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 import attrs
 
+from dlctl.api.json_types import ReadOnlyJSON
 from dlctl.api.meta import (
     BATCH_JOBS,
     PODS,
@@ -37,7 +38,6 @@ from dlctl.reconcilers.children.adoption import label_child
 from dlctl.reconcilers.content_errors import ContentError, wrap_content_errors
 from dlctl.tasks import map_all
 
-JSON = Mapping[str, Any]
 # Concurrent requests for one job; if the server rejects all of them, no more than these are wasted.
 MAX_PARALLEL: Final = 32
 # Not worth a request of their own before them.
@@ -58,7 +58,7 @@ class Child:
     resource: Resource
     key: ObjectKey
     # Rendered just in time: each of N pods may contain N addresses.
-    body: Callable[[], JSON]
+    body: Callable[[], ReadOnlyJSON]
     # Of a pod: names what its siblings share.
     template: str = ""
 
@@ -237,7 +237,7 @@ def _cause(error: ApiError) -> RejectionCause | None:
     return None if error.code in _UNRELATED_CODES else RejectionCause.DENIED
 
 
-def _render(child: Child) -> JSON:
+def _render(child: Child) -> ReadOnlyJSON:
     with wrap_content_errors("rendering"):
         return child.body()
 

@@ -6,16 +6,16 @@ other controllers do not count as differences.
 
 import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 import attrs
 import msgspec
 
 from dlctl.api.dependents import Dependent, DependentObject
+from dlctl.api.json_types import ReadOnlyJSON
 from dlctl.api.meta import Resource
 from dlctl.reconcilers.merge_patch import merge_patch
 
-JSON = Mapping[str, Any]
 APPLIED_HASH: Final = "dlctl.dev/applied-hash"
 # Names of the applied annotations, so that they can be removed later.
 APPLIED_ANNOTATIONS: Final = "dlctl.dev/applied-annotations"
@@ -65,7 +65,7 @@ def diff_dependents(
     return DependentChanges(tuple(created), tuple(patched), tuple(deleted))
 
 
-def content_hash(body: JSON) -> str:
+def content_hash(body: ReadOnlyJSON) -> str:
     """Return the hash of the wanted contents."""
     contents = {name: value for name, value in body.items() if name not in _UNHASHED_FIELDS}
     if own := _annotations(body):
@@ -74,14 +74,14 @@ def content_hash(body: JSON) -> str:
     return hashlib.sha256(encoded).hexdigest()[:16]
 
 
-def hash_annotations(body: JSON) -> dict[str, str]:
+def hash_annotations(body: ReadOnlyJSON) -> dict[str, str]:
     """Return the annotations of an object, including the hash and the list of their names."""
     own = _annotations(body)
     named = {APPLIED_ANNOTATIONS: " ".join(sorted(own))} if own else {}
     return {**own, **named, APPLIED_HASH: content_hash(body)}
 
 
-def _annotations(body: JSON) -> Mapping[str, str]:
+def _annotations(body: ReadOnlyJSON) -> Mapping[str, str]:
     return (body.get("metadata") or {}).get("annotations") or {}
 
 
@@ -89,7 +89,9 @@ def applied_hash(obj: DependentObject) -> str:
     return (obj.metadata.annotations or {}).get(APPLIED_HASH, "")
 
 
-def update_patch(dependent: Dependent, rendered: JSON, existing: DependentObject) -> JSON:
+def update_patch(
+    dependent: Dependent, rendered: ReadOnlyJSON, existing: DependentObject
+) -> ReadOnlyJSON:
     """Return the merge patch that updates an object to the wanted contents.
 
     Other writers' additions to its spec and its create-only fields are kept.

@@ -17,13 +17,13 @@ from dlctl.api.gangs import (
     pod_group_resource,
 )
 from dlctl.api.job import Job, ReplicaSpec
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import Resource
 from dlctl.api.quantities import QuantityError, sum_quantities
 from dlctl.errors import InvalidJobError, truncated
 from dlctl.frameworks.dljob import DLJob
 from dlctl.reconcilers.observe import Observed, ReplicaState
 
-JSON = dict[str, Any]
 # Values of other priority classes are unknown here.
 _SYSTEM_PRIORITIES: Final[Mapping[str, int]] = {
     "system-cluster-critical": 2_000_000_000,

@@ -10,12 +10,12 @@ from typing import Any, Final
 
 import attrs
 
+from dlctl.api.json_types import JSON
 from dlctl.api.nodes import HOSTNAME_LABEL
 from dlctl.api.pods import Pod
 from dlctl.api.status import JobStatus
 from dlctl.reconcilers.children.placement import is_unscheduled
 
-JSON = dict[str, Any]
 # The names of the nodes that a pod avoids; absent if it avoids none.
 AVOIDED_NODES: Final = "dlctl.dev/avoided-nodes"
 _TOPOLOGY: Final = re.compile(

@@ -13,6 +13,7 @@ import attrs
 
 from dlctl.api.dependents import Dependent
 from dlctl.api.job import LAUNCHER_REPLICA, Job, Replica, ReplicaSpec
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import MANAGED_BY, MANAGED_BY_LABEL, ROLES, owner_reference
 from dlctl.api.pods import WORKERS_RUNNING_GATE
 from dlctl.dialects.dialect import Dialect
@@ -33,7 +34,6 @@ from dlctl.reconcilers.launcher_job import manifests
 from dlctl.reconcilers.observe import Observed, ReplicaState
 from dlctl.reconcilers.restart_marks import restart_environment, restart_marks
 
-JSON = dict[str, Any]
 # Linux allows 32 pages per argument or variable, including its name, "=" and the final zero byte.
 MAX_VARIABLE_BYTES: Final = 32 * 4096 - 1
 

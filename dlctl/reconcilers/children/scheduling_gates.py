@@ -1,20 +1,19 @@
 """Removes dlctl's scheduling gate, which holds launchers back, from one pod or from all."""
 
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
+from dlctl.api.json_types import ReadOnlyJSON
 from dlctl.api.meta import MANAGED_BY_SELECTOR, PODS, ObjectKey
 from dlctl.api.pods import WORKERS_RUNNING_GATE, Pod
 from dlctl.controller.object_writer import patch_if_unchanged
 from dlctl.kube.client import Client
 from dlctl.kube.errors import ConflictError, NotFoundError
 
-JSON = Mapping[str, Any]
 PAGE_SIZE: Final = 500
 MAX_TRIES: Final = 5
 
 
-def ungate_patch(pod: Pod) -> JSON:
+def ungate_patch(pod: Pod) -> ReadOnlyJSON:
     """Return the merge patch that removes only dlctl's gate.
 
     Only for an unchanged pod: a gate that was removed meanwhile cannot be added back.

@@ -7,7 +7,8 @@ node. Pure.
 from collections.abc import Mapping
 from typing import Any, Final
 
-JSON = dict[str, Any]
+from dlctl.api.json_types import JSON
+
 _FIELD: Final = "terminationMessagePolicy"
 _POLICY: Final = "FallbackToLogsOnError"
 

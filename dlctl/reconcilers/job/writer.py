@@ -1,13 +1,13 @@
 """Writes the job object: its status, its spec's runtime fields, and its deletion."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import nullcontext
-from typing import Any
 
 import attrs
 import msgspec
 
 from dlctl.api.job import Job, JobObject
+from dlctl.api.json_types import ReadOnlyJSON
 from dlctl.api.meta import Object, Resource
 from dlctl.api.status import JobPhase, JobStatus
 from dlctl.controller.object_writer import ObjectWriter
@@ -21,8 +21,6 @@ from dlctl.reconcilers.job.cache import JobCache
 from dlctl.reconcilers.job.crd_check import CRDCheck
 from dlctl.reconcilers.merge_patch import merge_patch
 from dlctl.reconcilers.status.status_rejection import StatusRejectedError
-
-JSON = Mapping[str, Any]
 
 
 class StatusSupersededError(DlctlError):
@@ -64,7 +62,7 @@ class JobWriter:
             return obj
         flow = write_flow.get()
 
-        def body() -> JSON:
+        def body() -> ReadOnlyJSON:
             if flow and cache.superseded_at is None and flow.is_stale():
                 cache.superseded_at = flow.arrived_at
                 raise StatusSupersededError(f"{self.resource.kind} {obj.key} has changed")
@@ -84,7 +82,7 @@ class JobWriter:
         cache.last_status = new if _has_unobservable_state(new) else None
         return msgspec.structs.replace(obj, metadata=updated.metadata, status=updated.status)
 
-    async def patch_spec(self, obj: Object, patch: JSON) -> None:
+    async def patch_spec(self, obj: Object, patch: ReadOnlyJSON) -> None:
         """Merge dlctl's fields into the user's spec: see :attr:`Job.spec_patch`.
 
         Raises like :meth:`patch_status`.
@@ -120,7 +118,7 @@ class JobWriter:
             raise JobGoneError(f"{self.resource.group_resource} {obj.key} is gone")
         return page.items[0]
 
-    async def _patch_status(self, obj: Object, body: Callable[[], JSON]) -> JobObject:
+    async def _patch_status(self, obj: Object, body: Callable[[], ReadOnlyJSON]) -> JobObject:
         try:
             return await self._patch(obj, body, subresource="status")
         except ApiError as error:
@@ -129,7 +127,7 @@ class JobWriter:
             raise StatusRejectedError(f"the status of {rejection.message}") from error
 
     async def _patch(
-        self, obj: Object, body: JSON | Callable[[], JSON], *, subresource: str = ""
+        self, obj: Object, body: ReadOnlyJSON | Callable[[], ReadOnlyJSON], *, subresource: str = ""
     ) -> JobObject:
         try:
             return await self.writer.patch(

@@ -1,15 +1,13 @@
 """A launcher's Job and the patches of it, in wire format. Pure."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from dlctl.api.job import Job
+from dlctl.api.json_types import JSON
 from dlctl.api.launcher_job import LauncherJob
 from dlctl.api.meta import BATCH_JOBS
 from dlctl.reconcilers.launcher_job.next_write import JobWrite, LauncherJobWrite
 from dlctl.reconcilers.merge_patch import merge_patch
-
-JSON = dict[str, Any]
 
 
 def batch_job(metadata: JSON, launcher: LauncherJob, pod: JSON, *, suspended: bool) -> JSON:

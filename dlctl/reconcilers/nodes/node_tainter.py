@@ -5,10 +5,11 @@ Only a few nodes have the taint at a time, and it is removed when their charges 
 
 import logging
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 import attrs
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import ObjectKey
 from dlctl.api.nodes import CHARGED_TAINT, NODES, Node
 from dlctl.controller.controller import Result
@@ -19,7 +20,6 @@ from dlctl.reconcilers.nodes.charge_ledger import ChargeLedger
 from dlctl.reconcilers.nodes.node_watch import NodeWatch
 from dlctl.workqueue.queue import WorkQueue
 
-JSON = dict[str, Any]
 logger = logging.getLogger(__name__)
 
 # Charges expire without an event.

@@ -8,8 +8,9 @@ import msgspec
 
 from dlctl.api.exit_codes import RetryPolicy
 from dlctl.api.job import Job, Replica, ReplicaSpec, RunPolicy
+from dlctl.api.json_types import ReadOnlyJSON
 from dlctl.api.status import JobState, JobStatus
-from dlctl.dialects.dialect import JSON, DecodedObject
+from dlctl.dialects.dialect import DecodedObject
 from dlctl.dialects.field_reader import FieldReader
 from dlctl.dialects.kubeflow.mpi_v1alpha1.fields import FIELDS, SPECS_REQUIRED
 from dlctl.dialects.kubeflow.mpi_v1alpha1.map_form import as_map, run_policy
@@ -42,7 +43,7 @@ class MPIJobV1alpha1(ReplicaMap):
             raise _in_own_words(error) from None
         return attrs.evolve(job, replica_specs=tuple(map(_with_retries, job.replica_specs)))
 
-    def spec_schema(self) -> JSON:
+    def spec_schema(self) -> ReadOnlyJSON:
         schema = super().spec_schema()
         rules = schema["x-kubernetes-validations"]
         own = [_OWN_REQUIRED if rule == SPECS_REQUIRED else rule for rule in rules]
@@ -67,7 +68,7 @@ class MPIJobV1alpha1(ReplicaMap):
             "mpi_role_type": replica.type,
         }
 
-    def write_status(self, status: JobStatus) -> JSON:
+    def write_status(self, status: JobStatus) -> ReadOnlyJSON:
         running = {
             each.type: each.count_by_state.get(JobState.RUNNING, 0)
             for each in status.replica_statuses

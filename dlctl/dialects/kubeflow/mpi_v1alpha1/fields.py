@@ -3,14 +3,14 @@
 They are in the schemas of all versions, so that a stored object keeps them.
 """
 
-from typing import Any, Final
+from typing import Final
 
+from dlctl.api.json_types import JSON
 from dlctl.dialects import schema_parts
 from dlctl.dialects.kubeflow import cel_rules
 from dlctl.dialects.pod_schema import PRESERVE_UNKNOWN
 from dlctl.frameworks.kubeflow.mpi_ssh_pods import SSH_PATH_FIELD
 
-JSON = dict[str, Any]
 _ANY_OBJECT: Final = {"type": "object", **PRESERVE_UNKNOWN}
 FIELDS: Final[JSON] = {
     "template": {**_ANY_OBJECT, "description": "Of v1alpha1: the launcher and the workers."},

@@ -6,12 +6,12 @@ The defaults are those of mpi-operator 0.2.
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from dlctl.api.json_types import JSON
 from dlctl.dialects import failure_policy
 from dlctl.dialects.field_reader import MAX_INT32, MAX_REPLICAS, FieldReader
 from dlctl.errors import InvalidJobError, quoted
 from dlctl.frameworks.kubeflow.mpi_ssh_pods import SSH_PATH_FIELD
 
-JSON = dict[str, Any]
 _GPU: Final = "nvidia.com/gpu"
 _RESOURCES: Final = (_GPU, "cpu")
 _DEFAULT_BACKOFF_LIMIT: Final = 6

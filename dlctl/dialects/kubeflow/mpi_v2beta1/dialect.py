@@ -13,9 +13,10 @@ from dlctl.api.condition_messages import ConditionMessages
 from dlctl.api.exit_codes import RetryPolicy
 from dlctl.api.gangs import SchedulingPolicy
 from dlctl.api.job import Job, Replica, ReplicaSpec, RunPolicy, SpecWarning
+from dlctl.api.json_types import ReadOnlyJSON
 from dlctl.api.launcher_job import LauncherJob
 from dlctl.dialects import failure_policy
-from dlctl.dialects.dialect import JSON, DecodedObject
+from dlctl.dialects.dialect import DecodedObject
 from dlctl.dialects.field_reader import MAX_INT32, FieldReader
 from dlctl.dialects.kubeflow.mpi_v2beta1 import name_rule
 from dlctl.dialects.kubeflow.mpi_v2beta1.fields import AT_STARTUP, FORM_FIELD, WAIT_FOR_WORKERS
@@ -115,7 +116,7 @@ class MPIJobV2beta1(ReplicaMap):
         return f"{_OPERATOR_LABEL}={OPERATOR}"
 
     @property
-    def validation_rules(self) -> Sequence[JSON]:
+    def validation_rules(self) -> Sequence[ReadOnlyJSON]:
         return [name_rule.WORKER_NAME_LENGTH]
 
     def _warnings(self, fields: FieldReader) -> Iterator[SpecWarning]:

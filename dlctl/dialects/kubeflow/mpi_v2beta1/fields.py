@@ -3,14 +3,14 @@
 So a stored object keeps its fields whatever version writes it.
 """
 
-from typing import Any, Final
+from typing import Final
 
+from dlctl.api.json_types import JSON
 from dlctl.dialects.kubeflow.mpi_v1alpha1 import fields as mpi_v1alpha1
 from dlctl.dialects.run_policy import LEGACY_SPEC_FIELDS
 from dlctl.frameworks.kubeflow.mpi_implementations import MPIImplementation
 from dlctl.frameworks.kubeflow.mpi_ssh_pods import DEFAULT_SSH_PATH, SSH_PATH_FIELD
 
-JSON = dict[str, Any]
 # In every spec that a request of v2beta1 wrote, because that version alone has a default for it.
 FORM_FIELD: Final = SSH_PATH_FIELD
 MPI_OPERATOR: Final = "kubeflow.org/mpi-operator"

@@ -4,13 +4,13 @@ An update through one version must not drop what only the other one has, nor cha
 an object seems to be of. What an object is meant as is :mod:`.version_choice`'s business.
 """
 
-from typing import Any, Final
+from typing import Final
 
+from dlctl.api.json_types import JSON
 from dlctl.dialects.kubeflow.cel_rules import managed_by
 from dlctl.dialects.kubeflow.kind import MULTIKUEUE, TRAINING_OPERATOR
 from dlctl.dialects.kubeflow.mpi_v2beta1.fields import FIELDS, FORM_FIELD, MPI_OPERATOR, V1_FIELDS
 
-JSON = dict[str, Any]
 _MANAGED_BY: Final = managed_by("self")
 # The others have rules of their own.
 _CONTROLLERS: Final = ["", TRAINING_OPERATOR, MPI_OPERATOR, MULTIKUEUE]
