@@ -39,11 +39,11 @@ class FixedCredentials:
 
 def tls_context(
     *,
-    ca_pem: str | None = None,
+    ca_pem: str | None,
     certificate: tuple[str, str] | None = None,
     verify: bool = True,
 ) -> ssl.SSLContext:
-    """Return a context that trusts this authority, or the system's by default.
+    """Return a context that trusts this authority, or the system's without one.
 
     ``certificate`` is the paths of the client's certificate and key.
     """

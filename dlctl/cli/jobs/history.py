@@ -48,7 +48,7 @@ class Moment:
 
 
 def moments(
-    job: JobSnapshot, pods: Sequence[Pod], events: Sequence[JobEvent], above: str = ""
+    job: JobSnapshot, pods: Sequence[Pod], events: Sequence[JobEvent], above: str
 ) -> list[Moment]:
     """Return what is known to have happened, the oldest first.
 

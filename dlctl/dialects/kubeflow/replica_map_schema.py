@@ -18,7 +18,7 @@ from dlctl.dialects.restart_policy import RestartPolicy
 MAX_REPLICA_TYPES: Final = 16
 
 
-def replica_map_schema(kind: KubeflowKind, *, is_v1: bool = True) -> JSON:
+def replica_map_schema(kind: KubeflowKind, *, is_v1: bool) -> JSON:
     unknown_fields = PRESERVE_UNKNOWN if kind.keeps_unknown_fields else {}
     field = kind.replica_specs_field
     schema: JSON = {

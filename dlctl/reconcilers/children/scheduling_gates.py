@@ -23,8 +23,8 @@ def ungate_patch(pod: Pod) -> ReadOnlyJSON:
     return {"spec": {"schedulingGates": kept or None}}
 
 
-async def ungate_all(client: Client, namespace: str = "") -> list[ObjectKey]:
-    """Remove dlctl's gate from all gated pods and return their keys; without a namespace, from all.
+async def ungate_all(client: Client, namespace: str) -> list[ObjectKey]:
+    """Remove dlctl's gate from all gated pods and return their keys; no namespace means every one.
 
     Repeating it finds none, unless a running controller creates gated pods.
 
