@@ -1,77 +1,44 @@
-"""The gang of a job: who is in it, what its PodGroup says, and what its pods carry."""
+"""The PodGroup of a gang: how many pods it waits for, and their resources."""
 
-from typing import Any, Final
+from typing import Final
 
 import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlctl.api.defaults import JobDefaults
-from dlctl.api.dependents import DependentObject
-from dlctl.api.gangs import COSCHEDULING_POD_GROUPS, VOLCANO_POD_GROUPS, SchedulingPolicy
-from dlctl.api.job import Job, Replica
-from dlctl.api.meta import ObjectMeta
+from dlctl.api.gangs import SchedulingPolicy
+from dlctl.api.job import Replica
 from dlctl.api.quantities import parse_quantity
 from dlctl.errors import InvalidJobError
 from dlctl.reconcilers.children.gang import Gang
-from dlctl.reconcilers.children.placement import PLACEMENT_HASH
-from dlctl.reconcilers.children.render import Renderer
-from dlctl.reconcilers.observe import Children, Observed, observe
-from tests.builders import (
-    NOW,
-    RUNNING,
-    bare_job,
-    exited,
-    make_pod,
-    mxjob,
-    renderer_of,
-    training_job,
-)
+from dlctl.reconcilers.observe import Children, observe
+from tests.builders import NOW, RUNNING, bare_job, exited, make_pod, mxjob, renderer_of
 from tests.mpi_v2beta1 import mpi_job
+from tests.reconcilers.children.gangs import (
+    JSON,
+    PLUGINS,
+    VOLCANO,
+    ganged,
+    group,
+    membership,
+    nothing,
+    resources,
+    training,
+    with_launcher,
+)
 
-JSON = dict[str, Any]
 STATES: Final = {"Succeeded": exited(0), "Running": RUNNING, "Pending": None}
-VOLCANO: Final = "volcano"
-PLUGINS: Final = "scheduler-plugins-scheduler"
 
 
-def ganged(wire: JSON, scheduler: str = VOLCANO, **job: Any) -> Renderer:
-    """Return the renderer of a job in a cluster with this gang scheduler."""
-    renderer = renderer_of(wire)
-    defaults = JobDefaults(gang_scheduler_name=scheduler)
-    return attrs.evolve(renderer, job=attrs.evolve(renderer.job, defaults=defaults, **job))
-
-
-def training(policy: JSON | None = None, /, **counts: int) -> JSON:
-    wire = training_job("PyTorchJob", **(counts or {"Master": 1, "Worker": 3}))
-    if policy is not None:
-        wire["spec"]["runPolicy"] = {"schedulingPolicy": policy}
-    return wire
-
-
-def resources(wire: JSON, type_: str, **resources: Any) -> None:
-    """Set the resources of each replica of a type."""
-    template = wire["spec"]["pytorchReplicaSpecs"][type_]["template"]
-    template["spec"]["containers"][0]["resources"] = resources
-
-
-def group(renderer: Renderer) -> JSON:
-    dependent = renderer.gang.pod_group()
-    assert dependent is not None
-    return renderer.dependent(dependent)
+def template(cpu: str) -> JSON:
+    container = {"name": "pytorch", "image": "i", "resources": {"requests": {"cpu": cpu}}}
+    return {"spec": {"containers": [container]}}
 
 
 def spec(wire: JSON, scheduler: str = VOLCANO) -> JSON:
     found: JSON = group(ganged(wire, scheduler))["spec"]
     return found
-
-
-def with_launcher(renderer: Renderer, *, last: bool) -> Renderer:
-    """Make the master gated until the others run, or created after them."""
-    master, *others = renderer.job.replica_specs
-    master = attrs.evolve(master, gated=not last, create_last=last)
-    return attrs.evolve(renderer, job=attrs.evolve(renderer.job, replica_specs=(master, *others)))
 
 
 def test_volcano_gets_a_pod_group() -> None:
@@ -148,20 +115,6 @@ def test_min_replicas_of_an_elastic_job_sets_min_member(policy: JSON, members: i
     assert spec(wire)["minMember"] == 1
 
 
-def test_launcher_is_in_the_gang_and_not_gated() -> None:
-    wire = training()
-    for name in ("Master", "Worker"):
-        resources(wire, name, requests={"cpu": 1})
-    for scheduler in (VOLCANO, PLUGINS):
-        renderer = with_launcher(ganged(wire, scheduler), last=False)
-        assert group(renderer)["spec"]["minMember"] == 4
-        assert group(renderer)["spec"]["minResources"] == {"cpu": "4"}
-        waiting, other = renderer.pod(Replica("master", 0)), renderer.pod(Replica("worker", 0))
-        assert set(membership(waiting)) == set(membership(other)) != set()
-        # The scheduler could not start a gated pod together with the others.
-        assert "schedulingGates" not in waiting["spec"]
-
-
 def test_launcher_created_last_is_not_in_min_member_but_in_min_resources() -> None:
     wire = training({"minAvailable": 4})
     resources(wire, "Master", requests={"cpu": 2})
@@ -175,12 +128,6 @@ def test_launcher_created_last_is_not_in_min_member_but_in_min_resources() -> No
         # Without a group, Volcano would put it into another queue than its job's.
         grouped = {"scheduling.k8s.io/group-name": "linear", "volcano.sh/task-spec": "master"}
         assert membership(last) == (grouped if scheduler == VOLCANO else {})
-
-
-def membership(pod: JSON) -> JSON:
-    """Return the annotations and labels that make a pod a member of its gang."""
-    labels = {n: v for n, v in pod["metadata"]["labels"].items() if "pod-group" in n}
-    return {**of_gang(pod["metadata"]["annotations"]), **labels}
 
 
 def test_gang_without_members_has_no_pod_group() -> None:
@@ -276,79 +223,6 @@ def test_min_resources_grow_with_min_member_up_to_the_total(
         assert sum_ <= cpu(members + 1)[1]
 
 
-def template(cpu: str) -> JSON:
-    container = {"name": "pytorch", "image": "i", "resources": {"requests": {"cpu": cpu}}}
-    return {"spec": {"containers": [container]}}
-
-
-def of_gang(annotations: JSON) -> JSON:
-    return {name: value for name, value in annotations.items() if name != PLACEMENT_HASH}
-
-
-def test_volcano_pods_are_annotated_with_their_group() -> None:
-    pod = ganged(training()).pod(Replica("worker", 2))
-    assert pod["spec"]["schedulerName"] == "volcano"
-    assert of_gang(pod["metadata"]["annotations"]) == {
-        "scheduling.k8s.io/group-name": "linear",
-        "volcano.sh/task-spec": "worker",
-    }
-
-
-def test_plugin_pods_are_labelled_with_their_group() -> None:
-    pod = ganged(training(), PLUGINS).pod(Replica("worker", 2))
-    assert pod["spec"]["schedulerName"] == PLUGINS
-    assert pod["metadata"]["labels"]["scheduling.x-k8s.io/pod-group"] == "linear"
-    assert of_gang(pod["metadata"]["annotations"]) == {}
-
-
-def test_scheduler_name_set_by_the_user_is_kept() -> None:
-    wire = training()
-    wire["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["spec"]["schedulerName"] = "own"
-    assert ganged(wire).pod(Replica("worker", 0))["spec"]["schedulerName"] == "own"
-    assert ganged(mxjob(schedulerName="own")).pod(Replica("worker", 0))["spec"][
-        "schedulerName"
-    ] == ("own")
-
-
-def test_pods_of_another_scheduler_are_not_in_the_gang() -> None:
-    wire = training()
-    assert ganged(wire).gang.other_scheduler_types == []
-    wire["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["spec"]["schedulerName"] = "own"
-    assert ganged(wire).gang.other_scheduler_types == ["worker"]
-    assert ganged(wire, "own").gang.other_scheduler_types == []
-    assert ganged(wire, "").gang.other_scheduler_types == []
-    assert ganged(mxjob(schedulerName="own")).gang.other_scheduler_types == [
-        "scheduler",
-        "server",
-        "worker",
-    ]
-
-
-def nothing(job: Job) -> Observed:
-    return observe(job, Children(), NOW)
-
-
-def seen(job: Job, phase: str | None, **metadata: Any) -> Observed:
-    status = None if phase is None else {"phase": phase}
-    there = DependentObject(metadata=ObjectMeta(name="linear", **metadata), status=status)
-    return observe(job, Children(dependents={VOLCANO_POD_GROUPS: [there]}), NOW)
-
-
-@pytest.mark.parametrize(
-    ("phase", "held"),
-    [(None, True), ("", True), ("Pending", True), ("Inqueue", False), ("Running", False)],
-)
-def test_pods_wait_until_volcano_has_admitted_the_gang(phase: str | None, held: bool) -> None:
-    renderer = ganged(training())
-    assert bool(renderer.gang.hold_reason(seen(renderer.job, phase))) is held
-
-
-def test_missing_or_terminating_pod_group_is_not_admitted() -> None:
-    renderer = ganged(training())
-    assert renderer.gang.hold_reason(nothing(renderer.job))
-    assert renderer.gang.hold_reason(seen(renderer.job, "Running", deletion_timestamp=NOW))
-
-
 @pytest.mark.parametrize(
     ("scheduler", "states", "members"),
     [
@@ -382,27 +256,7 @@ def test_min_member_for_the_plugin_includes_a_pod_whose_sidecar_still_runs() -> 
     assert renderer.gang.finished_count(observe(job, Children([done]), NOW)) == 0
 
 
-def test_pods_do_not_wait_for_the_plugin() -> None:
-    renderer = ganged(training(), PLUGINS)
-    assert renderer.gang.pod_group_resource == COSCHEDULING_POD_GROUPS
-    assert renderer.gang.hold_reason(nothing(renderer.job)) == ""
-
-
 @pytest.mark.parametrize(("creation", "members"), [("AtStartup", 3), ("WaitForWorkersReady", 2)])
 def test_launcher_that_waits_for_the_gang_is_not_waited_for(creation: str, members: int) -> None:
     renderer = ganged(mpi_job(2, launcherCreationPolicy=creation))
     assert group(renderer)["spec"]["minMember"] == members
-
-
-@pytest.mark.parametrize(
-    ("scheduler", "field", "name"),
-    [
-        (VOLCANO, "annotations", "scheduling.k8s.io/group-name"),
-        (PLUGINS, "labels", "scheduling.x-k8s.io/pod-group"),
-    ],
-)
-def test_pods_of_a_launchers_job_are_in_the_gang(scheduler: str, field: str, name: str) -> None:
-    job = ganged(mpi_job(), scheduler).launcher_job(suspended=False)
-    template = job["spec"]["template"]
-    assert template["metadata"][field][name] == "pi"
-    assert template["spec"]["schedulerName"] == scheduler
