@@ -3,7 +3,7 @@
 from typing import Final
 
 from dlctl.api.json_types import JSON
-from dlctl.api.meta import MANAGED_BY, MANAGED_BY_LABEL
+from dlctl.dialects import schema_parts
 from dlctl.dialects.child_names import MAX_LENGTH
 from dlctl.dialects.dialect import Dialect
 from dlctl.dialects.kind import Kind
@@ -37,31 +37,12 @@ def kind_crds(kind: Kind) -> list[JSON]:
 
 def job_crd(kind: Kind) -> JSON:
     """Return the CRD in its wire form; the first dialect's version is the stored one."""
-    resource = kind.resource
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {
-            "name": resource.group_resource,
-            "labels": {MANAGED_BY_LABEL: MANAGED_BY},
-        },
-        "spec": {
-            "group": resource.group,
-            "scope": "Namespaced",
-            "names": {
-                "plural": resource.plural,
-                "singular": kind.singular,
-                "kind": resource.kind,
-                "listKind": f"{resource.kind}List",
-                # Several groups have kinds of the same name: ``kubectl get dlctl`` shows them all.
-                "categories": [CATEGORY],
-            },
-            "versions": [
-                _version(name, dialect, kind, is_storage=name == resource.version)
-                for name, dialect in kind.dialects.items()
-            ],
-        },
-    }
+    versions = [
+        _version(name, dialect, kind, is_storage=name == kind.resource.version)
+        for name, dialect in kind.dialects.items()
+    ]
+    # Several groups have kinds of the same name: ``kubectl get dlctl`` shows them all.
+    return schema_parts.definition(kind.resource, kind.singular, versions, [CATEGORY])
 
 
 def _version(name: str, dialect: Dialect, kind: Kind, *, is_storage: bool) -> JSON:

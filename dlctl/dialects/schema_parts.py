@@ -1,9 +1,11 @@
 """Parts of the CRD schemas that several dialects share."""
 
+from collections.abc import Sequence
 from typing import Final
 
 from dlctl.api import quantities
 from dlctl.api.json_types import JSON
+from dlctl.api.meta import MANAGED_BY, MANAGED_BY_LABEL, Resource
 from dlctl.dialects import pod_schema
 from dlctl.dialects.pod_schema import PRESERVE_UNKNOWN
 from dlctl.dialects.pod_values import TIME_PATTERN
@@ -18,6 +20,29 @@ _QUEUE_IMMUTABLE: Final[JSON] = {
     "rule": "self == oldSelf",
     "message": "spec.runPolicy.schedulingPolicy.queue is immutable",
 }
+
+
+def definition(
+    resource: Resource, singular: str, versions: Sequence[JSON], categories: Sequence[str] = ()
+) -> JSON:
+    """Return a CustomResourceDefinition in wire form."""
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": resource.group_resource, "labels": {MANAGED_BY_LABEL: MANAGED_BY}},
+        "spec": {
+            "group": resource.group,
+            "scope": "Namespaced",
+            "names": {
+                "plural": resource.plural,
+                "singular": singular,
+                "kind": resource.kind,
+                "listKind": f"{resource.kind}List",
+                **({"categories": list(categories)} if categories else {}),
+            },
+            "versions": list(versions),
+        },
+    }
 
 
 def int32(minimum: int) -> JSON:

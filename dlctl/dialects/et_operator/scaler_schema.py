@@ -7,7 +7,7 @@ written: otherwise their errors could not be reported.
 from typing import Final
 
 from dlctl.api.json_types import JSON
-from dlctl.api.meta import MANAGED_BY, MANAGED_BY_LABEL, Resource
+from dlctl.api.meta import Resource
 from dlctl.dialects import schema_parts
 from dlctl.dialects.et_operator import scalers
 from dlctl.dialects.et_operator.resources import SCALE_OUTS
@@ -40,22 +40,7 @@ def scaler_crd(resource: Resource) -> JSON:
         "subresources": {"status": {}},
         "additionalPrinterColumns": [dict(column) for column in _PRINTER_COLUMNS],
     }
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": resource.group_resource, "labels": {MANAGED_BY_LABEL: MANAGED_BY}},
-        "spec": {
-            "group": resource.group,
-            "scope": "Namespaced",
-            "names": {
-                "plural": resource.plural,
-                "singular": resource.kind.lower(),
-                "kind": resource.kind,
-                "listKind": f"{resource.kind}List",
-            },
-            "versions": [version],
-        },
-    }
+    return schema_parts.definition(resource, resource.kind.lower(), [version])
 
 
 def _schema(resource: Resource) -> JSON:
