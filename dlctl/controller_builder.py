@@ -102,9 +102,7 @@ class ControllerBuilder:
         self.metrics.dlctl_write_limit.set_function(lambda: limiter.limit)
         self.metrics.dlctl_writes_waiting.set_function(lambda: limiter.waiting_count)
         self._writer = ObjectWriter(self.client, Expectations(self.clock))
-        self._charges = ChargeLedger(
-            self.options.node_charge_ttl_s, self.clock, self.metrics, is_reporting=False
-        )
+        self._charges = ChargeLedger(self.options.node_charge_ttl_s, self.clock, self.metrics)
         self.informers.handler_registrations.append(self._charges.start_reporting)
         charges = self._charges
         self.metrics.dlctl_avoided_nodes.set_function(

@@ -103,6 +103,8 @@ def test_deleted_jobs_of_one_namespace_do_not_push_out_those_of_another() -> Non
 def test_new_charges_are_counted_once_and_old_ones_not_at_all() -> None:
     ledger = ChargeLedger(DAY_S, FixedClock(), Metrics())
     ledger.handle(Change(None, job("old", ended()), initial=True))
+    ledger.handle(Change(None, job("before it reports", ended())))
+    ledger.start_reporting()
     before, after = job("1"), job("1", ended(cause=Cause.HARDWARE))
     ledger.handle(Change(None, before))
     ledger.handle(Change(before, after))
