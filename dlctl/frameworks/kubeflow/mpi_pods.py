@@ -21,8 +21,8 @@ from dlctl.frameworks.kubeflow.mpi_config import (
 from dlctl.frameworks.launcher_access import INIT_RESOURCES, KUBECTL_PATH, append_items
 
 _KUBECTL_VOLUME: Final = "mpi-job-kubectl"
-# The fields that another container needs to run the same image.
-_IMAGE_FIELDS: Final = ("image", "imagePullPolicy", "securityContext")
+# The fields that another container of the same image needs.
+_IMAGE_FIELDS: Final = ("image", "imagePullPolicy")
 # One kubectl process watches all workers; it is repeated on failure, for example while a worker is
 # replaced.
 _WAIT_SCRIPT: Final = f"""\

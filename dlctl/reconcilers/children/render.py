@@ -28,6 +28,7 @@ from dlctl.reconcilers.children.node_exclusions import (
     with_avoided_nodes,
 )
 from dlctl.reconcilers.children.placement import PLACEMENT_HASH, placement_hash
+from dlctl.reconcilers.children.security_context import with_security_context
 from dlctl.reconcilers.children.termination_messages import with_termination_messages
 from dlctl.reconcilers.content_errors import FrameworkValueError
 from dlctl.reconcilers.launcher_job import manifests
@@ -230,7 +231,8 @@ class Renderer:
         if volumes:
             added = [{"name": _volume_name(path), "emptyDir": {}} for path in volumes]
             pod_spec["volumes"] = [*(given.get("volumes") or []), *added]
-        return dict(self.framework.mutate_pod_spec(pod_spec, replica))
+        pod_spec = dict(self.framework.mutate_pod_spec(pod_spec, replica))
+        return with_security_context(pod_spec, given, spec.container)
 
     def _is_gated(self, spec: ReplicaSpec, given: Mapping[str, Any]) -> bool:
         """Return whether a gate holds a pod back: not in a gang, nor if the user sets its node."""
