@@ -1,5 +1,6 @@
 import os
 import subprocess
+from operator import itemgetter
 from pathlib import Path
 
 import pytest
@@ -85,6 +86,77 @@ def test_settings_reach_the_controller(helm: Render) -> None:
     assert effective(container) == Options(
         leader_elect=True, kube_api_burst=8, restart_backoff_s=2.5
     )
+
+
+def test_list_of_a_setting_reaches_the_controller(helm: Render) -> None:
+    container = helm("settings.enable-scheme={PyTorchJob,TFJob}").container()
+    assert effective(container).enable_scheme == ("PyTorchJob", "TFJob")
+
+
+def test_lease_of_the_settings_is_the_one_that_may_be_taken(helm: Render) -> None:
+    for release in ("dlctl", "second"):
+        chart = helm(
+            "settings.leader-election-id=shared",
+            "settings.leader-election-namespace=leases",
+            release=release,
+        )
+        options = effective(chart.container())
+        assert options.leader_election_id == "shared"
+        assert options.leader_election_namespace == "leases"
+        (narrowed,) = [rule for rule in rules(chart) if "resourceNames" in rule]
+        assert narrowed["resourceNames"] == ["shared"]
+        election = {
+            kind: {meta["namespace"]: meta["name"] for meta in map(itemgetter("metadata"), objects)}
+            for kind in ("Lease", "Role", "RoleBinding")
+            if (objects := chart.of_kind(kind))
+        }
+        name = f"{release}-election"
+        assert election == {
+            "Lease": {"leases": "shared"},
+            "Role": {"leases": name},
+            "RoleBinding": {"leases": name},
+        }
+
+
+@pytest.mark.parametrize(
+    ("values", "ports", "probed"),
+    [
+        pytest.param([], {"metrics": 8080}, "metrics", id="default"),
+        pytest.param(["settings.bind-address=:9090"], {"metrics": 9090}, "metrics", id="both"),
+        pytest.param(
+            ["settings.metrics-bind-address=:9090"],
+            {"metrics": 9090, "health": 8080},
+            "health",
+            id="metrics elsewhere",
+        ),
+        pytest.param(
+            ["settings.health-probe-bind-address=8081"],
+            {"metrics": 8080, "health": 8081},
+            "health",
+            id="health elsewhere",
+        ),
+    ],
+)
+def test_probes_and_ports_follow_the_addresses(
+    helm: Render, values: list[str], ports: dict[str, int], probed: str
+) -> None:
+    container = helm(*values).container()
+    assert {port["name"]: port["containerPort"] for port in container["ports"]} == ports
+    probes = [container[f"{probe}Probe"] for probe in ("startup", "liveness", "readiness")]
+    assert {probe["httpGet"]["port"] for probe in probes} == {probed}
+    options = effective(container)
+    addresses = {"metrics": options.metrics_address, "health": options.health_address}
+    listening = {name: int(each.rpartition(":")[2]) for name, each in addresses.items()}
+    assert listening == {"health": ports["metrics"], **ports}
+
+
+def test_authentication_by_the_setting_has_its_rights_too(helm: Render) -> None:
+    by_setting, by_value = (
+        helm(value)
+        for value in ("settings.metrics-authentication=true", "metricsAuthentication=true")
+    )
+    assert list(rules(by_setting)) == list(rules(by_value))
+    assert effective(by_setting.container()) == effective(by_value.container())
 
 
 def test_release_of_another_name_has_its_own_lease(helm: Render) -> None:
