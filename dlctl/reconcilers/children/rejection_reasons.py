@@ -6,6 +6,7 @@ from dlctl.api.waiting import MAX_MESSAGE_CHARS, Waiting
 from dlctl.errors import truncated
 from dlctl.reconcilers.children.creation import Rejection, RejectionCause
 
+_LIMIT_RANGE_FIX: Final = "change the resources or the namespace's LimitRange"
 # Parts of the server's messages, the more specific ones first: the code and reason of an answer are
 # up to each webhook and plugin.
 _BY_TEXT: Final = (
@@ -16,7 +17,11 @@ _BY_TEXT: Final = (
     ("AdmissionPolicy", "PolicyDenied", "the policy's owner decides what it accepts"),
     ("violates PodSecurity", "PodSecurityDenied", "change the template or the namespace's level"),
     ("no PriorityClass with name", "PriorityClassNotFound", "create it or name another"),
-    ("serviceaccount", "ServiceAccountNotFound", "create it or name another"),
+    # With the quote: a user without a right is called system:serviceaccount:...
+    ('serviceaccount "', "ServiceAccountNotFound", "create it or name another"),
+    ('RuntimeClass "', "RuntimeClassNotFound", "create it or name another"),
+    (" usage per ", "LimitRangeDenied", _LIMIT_RANGE_FIX),
+    (" limit to request ratio per ", "LimitRangeDenied", _LIMIT_RANGE_FIX),
 )
 _BY_CAUSE: Final = {
     RejectionCause.ALREADY_EXISTS: ("NameTaken", "delete that object or rename the job"),

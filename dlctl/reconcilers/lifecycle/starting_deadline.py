@@ -20,10 +20,10 @@ STARTING_DEADLINE_EXCEEDED: Final = "StartingDeadlineExceeded"
 # What the user can change in the job; the rest is up to the cluster.
 _CONFIGURATION: Final = frozenset(
     {
-        "CreateContainerConfigError", "ExceedsMaxQuota", "InvalidTemplate", "Misconfigured",
-        "NameTaken", "NoMatchingFlavor", "PodSecurityDenied", "PolicyDenied",
-        "PriorityClassNotFound", "Rejected", "ServiceAccountNotFound", "VolumeNotBound",
-        "WebhookDenied",
+        "CreateContainerConfigError", "ExceedsMaxQuota", "InvalidTemplate", "LimitRangeDenied",
+        "Misconfigured", "NameTaken", "NoMatchingFlavor", "PodSecurityDenied", "PolicyDenied",
+        "PriorityClassNotFound", "Rejected", "RuntimeClassNotFound", "ServiceAccountNotFound",
+        "VolumeNotBound", "WebhookDenied",
     }
 )  # fmt: skip
 

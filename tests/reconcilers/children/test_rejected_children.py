@@ -87,6 +87,31 @@ def test_message_about_a_changed_spec_is_replaced() -> None:
         (RejectionCause.ALREADY_EXISTS, "exists", "NameTaken"),
         (RejectionCause.FORBIDDEN, "exceeded quota: compute, used: pods=2", "QuotaExceeded"),
         (RejectionCause.FORBIDDEN, 'User "dlctl" cannot create resource', "Forbidden"),
+        (
+            RejectionCause.FORBIDDEN,
+            'User "system:serviceaccount:dlctl-system:dlctl" cannot create resource "services"',
+            "Forbidden",
+        ),
+        (
+            RejectionCause.FORBIDDEN,
+            'error looking up service account ns/x: serviceaccount "x" not found',
+            "ServiceAccountNotFound",
+        ),
+        (
+            RejectionCause.FORBIDDEN,
+            'pod rejected: RuntimeClass "x" not found',
+            "RuntimeClassNotFound",
+        ),
+        (
+            RejectionCause.FORBIDDEN,
+            "maximum cpu usage per Container is 2, but limit is 3",
+            "LimitRangeDenied",
+        ),
+        (
+            RejectionCause.FORBIDDEN,
+            "memory max limit to request ratio per Pod is 2, but provided ratio is 3.000000",
+            "LimitRangeDenied",
+        ),
         (RejectionCause.FORBIDDEN, 'violates PodSecurity "restricted:latest"', "PodSecurityDenied"),
         (RejectionCause.DENIED, 'admission webhook "a" denied the request', "WebhookDenied"),
         (RejectionCause.FORBIDDEN, 'admission webhook "a" denied the request', "WebhookDenied"),
