@@ -25,7 +25,8 @@ def with_security_context(pod_spec: JSON, given: Mapping[str, Any], training: st
         ),
         None,
     )
-    restrictions = _restrictions(context or {})
+    has_user = "runAsUser" in (given.get("securityContext") or {})
+    restrictions = _restrictions(context or {}, has_user=has_user)
     if not restrictions or not pod_spec.get("initContainers"):
         return pod_spec
     own = {container.get("name") for container in given.get("initContainers") or ()}
@@ -38,8 +39,11 @@ def with_security_context(pod_spec: JSON, given: Mapping[str, Any], training: st
     return {**pod_spec, "initContainers": init}
 
 
-def _restrictions(context: Mapping[str, Any]) -> JSON:
+def _restrictions(context: Mapping[str, Any], *, has_user: bool) -> JSON:
     kept = {field: value for field, value in context.items() if field not in _GRANTS}
+    if not has_user and "runAsUser" not in kept:
+        # The default user of the added containers' images is root: they could not start.
+        kept.pop("runAsNonRoot", None)
     capabilities = kept.pop("capabilities", None) or {}
     if capabilities.get("drop"):
         kept["capabilities"] = {"drop": capabilities["drop"]}

@@ -78,6 +78,15 @@ def test_what_is_granted_to_the_program_is_not_granted_to_init_containers() -> N
     }
 
 
+def test_init_container_starts_where_only_the_image_of_the_program_names_a_user() -> None:
+    job = pytorch_job({"runAsNonRoot": True})
+    assert contexts(job, WORKER) == {"init-pytorch": None}
+    job["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["spec"]["securityContext"] = {
+        "runAsUser": 1000
+    }
+    assert contexts(job, WORKER) == {"init-pytorch": {"runAsNonRoot": True}}
+
+
 def test_init_containers_of_the_user_keep_their_own() -> None:
     job = pytorch_job(RESTRICTED)
     spec = job["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["spec"]
