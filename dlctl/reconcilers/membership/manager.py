@@ -33,6 +33,7 @@ from dlctl.reconcilers.membership import scaler_reconciler
 from dlctl.reconcilers.membership.exec_tasks import CheckInUse, ExecTask
 from dlctl.reconcilers.membership.membership_plan import MembershipPlan, ScalerUpdate
 from dlctl.reconcilers.membership.membership_state import MembershipPolicy, MembershipState
+from dlctl.reconcilers.membership.pending_scalers import first_pending
 from dlctl.reconcilers.membership.plan_membership import (
     current_membership,
     plan_membership,
@@ -75,6 +76,7 @@ class MembershipManager:
         if self.dialect is None or job.elasticity is None or membership is None:
             return None
         framework = self.dialect.framework
+        current = membership.scaling.uid if membership.scaling else ""
         state = MembershipState(
             with_members(job, membership),
             self.dialect,
@@ -85,7 +87,7 @@ class MembershipManager:
             job.replica_count(WORKER),
             framework(job).slots,
             self.policy,
-            scalers=list(self._pending_scalers(self.dialect, job)),
+            scalers=list(self._pending_scalers(self.dialect, job, current)),
             finished_scalers=list(self._finished_scaler(self.dialect, membership)),
             outcomes=self.tasks.outcomes(job.key),
             draining_nodes=self.nodes.current.draining.keys(),
@@ -119,13 +121,17 @@ class MembershipManager:
                 pause_s = _retry_delay_s(task, outcomes[task].attempts)
                 self.tasks.retry(key, task, after_s=pause_s)
 
-    def _pending_scalers(self, dialect: ElasticDialect, job: Job) -> Iterator[Scaler]:
-        """Yield the pending scalers of a job, the oldest first."""
-        found = [
-            scaler_reconciler.read_scaler(dialect, resource, obj)
+    def _pending_scalers(self, dialect: ElasticDialect, job: Job, current: str) -> Iterator[Scaler]:
+        """Yield the first pending scalers of a job, the oldest first."""
+        pending = (
+            (resource, obj)
             for resource, store in self.scaler_stores.items()
             for obj in store.indexed(BY_JOB, str(job.key))
             if not obj.metadata.is_terminating and not _belongs_to_other_job(obj, job)
+        )
+        found = [
+            scaler_reconciler.read_scaler(dialect, resource, obj)
+            for resource, obj in first_pending(pending, current)
         ]
         yield from sorted(found, key=lambda one: (one.created, one.full_name))
 

@@ -5,12 +5,18 @@ of failed workers.
 """
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from typing import Final
 
 import attrs
 
 from dlctl.api.elastic import Membership, Scaler
+from dlctl.dialects.child_names import MAX_LENGTH
+from dlctl.errors import truncated
 from dlctl.reconcilers.membership.membership_state import MembershipState
+
+# Names in a message.
+_MAX_SHOWN: Final = 10
 
 
 class ScaleRejectedError(Exception):
@@ -90,12 +96,19 @@ def choose_last(state: MembershipState, count: int) -> tuple[int, ...]:
     return tuple(sorted(ordered[:count]))
 
 
+def _some(names: Collection[str]) -> str:
+    """Return the first names as text: a message of all may be too long for a status."""
+    shown = [truncated(name, MAX_LENGTH) for name in itertools.islice(names, _MAX_SHOWN)]
+    more = [f"{len(names) - len(shown)} more"] if len(names) > len(shown) else []
+    return ", ".join((*shown, *more))
+
+
 def _indexes_of(state: MembershipState, pods: Sequence[str]) -> tuple[int, ...]:
     indexes = {state.pod_name(index): index for index in state.membership.members}
     unknown = [name for name in pods if name not in indexes]
     if unknown:
         raise ScaleRejectedError(
-            f".spec.toDelete.podNames has {', '.join(unknown)}, but the workers of "
-            f"{state.job.resource.kind} {state.job.key} are {', '.join(indexes)}"
+            f".spec.toDelete.podNames has {_some(unknown)}, but the workers of "
+            f"{state.job.resource.kind} {state.job.key} are {_some(indexes)}"
         )
     return tuple(sorted({indexes[name] for name in pods}))

@@ -28,6 +28,7 @@ from dlctl.reconcilers import large_jobs
 from dlctl.reconcilers.membership.manager import index_by_job
 from dlctl.reconcilers.membership.membership_plan import MembershipPlan
 from dlctl.reconcilers.membership.membership_state import MembershipState
+from dlctl.reconcilers.membership.pending_scalers import MAX_COUNT
 from dlctl.reconcilers.membership.plan_membership import plan_membership
 from tests.support.elastic_harness import JOBS, ElasticHarness, start_elastic_cluster
 from tests.support.fake_launcher import Program
@@ -389,6 +390,28 @@ async def test_finished_requests_are_deleted_after_their_ttl() -> None:
         await stage.cluster.advance(400)
         assert stage.cluster.objects(SCALE_INS) == stage.cluster.objects(SCALE_OUTS) == []
         assert stage.members() == [0, 1, 2]
+
+
+async def test_many_requests_are_all_processed_in_turns() -> None:
+    async with start_elastic_cluster() as stage:
+        await stage.running(2)
+        for number in range(3 * MAX_COUNT):
+            await stage.scale_in(f"refused-{number}", toDelete={"podNames": ["other"]})
+        await stage.scale_out(toAdd=ONE)
+        assert (await stage.scaler_result("out"))[0] == "ScaleSucceeded"
+        refused = stage.cluster.objects(SCALE_INS)
+        assert {one["status"]["phase"] for one in refused} == {"ScaleFailed"}
+
+
+async def test_many_requests_fail_with_the_end_of_their_job() -> None:
+    async with start_elastic_cluster() as stage:
+        await stage.running(2)
+        stage.launchers.reachable_after_s = {"linear-worker-2": 1e9}
+        for number in range(3 * MAX_COUNT):
+            await stage.scale_out(f"out-{number}", toAdd=ONE)
+        await stage.end("linear-launcher")
+        for number in range(3 * MAX_COUNT):
+            assert (await stage.scaler_result(f"out-{number}"))[0] == "ScaleFailed"
 
 
 async def test_finished_requests_are_not_reconciled_with_their_job() -> None:

@@ -117,3 +117,12 @@ def test_new_indexes_are_free_and_distinct(
     free = set(range(13)) - members - retired
     assert len(found) == len(set(found)) == min(count, len(free))
     assert set(found) <= free
+
+
+def test_message_about_unknown_names_is_short_for_any_request() -> None:
+    membership = attrs.evolve(LISTED, members=tuple(range(200)))
+    names = [f"other-{number}" for number in range(1000)] + ["x" * 100_000]
+    request = scaler_in(toDelete={"podNames": names[::-1]})
+    with pytest.raises(ScaleRejectedError, match=r"991 more, but .* 190 more") as error:
+        choose_removed(make_state(membership), request)
+    assert len(str(error.value)) < 1024
