@@ -6,7 +6,8 @@ from typing import Any
 import attrs
 import msgspec
 
-from dlctl.api.meta import Object, Resource
+from dlctl.api.meta import Resource
+from dlctl.api.undecoded_object import UndecodedObject
 
 
 @attrs.frozen
@@ -24,8 +25,23 @@ class Dependent:
     create_only_fields: Collection[str] = ()
 
 
-class DependentObject(Object, frozen=True, gc=False):
-    """An existing object, as far as decisions need it."""
+class DependentObject(UndecodedObject, frozen=True, gc=False):
+    """An existing object, as far as decisions need it.
 
-    spec: dict[str, Any] | None = msgspec.field(default=None)
-    status: dict[str, Any] | None = msgspec.field(default=None)
+    Whoever may create one in a namespace chooses its size, and decoded, it takes ten times that.
+    """
+
+    def decoded_spec(self) -> Mapping[str, Any]:
+        return _decode(self.spec)
+
+    def decoded_status(self) -> Mapping[str, Any]:
+        return _decode(self.status)
+
+
+def _decode(raw: msgspec.Raw) -> Mapping[str, Any]:
+    """Return a JSON object; empty if it is none."""
+    try:
+        value = msgspec.json.decode(raw)
+    except msgspec.DecodeError:
+        return {}
+    return value if isinstance(value, Mapping) else {}

@@ -104,9 +104,10 @@ def update_patch(
     if removed := dict.fromkeys(sorted(applied_names - {*own})):
         metadata = {**rendered["metadata"], "annotations": {**own, **removed}}
         rendered = {**rendered, "metadata": metadata}
-    spec, old = rendered.get("spec"), existing.spec or {}
+    spec = rendered.get("spec")
     if spec is None:
         return rendered
+    old = existing.decoded_spec()
     wanted = {
         n: v for n, v in spec.items() if n not in dependent.create_only_fields or n not in old
     }

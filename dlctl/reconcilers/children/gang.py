@@ -178,12 +178,12 @@ class Gang:
 
 
 def _phase(group: DependentObject | None) -> str:
-    return str(((group.status if group else None) or {}).get("phase") or "")
+    return str((group.decoded_status() if group else {}).get("phase") or "")
 
 
 def _cause(group: DependentObject | None) -> str:
     """Return why Volcano finds no room for a gang, as it says in a condition of the PodGroup."""
-    conditions = ((group.status if group else None) or {}).get("conditions")
+    conditions = (group.decoded_status() if group else {}).get("conditions")
     for condition in conditions if isinstance(conditions, list) else ():
         if isinstance(condition, Mapping) and condition.get("type") == "Unschedulable":
             if condition.get("status") == "True" and (said := condition.get("message")):

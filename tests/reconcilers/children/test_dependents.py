@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import msgspec
+
 from dlctl.api.dependents import Dependent, DependentObject
 from dlctl.api.gangs import VOLCANO_POD_GROUPS
 from dlctl.api.meta import CONFIG_MAPS, ObjectMeta
@@ -22,7 +24,8 @@ def dependent(**spec: Any) -> Dependent:
 
 def existing(body: Any = None, **spec: Any) -> DependentObject:
     annotations = {"dlctl.dev/applied-hash": content_hash(body)} if body else None
-    return DependentObject(ObjectMeta(name="linear", annotations=annotations), spec)
+    metadata = ObjectMeta(name="linear", annotations=annotations)
+    return DependentObject(metadata, spec=msgspec.Raw(msgspec.json.encode(spec)))
 
 
 def patched(wanted: Dependent, found: DependentObject) -> Any:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from dlctl.api.dependents import DependentObject
@@ -79,7 +80,7 @@ def test_pods_of_another_scheduler_are_not_in_the_gang() -> None:
 
 
 def seen(job: Job, phase: str | None, **metadata: Any) -> Observed:
-    status = None if phase is None else {"phase": phase}
+    status = msgspec.Raw(msgspec.json.encode(None if phase is None else {"phase": phase}))
     there = DependentObject(metadata=ObjectMeta(name="linear", **metadata), status=status)
     return observe(job, Children(dependents={VOLCANO_POD_GROUPS: [there]}), NOW)
 
