@@ -9,12 +9,20 @@ from typing import Any, Final
 import attrs
 import msgspec
 
-from dlctl.api.elastic import LAUNCHER, WORKER, Membership, ScaleOperation, worker_indexes
+from dlctl.api.elastic import (
+    LAUNCHER,
+    MAX_INDEX_DIGITS,
+    WORKER,
+    Membership,
+    ScaleOperation,
+    worker_indexes,
+)
 from dlctl.api.json_types import JSON
 from dlctl.api.status import JobPhase, JobState, JobStatus
 from dlctl.clock import EPOCH
 from dlctl.dialects import index_ranges, replica_map_status
 from dlctl.dialects import status_codec as codec
+from dlctl.dialects.field_reader import MAX_REPLICAS
 
 _STATE_FIELD: Final = "dlctl"
 _TARGET_WORKERS: Final = "targetWorkers"
@@ -72,7 +80,7 @@ def read(raw: msgspec.Raw, job: str) -> JobStatus:
     state = codec.mapping(wire.get(_STATE_FIELD))
     prefix = worker_name_prefix(job)
     members, hosts = (
-        worker_indexes(codec.texts(wire, name), prefix)
+        worker_indexes(codec.texts(wire, name)[:MAX_REPLICAS], prefix)
         for name in (_TARGET_WORKERS, _CURRENT_WORKERS)
     )
     if status.written_by_other_operator:
@@ -157,5 +165,5 @@ def _read_scaling(wire: Any) -> ScaleOperation | None:
 
 
 def _read_indexes(wire: Any) -> tuple[int, ...]:
-    listed = wire if isinstance(wire, list) else []
-    return tuple(i for i in listed if isinstance(i, int) and i >= 0)
+    listed = wire[:MAX_REPLICAS] if isinstance(wire, list) else []
+    return tuple(i for i in listed if isinstance(i, int) and 0 <= i < 10**MAX_INDEX_DIGITS)

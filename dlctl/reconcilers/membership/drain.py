@@ -13,6 +13,7 @@ from dlctl.reconcilers.membership import hosts
 from dlctl.reconcilers.membership.exec_tasks import CheckInUse
 from dlctl.reconcilers.membership.membership_plan import MembershipPlan
 from dlctl.reconcilers.membership.membership_state import MembershipState
+from dlctl.reconcilers.membership.selection import shown_names
 
 _MAX_TRIES: Final = 5
 
@@ -79,7 +80,7 @@ def _drained(
         return True, plan
     wait_s = _left_s(state, plan, operation)
     if wait_s <= 0:
-        names = ", ".join(state.pod_names(operation.workers))
+        names = shown_names(state.pod_names(operation.workers))
         message = f"the launcher still used {names} after {state.policy.drain_timeout_s:g} s"
         return True, plan.with_note(
             EventNote("Warning", state.job.messages.reason("WorkersInUse"), message)

@@ -29,6 +29,7 @@ from dlctl.informers.store import Store
 from dlctl.kube.errors import NotFoundError
 from dlctl.reconcilers.children.adoption import is_controlled_by, label_child
 from dlctl.reconcilers.large_jobs import to_thread_if_large
+from dlctl.reconcilers.lifecycle.past_times import with_past_times
 from dlctl.reconcilers.membership import scaler_reconciler
 from dlctl.reconcilers.membership.exec_tasks import CheckInUse, ExecTask
 from dlctl.reconcilers.membership.membership_plan import MembershipPlan, ScalerUpdate
@@ -72,6 +73,7 @@ class MembershipManager:
 
         For a large job (``size`` pods), this runs in a thread.
         """
+        job = attrs.evolve(job, status=with_past_times(job.status, now))
         membership = current_membership(job)
         if self.dialect is None or job.elasticity is None or membership is None:
             return None
@@ -88,7 +90,7 @@ class MembershipManager:
             framework(job).slots,
             self.policy,
             scalers=list(self._pending_scalers(self.dialect, job, current)),
-            finished_scalers=list(self._finished_scaler(self.dialect, membership)),
+            finished_scalers=list(self._finished_scaler(self.dialect, job, membership)),
             outcomes=self.tasks.outcomes(job.key),
             draining_nodes=self.nodes.current.draining.keys(),
             host_files=lambda hosts: framework(
@@ -135,13 +137,17 @@ class MembershipManager:
         ]
         yield from sorted(found, key=lambda one: (one.created, one.full_name))
 
-    def _finished_scaler(self, dialect: ElasticDialect, membership: Membership) -> Iterator[Scaler]:
+    def _finished_scaler(
+        self, dialect: ElasticDialect, job: Job, membership: Membership
+    ) -> Iterator[Scaler]:
         """Yield the scaler of the current operation, if it is already finished."""
         update = membership.scaling
         kind, _, name = update.scaler.partition(":") if update else ("", "", "")
         namespace, _, name = name.partition("/")
         for resource, store in self.scaler_stores.items():
-            obj = store.get(ObjectKey(namespace, name)) if resource.kind == kind else None
+            # The status of a job may name any namespace.
+            is_own = resource.kind == kind and namespace == job.key.namespace
+            obj = store.get(ObjectKey(namespace, name)) if is_own else None
             if update and obj and obj.metadata.uid == update.uid:
                 found = scaler_reconciler.read_scaler(dialect, resource, obj)
                 if found.status.phase.finished:

@@ -9,7 +9,7 @@ from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.membership.drain import has_left
 from dlctl.reconcilers.membership.membership_plan import MembershipPlan
 from dlctl.reconcilers.membership.membership_state import MembershipState
-from dlctl.reconcilers.membership.selection import free_indexes
+from dlctl.reconcilers.membership.selection import free_indexes, shown_names
 
 
 def evacuate(state: MembershipState, plan: MembershipPlan) -> MembershipPlan:
@@ -48,7 +48,7 @@ def _evacuate_more(state: MembershipState, plan: MembershipPlan) -> MembershipPl
     successors = free_indexes(plan.membership, len(draining), state.max_index)
     evacuating = ScaleOperation(False, (*before, *draining), since)
     plan = plan.with_membership(plan.membership.with_evacuating(evacuating).add(successors))
-    left, coming = ", ".join(state.pod_names(draining)), ", ".join(state.pod_names(successors))
+    left, coming = shown_names(state.pod_names(draining)), shown_names(state.pod_names(successors))
     message = f"the nodes of {left} are about to be removed: {coming} will replace them"
     return plan.with_note(EventNote("Warning", state.job.messages.reason("NodeDraining"), message))
 

@@ -10,6 +10,7 @@ from dlctl.reconcilers.membership.membership_plan import MembershipPlan
 from dlctl.reconcilers.membership.membership_state import MembershipState
 from dlctl.reconcilers.membership.scaling import end_operation, has_hosts, with_added
 from dlctl.reconcilers.membership.scripts import run_script
+from dlctl.reconcilers.membership.selection import shown_names
 from dlctl.reconcilers.observe import ReplicaState
 
 
@@ -149,7 +150,7 @@ def _retry(
     failed: Sequence[int],
 ) -> MembershipPlan:
     if operation.failures >= scaler.backoff_limit:
-        names = ", ".join(state.pod_names(failed))
+        names = shown_names(state.pod_names(failed))
         failure = ScaleFailure(f"{names} ended before the launcher could use them")
         return end_operation(state, plan, operation, failure)
     again = attrs.evolve(operation, failures=operation.failures + 1)

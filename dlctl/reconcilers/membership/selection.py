@@ -12,6 +12,7 @@ import attrs
 
 from dlctl.api.elastic import Membership, Scaler
 from dlctl.dialects.child_names import MAX_LENGTH
+from dlctl.dialects.field_reader import MAX_REPLICAS
 from dlctl.errors import truncated
 from dlctl.reconcilers.membership.membership_state import MembershipState
 
@@ -61,6 +62,10 @@ def choose_added(state: MembershipState, count: int) -> tuple[int, ...]:
             f"{count} more would make {after} workers, but maxReplicas of "
             f"{state.job.resource.kind} {state.job.key} is {max_replicas}"
         )
+    if after > MAX_REPLICAS:
+        raise ScaleRejectedError(
+            f"{count} more would make {after} workers, but a job may have {MAX_REPLICAS}"
+        )
     chosen = free_indexes(state.membership, count, state.max_index)
     if len(chosen) < count:
         raise ScaleRejectedError(f"the names of {count} more workers would be too long")
@@ -96,7 +101,7 @@ def choose_last(state: MembershipState, count: int) -> tuple[int, ...]:
     return tuple(sorted(ordered[:count]))
 
 
-def _some(names: Collection[str]) -> str:
+def shown_names(names: Collection[str]) -> str:
     """Return the first names as text: a message of all may be too long for a status."""
     shown = [truncated(name, MAX_LENGTH) for name in itertools.islice(names, _MAX_SHOWN)]
     more = [f"{len(names) - len(shown)} more"] if len(names) > len(shown) else []
@@ -108,7 +113,7 @@ def _indexes_of(state: MembershipState, pods: Sequence[str]) -> tuple[int, ...]:
     unknown = [name for name in pods if name not in indexes]
     if unknown:
         raise ScaleRejectedError(
-            f".spec.toDelete.podNames has {_some(unknown)}, but the workers of "
-            f"{state.job.resource.kind} {state.job.key} are {_some(indexes)}"
+            f".spec.toDelete.podNames has {shown_names(unknown)}, but the workers of "
+            f"{state.job.resource.kind} {state.job.key} are {shown_names(indexes)}"
         )
     return tuple(sorted({indexes[name] for name in pods}))

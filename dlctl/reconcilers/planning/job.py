@@ -38,6 +38,7 @@ from dlctl.reconcilers.kueue.finalizer import held_by_kueue
 from dlctl.reconcilers.launcher_job.next_write import deletion, suspended_write
 from dlctl.reconcilers.lifecycle import job_limits, job_restarts, replica_restarts
 from dlctl.reconcilers.lifecycle.force_deletion import force_deletions
+from dlctl.reconcilers.lifecycle.past_times import with_past_times
 from dlctl.reconcilers.lifecycle.replica_restarts import RESTART_BACKOFF
 from dlctl.reconcilers.lifecycle.restart_times import RestartLimits
 from dlctl.reconcilers.lifecycle.starting_deadline import (
@@ -59,7 +60,6 @@ from dlctl.reconcilers.planning.replicas import (
 from dlctl.reconcilers.status import job_status
 from dlctl.reconcilers.status.completion import Completion, completion
 from dlctl.reconcilers.status.invalid_status import invalid_job_events
-from dlctl.reconcilers.status.past_times import with_past_times
 from dlctl.reconcilers.status.waiting import present_wait, with_waiting
 
 

@@ -4,9 +4,10 @@ from typing import Any, Final
 
 import pytest
 
-from dlctl.api.meta import UID, owner_reference
+from dlctl.api.meta import NAMESPACES, UID, ObjectKey, owner_reference
 from dlctl.dialects.et_operator.resources import SCALE_INS
 from dlctl.options import Options
+from tests.dialects.et_operator.manifests import scale_in
 from tests.integration.elastic.test_access import left_by_et_operator
 from tests.support.elastic_harness import JOBS, ElasticHarness, start_elastic_cluster
 
@@ -134,3 +135,42 @@ def _fewest(count: int) -> JSON:
 
 def _asked(stage: ElasticHarness) -> int:
     return sum(order == "probe" for _, order, _ in stage.launchers.commands)
+
+
+async def test_scale_out_that_is_said_to_begin_later_ends_in_time() -> None:
+    async with start_elastic_cluster() as stage:
+        await stage.running(1)
+        stage.cluster.node.unready.add("linear-worker-1")
+        await stage.scale_out(toAdd=ONE, timeout=30)
+        await stage.cluster.until(lambda: stage.workers() == [0, 1])
+        await _forge_change(stage, since="9999-12-31T23:59:59Z")
+        assert (await stage.scaler_result("out"))[0] == "ScaleFailed"
+        await stage.cluster.until(lambda: stage.workers() == [0])
+
+
+async def test_job_takes_no_result_from_a_request_of_another_namespace() -> None:
+    async with start_elastic_cluster() as stage:
+        await stage.running(2)
+        stage.cluster.node.unready.add("linear-worker-2")
+        await stage.scale_out(toAdd=ONE)
+        await stage.cluster.until(lambda: stage.workers() == [0, 1, 2])
+        user = stage.cluster.user
+        await user.create(NAMESPACES, "", {"metadata": {"name": "other"}})
+        request = scale_in(toDelete=ONE)
+        request["metadata"] = {"name": "in"}
+        theirs = await user.create(SCALE_INS, "other", request)
+        said = {"type": "ScaleFailed", "status": "True", "reason": "", "message": "confidential"}
+        status = {"phase": "ScaleFailed", "conditions": [said], "replicaStatuses": {}}
+        key = ObjectKey("other", "in")
+        status_patch = {"status": {**status, "restartCount": 0}}
+        await user.patch(SCALE_INS, key, status_patch, subresource="status")
+        uid = theirs.metadata.uid
+        await _forge_change(stage, scaler="ScaleIn:other/in", uid=uid)
+        await stage.cluster.advance(30)
+        assert "confidential" not in str(stage.cluster.status())
+
+
+async def _forge_change(stage: ElasticHarness, **fields: Any) -> None:
+    """Write into the status of a job as somebody who may do so."""
+    patch = {"status": {"dlctl": {"membership": {"scaling": fields}}}}
+    await stage.cluster.user.patch(JOBS, stage.cluster.key(), patch, subresource="status")

@@ -77,6 +77,12 @@ def test_scale_out_within_the_maximum_takes_the_next_indexes() -> None:
         choose_added(state, 3)
 
 
+def test_scale_out_beyond_what_any_job_may_have_is_rejected() -> None:
+    state = make_state(elasticity=Elasticity())
+    with pytest.raises(ScaleRejectedError, match="would make 10001 workers, but a job may have"):
+        choose_added(state, 9_999)
+
+
 @pytest.mark.parametrize(
     ("spec", "removed"),
     [

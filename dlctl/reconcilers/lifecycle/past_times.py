@@ -5,6 +5,7 @@ from typing import Final
 
 import attrs
 
+from dlctl.api.elastic import Membership, ScaleOperation
 from dlctl.api.status import JobStatus
 from dlctl.api.verdict import Attempt
 
@@ -13,22 +14,25 @@ _TOLERANCE: Final = datetime.timedelta(minutes=1)
 
 
 def with_past_times(status: JobStatus, now: datetime.datetime) -> JobStatus:
-    """Return the status with recorded ends that are in the past; as a rule, the same one.
+    """Return the status with recorded times that are in the past; as a rule, the same one.
 
-    One in the future would hold up the job until then: its back-off would begin there, and all
-    failures until then would count as recorded.
+    One in the future would hold up the job until then: its back-off or the time limit of a change
+    would begin there, and all failures until then would count as recorded.
     """
     latest = now + _TOLERANCE
     attempts = tuple(_past_attempt(one, now, latest) for one in status.attempts)
     late = [name for name, one in status.restarts.items() if one.finished_at > latest]
     dropped_at = status.exclusions_dropped_at
     is_late = dropped_at is not None and dropped_at > latest
-    if attempts == status.attempts and not late and not is_late:
+    membership = _past_membership(status.membership, now, latest)
+    changed = (attempts, membership) != (status.attempts, status.membership)
+    if not changed and not late and not is_late:
         return status
     replaced = {name: attrs.evolve(status.restarts[name], finished_at=now) for name in late}
     return attrs.evolve(
         status,
         attempts=attempts,
+        membership=membership,
         restarts={**status.restarts, **replaced},
         exclusions_dropped_at=now if is_late else dropped_at,
     )
@@ -39,3 +43,22 @@ def _past_attempt(attempt: Attempt, now: datetime.datetime, latest: datetime.dat
     if attempt.start_time > latest:
         attempt = attrs.evolve(attempt, start_time=now)
     return attrs.evolve(attempt, end_time=now) if end is not None and end > latest else attempt
+
+
+def _past_membership(
+    membership: Membership | None, now: datetime.datetime, latest: datetime.datetime
+) -> Membership | None:
+    if membership is None:
+        return None
+    return attrs.evolve(
+        membership,
+        scaling=_past_operation(membership.scaling, now, latest),
+        evacuating=_past_operation(membership.evacuating, now, latest),
+    )
+
+
+def _past_operation(
+    operation: ScaleOperation | None, now: datetime.datetime, latest: datetime.datetime
+) -> ScaleOperation | None:
+    is_late = operation is not None and operation.since > latest
+    return attrs.evolve(operation, since=now) if operation and is_late else operation

@@ -5,9 +5,10 @@ import datetime
 import attrs
 import pytest
 
+from dlctl.api.elastic import Membership, ScaleOperation
 from dlctl.api.status import JobPhase, JobStatus, RestartRecord
 from dlctl.api.verdict import Attempt
-from dlctl.reconcilers.status.past_times import with_past_times
+from dlctl.reconcilers.lifecycle.past_times import with_past_times
 from tests.builders import NOW, make_job, training_job
 from tests.reconcilers.failures.torch_jobs import after, at, attempts, failed, pods, running
 
@@ -34,6 +35,14 @@ def test_times_to_come_become_the_present(time: datetime.datetime) -> None:
         restarts={"worker-0": RECORD, "worker-1": RECORD},
         exclusions_dropped_at=NOW,
     )
+    assert with_past_times(status, NOW) == expected
+
+
+def test_change_of_workers_that_begins_later_begins_now() -> None:
+    far, before = ScaleOperation(True, (2,), FAR), ScaleOperation(False, (1,), at(-60))
+    status = JobStatus(membership=Membership(scaling=far, evacuating=before))
+    now = attrs.evolve(far, since=NOW)
+    expected = JobStatus(membership=Membership(scaling=now, evacuating=before))
     assert with_past_times(status, NOW) == expected
 
 
