@@ -42,6 +42,8 @@ PHASE_WAIT_S: Final = 5.0
 _MAX_READ_CHARS: Final = 4096
 _MAX_READ_LINES: Final = 20
 _MAX_LINE_CHARS: Final = 512
+# Of a pod's own message, which goes into conditions and events.
+_MAX_MESSAGE_CHARS: Final = 1024
 # Of the kubelet's reasons, the longest has 24.
 _MAX_REASON_CHARS: Final = 128
 _LETTER_OR_DIGIT: Final = re.compile(r"[^\W_]")
@@ -196,7 +198,7 @@ def _from_pod(
     return Termination(
         exit_class=_disruption_exit_class(rule),
         reason=printable(reason or "PodFailed", _MAX_REASON_CHARS),
-        message=message or _default_message(terminated),
+        message=printable(message or "", _MAX_MESSAGE_CHARS) or _default_message(terminated),
         time=_end(pod, terminated, now),
         started_at=status.start_time if status else None,
         # A deadline in the pod's own spec is set by the user, not by the cluster.

@@ -52,6 +52,12 @@ def test_reason_is_short_whatever_was_reported() -> None:
         assert len(end.reason) <= 128
 
 
+def test_message_of_a_pod_is_short_and_printable_whatever_was_reported() -> None:
+    end = found(phase="Failed", reason="Evicted", message="\x1b[31mlow" + "M" * 100_000)
+    assert end.message.startswith("lowMMM")
+    assert len(end.message) <= 1024
+
+
 def test_exit_zero_is_success_even_if_a_sidecar_keeps_the_pod_running() -> None:
     assert found(state=exited(0)).exit_class is ExitClass.SUCCESS
 

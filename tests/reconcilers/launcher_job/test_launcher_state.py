@@ -79,6 +79,16 @@ def test_exceeded_limit_names_the_reason_and_message_of_the_newest_failed_pod() 
     assert found.message == "Job has reached the specified backoff limit: out of memory"
 
 
+def test_failure_is_short_whatever_was_reported() -> None:
+    long = "M" * 100_000
+    pod = launcher_pod(phase="Failed", reason=long, message=long)
+    for reason in ("BackoffLimitExceeded", long):
+        condition = {"type": "Failed", "status": "True", "reason": reason, "message": long}
+        found = failure(launcher_state(JOB, [batch_job(condition)], [pod], NOW))
+        assert len(found.reason) < 512
+        assert len(found.message) < 4096
+
+
 def test_exceeded_limit_says_how_the_program_ended() -> None:
     ended = {"name": "mpi", "state": exited(1)}
     pod = launcher_pod("a", "Failed", containerStatuses=[ended])
