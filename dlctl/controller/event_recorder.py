@@ -33,6 +33,8 @@ from dlctl.metrics import Metrics
 logger = logging.getLogger(__name__)
 
 MAX_QUEUED_EVENTS: Final = 1000
+# What events.k8s.io takes.
+MAX_REASON_CHARS: Final = 128
 MAX_TRIES_PER_EVENT: Final = 12
 RETRY_INTERVAL_S: Final = 10.0
 
@@ -66,7 +68,7 @@ class EventRecorder:
         self._correlator = EventCorrelator(clock)
         self._dropped = metrics.dlctl_events_dropped_total
         self._component = component
-        self._queue: deque[Event] = deque()
+        self._queue: deque[CorrelatedEvent] = deque()
         self._queued = asyncio.Event()
         self._closing = asyncio.Event()
 
@@ -89,7 +91,13 @@ class EventRecorder:
             return
         regarding = ObjectReference(resource, metadata.key, metadata.uid)
         # Truncated now: the text of users waits here, and in the correlator.
-        self._queue.append(Event(regarding, type_, reason, truncated(message), source))
+        reason, message = truncated(reason, MAX_REASON_CHARS), truncated(message)
+        correlated = self._correlator.correlate(Event(regarding, type_, reason, message, source))
+        # Now, too: what is over the limit of one object must not fill the queue of all.
+        if correlated is None:
+            self._dropped.labels("rate limited").inc()
+            return
+        self._queue.append(correlated)
         self._queued.set()
 
     async def run(self) -> None:
@@ -117,16 +125,13 @@ class EventRecorder:
         self._closing.set()
         self._queued.set()
 
-    async def _process(self, event: Event) -> None:
+    async def _process(self, correlated: CorrelatedEvent) -> None:
         try:
-            correlated = self._correlator.correlate(event)
-            if correlated is None:
-                self._dropped.labels("rate limited").inc()
-            else:
-                await self._write_with_retries(correlated)
+            await self._write_with_retries(correlated)
         except Exception:
             # Any error affects one event only.
             self._dropped.labels("error").inc()
+            event = correlated.event
             extra = {"reason": event.reason, "regarding": str(event.regarding.key)}
             logger.exception("event failed", extra=extra)
 

@@ -250,6 +250,28 @@ async def test_full_queue_drops_new_events_and_never_blocks(
     assert dropped(metrics, "full") == 5
 
 
+async def test_many_events_of_one_object_do_not_displace_those_of_another(
+    recorder: EventRecorder, sink: FakeSink, metrics: Metrics
+) -> None:
+    for number in range(2 * event_recorder.MAX_QUEUED_EVENTS):
+        recorder.record(PODS, JOB, "Normal", f"Reason{number}", "said")
+    other = ObjectMeta(name="other", namespace="quiet", uid=UID("other"))
+    recorder.record(PODS, other, "Normal", "Started", "it runs")
+    async with running(recorder):
+        pass
+
+    assert sink.created[-1]["message"] == "it runs"
+    assert dropped(metrics, "full") == 0
+
+
+async def test_long_reason_is_truncated(recorder: EventRecorder, sink: FakeSink) -> None:
+    recorder.record(PODS, JOB, "Normal", "R" * 100_000, "said")
+    async with running(recorder):
+        pass
+
+    assert len(sink.created[0]["reason"]) == event_recorder.MAX_REASON_CHARS
+
+
 async def test_closed_recorder_drops_events(
     recorder: EventRecorder, sink: FakeSink, metrics: Metrics
 ) -> None:
