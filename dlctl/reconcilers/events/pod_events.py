@@ -5,6 +5,7 @@ for :class:`EventDedup`, whose loss only repeats an event.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Final
 
 import attrs
@@ -12,6 +13,7 @@ import attrs
 from dlctl.api.job import Job, Replica
 from dlctl.api.pods import ContainerStatus, Pod
 from dlctl.api.status import JobPhase, JobState, JobStatus
+from dlctl.errors import truncated
 from dlctl.reconcilers.children.creation import Rejection, RejectionCause
 from dlctl.reconcilers.children.rejected_children import TRANSIENT_CAUSES, without_numbers
 from dlctl.reconcilers.event_note import EventNote
@@ -23,6 +25,11 @@ MAX_INDIVIDUAL: Final = 6
 MAX_NAMES: Final = 8
 EXITED_WITH_CODE: Final = "ExitedWithCode"
 FAILED_CREATE: Final = "FailedCreate"
+# Of one job at a time: the events of all jobs share a queue.
+_MAX_REASONS: Final = 32
+_MAX_REASON_CHARS: Final = 128
+# Remembered of each pod.
+_MAX_PAST_PROBLEMS: Final = 16
 _SCHEDULING_GATED: Final = "SchedulingGated"
 _ENDED: Final = frozenset({JobPhase.CLEAN_UP, JobPhase.DONE})
 
@@ -79,10 +86,11 @@ class EventDedup:
                 fresh.setdefault(note.reason, []).append(note)
         current_uids = {pod.metadata.uid for pod in pods}
         # A failing pull alternates between two reasons, so past ones are remembered.
-        self._seen_problems = (
-            frozenset(t for t in self._seen_problems if t[0] in current_uids) | found.keys()
-        )
-        return [note for notes in fresh.values() for note in _batch(notes)]
+        past = frozenset(t for t in self._seen_problems if t[0] in current_uids)
+        too_many = len(past) > _MAX_PAST_PROBLEMS * len(pods)
+        self._seen_problems = (frozenset() if too_many else past) | found.keys()
+        batches = islice(fresh.values(), _MAX_REASONS)
+        return [note for notes in batches for note in _batch(notes)]
 
     def rejections(self, job: Job, rejected: Mapping[str, Rejection]) -> list[EventNote]:
         """Return new reasons why children could not be created.
@@ -201,7 +209,11 @@ def _pod_problems(pod: Pod) -> Iterator[EventNote]:
         return
     if latest.status != "True" and latest.reason:
         message = f"Error pod {name} condition message: {latest.message or ''}"
-        yield EventNote("Warning", latest.reason, message)
+        yield _warning(latest.reason, message)
+
+
+def _warning(reason: str, message: str) -> EventNote:
+    return EventNote("Warning", truncated(reason, _MAX_REASON_CHARS), truncated(message))
 
 
 def _container_problems(pod: str, container: ContainerStatus) -> Iterator[EventNote]:
@@ -209,8 +221,6 @@ def _container_problems(pod: str, container: ContainerStatus) -> Iterator[EventN
     if state and state.terminated and state.terminated.exit_code:
         end = state.terminated
         outcome = f"exitCode: {end.exit_code} terminated message: {end.message or ''}"
-        yield EventNote("Warning", end.reason or "Error", f"{title} {outcome}")
+        yield _warning(end.reason or "Error", f"{title} {outcome}")
     if state and state.waiting and state.waiting.message and state.waiting.reason:
-        yield EventNote(
-            "Warning", state.waiting.reason, f"{title} waiting message: {state.waiting.message}"
-        )
+        yield _warning(state.waiting.reason, f"{title} waiting message: {state.waiting.message}")

@@ -1,4 +1,5 @@
 import datetime
+import tracemalloc
 from typing import Any
 
 import attrs
@@ -194,6 +195,26 @@ def test_waiting_reason_of_a_new_pod_is_reported_again() -> None:
     memory.pod_problems([waiting(job, ONE, "ErrImagePull")])
     assert not memory.pod_problems([])
     assert memory.pod_problems([waiting(job, ONE, "ErrImagePull")])
+
+
+def test_reasons_without_end_cost_few_events_and_little_memory() -> None:
+    job, _ = tf_job()
+    memory = EventDedup()
+    many = [
+        {"name": f"c{number}", "state": {"waiting": {"reason": f"R{number}", "message": "said"}}}
+        for number in range(1000)
+    ]
+    pod = make_pod(job, ONE, phase="Pending", containerStatuses=many)
+    assert len(memory.pod_problems([pod])) <= 32
+    tracemalloc.start()
+    try:
+        for number in range(200):
+            (note,) = memory.pod_problems([waiting(job, ONE, f"{number}-" + "x" * 100_000)])
+            assert len(note.reason) <= 128
+        held_bytes, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert held_bytes < 500_000
 
 
 def test_starting_pod_has_no_waiting_reason() -> None:
