@@ -6,6 +6,7 @@ Workers are identified by index; the names of their pods derive from the job's n
 import datetime
 import enum
 from collections.abc import Collection, Iterable
+from functools import cached_property
 from typing import Final, Self
 
 import attrs
@@ -186,13 +187,14 @@ class Membership:
     # Zero if unknown.
     generation: int = 0
 
-    @property
+    # Cached: both are asked for each worker.
+    @cached_property
     def leaving(self) -> frozenset[int]:
         """Return the workers that are being removed."""
         changes = (change for change in (self.scaling, self.evacuating) if change)
         return frozenset(i for change in changes if not change.is_scale_out for i in change.workers)
 
-    @property
+    @cached_property
     def present(self) -> tuple[int, ...]:
         """Return all workers with pods: the members, and those being added or removed."""
         scaling = self.scaling.workers if self.scaling else ()
@@ -203,8 +205,9 @@ class Membership:
 
     def remove(self, workers: Collection[int]) -> Self:
         """Return it without these workers, neither as members nor as hosts."""
-        members = tuple(i for i in self.members if i not in workers)
-        hosts = (i for i in self.hosts if i not in workers)
+        removed = frozenset(workers)
+        members = tuple(i for i in self.members if i not in removed)
+        hosts = (i for i in self.hosts if i not in removed)
         return attrs.evolve(self, members=members).with_hosts(hosts)
 
     def retire(self, workers: Iterable[int]) -> Self:

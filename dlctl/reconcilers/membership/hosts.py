@@ -79,7 +79,7 @@ def unreachable_message(state: MembershipState, workers: Collection[int]) -> str
 def update_hosts(state: MembershipState, plan: MembershipPlan) -> MembershipPlan:
     """Plan the host file of a launched job, and the task that writes it."""
     present = set(state.membership.present) - state.membership.retired
-    kept = {i for i in state.membership.hosts if i in present and not _is_leaving(state, i)}
+    kept = present.intersection(state.membership.hosts) - _leaving(state)
     waiting = [i for i in state.alive if i not in kept and i not in state.membership.leaving]
     late, plan = _late_batch(state, plan, waiting)
     needed, plan = _still_needed(state, plan, kept | late)
@@ -195,19 +195,13 @@ def _still_needed(
     return existing.intersection(evacuating.workers), plan.with_wait(wait_s)
 
 
-def _is_leaving(state: MembershipState, worker: int) -> bool:
-    """Return whether a worker is leaving and no script has to run first."""
-    operation = state.membership.scaling
-    scaler = state.scaler(operation.uid) if operation else None
-    if (
-        operation
-        and not operation.is_scale_out
-        and not operation.ready
-        and worker in operation.workers
-    ):
-        # It is not known yet whether the launcher uses the worker.
-        return False
-    by_script = bool(operation and not operation.done and scaler and scaler.script)
-    if by_script and operation and worker in operation.workers:
-        return False
-    return worker in state.membership.leaving
+def _leaving(state: MembershipState) -> frozenset[int]:
+    """Return the workers that are leaving, without those for which a script has to run first."""
+    operation, leaving = state.membership.scaling, state.membership.leaving
+    if operation is None:
+        return leaving
+    # Otherwise it is not known yet whether the launcher uses the workers.
+    is_checked = operation.is_scale_out or operation.ready
+    scaler = state.scaler(operation.uid)
+    awaits_script = bool(not operation.done and scaler and scaler.script)
+    return leaving if is_checked and not awaits_script else leaving - frozenset(operation.workers)

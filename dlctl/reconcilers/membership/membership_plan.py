@@ -64,18 +64,21 @@ class MembershipPlan:
             generation = max(generation + 1, int(self.now.timestamp()))
         return attrs.evolve(self, membership=attrs.evolve(membership, generation=generation))
 
-    def with_restart(self, replica: Replica, record: RestartRecord | None) -> Self:
-        """Return the plan with the restarts of a replica; None removes them."""
-        restarts = {name: old for name, old in self.restarts.items() if name != str(replica)}
-        if record is not None:
-            restarts[str(replica)] = record
+    def with_restarts(self, records: Mapping[Replica, RestartRecord | None]) -> Self:
+        """Return the plan with the restarts of some replicas; None removes them."""
+        changed = {str(replica): record for replica, record in records.items()}
+        restarts = {name: old for name, old in self.restarts.items() if name not in changed}
+        restarts |= {name: record for name, record in changed.items() if record is not None}
         return attrs.evolve(self, restarts=restarts)
 
     def with_condition(self, condition: Condition) -> Self:
         return attrs.evolve(self, conditions=(*self.conditions, condition))
 
     def with_note(self, note: EventNote) -> Self:
-        return attrs.evolve(self, notes=(*self.notes, note))
+        return self.with_notes([note])
+
+    def with_notes(self, notes: Iterable[EventNote]) -> Self:
+        return attrs.evolve(self, notes=(*self.notes, *notes))
 
     def with_scaler_update(self, update: ScalerUpdate) -> Self:
         updates = {**self.scaler_updates, update.scaler.uid: update}
@@ -91,4 +94,7 @@ class MembershipPlan:
         return attrs.evolve(self, exec_tasks=self.exec_tasks | {task}, retries=retries)
 
     def with_wait(self, wait_s: float) -> Self:
-        return attrs.evolve(self, waits_s=(*self.waits_s, wait_s))
+        return self.with_waits([wait_s])
+
+    def with_waits(self, waits_s: Iterable[float]) -> Self:
+        return attrs.evolve(self, waits_s=(*self.waits_s, *waits_s))

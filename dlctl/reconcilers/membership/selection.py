@@ -45,8 +45,9 @@ def free_indexes(membership: Membership, count: int, last: int) -> tuple[int, ..
     ``last`` is the highest index whose pod name is short enough; after it, the lowest free indexes
     follow. There may be fewer than ``count``.
     """
-    first = max(membership.present, default=-1) + 1
-    lower = (index for index in range(first) if index not in membership.present)
+    present = frozenset(membership.present)
+    first = max(present, default=-1) + 1
+    lower = (index for index in range(first) if index not in present)
     candidates = itertools.chain(range(first, last + 1), lower)
     return tuple(itertools.islice((i for i in candidates if i not in membership.retired), count))
 

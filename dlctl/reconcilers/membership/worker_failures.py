@@ -5,6 +5,7 @@ a back-off that counts all predecessors. A worker that was never listed is creat
 """
 
 import datetime
+import math
 
 from dlctl.api.elastic import WORKER
 from dlctl.api.job import Replica
@@ -19,59 +20,78 @@ from dlctl.reconcilers.observe import ObservedReplica, ReplicaState
 
 def record_failures(state: MembershipState, plan: MembershipPlan) -> MembershipPlan:
     """Retire the workers that have ended or are about to; each failure is recorded once."""
-    for index in state.alive:
-        one = state.workers.get(index)
-        if one and index not in state.membership.leaving and _has_failed(state, index, one):
-            plan = _record_failure(state, plan, index, one)
-    return plan
-
-
-def _record_failure(
-    state: MembershipState, plan: MembershipPlan, index: int, one: ObservedReplica
-) -> MembershipPlan:
-    restart = _next_restart(state, one)
-    replaceable = _is_replaceable(state, one) and not _is_beyond_limit(state, restart)
-    message = _failure_message(state.pod_name(index), one)
-    plan = plan.with_membership(plan.membership.retire([index]))
-    plan = plan.with_note(EventNote("Warning", state.job.messages.reason("WorkerFailed"), message))
-    # A worker whose restarts are recorded counts as one that will be replaced.
-    return plan.with_restart(one.replica, restart if replaceable else None)
+    leaving = state.membership.leaving
+    failed = [
+        one
+        for index in state.alive
+        if (one := state.workers.get(index)) and index not in leaving
+        if _has_failed(state, index, one)
+    ]
+    if not failed:
+        return plan
+    # All at once: each copy of the plan takes as long as there are workers.
+    restarts: dict[Replica, RestartRecord | None] = {}
+    notes = []
+    for one in failed:
+        restart = _next_restart(state, one)
+        replaceable = _is_replaceable(state, one) and not _is_beyond_limit(state, restart)
+        # A worker whose restarts are recorded counts as one that will be replaced.
+        restarts[one.replica] = restart if replaceable else None
+        message = _failure_message(state.pod_name(one.replica.index), one)
+        reason = state.job.messages.reason("WorkerFailed")
+        notes.append(EventNote("Warning", reason, message))
+    retired = plan.membership.retire(one.replica.index for one in failed)
+    return plan.with_membership(retired).with_notes(notes).with_restarts(restarts)
 
 
 def replace_failed(state: MembershipState, plan: MembershipPlan) -> MembershipPlan:
     """Add replacements of retired workers, within the limits and delays of the policy."""
+    due, waits_s = _due(state, plan)
+    successors = free_indexes(plan.membership, len(due), state.max_index)
+    restarts: dict[Replica, RestartRecord | None] = {}
+    notes = []
+    for (index, restart), successor in zip(due, successors, strict=False):
+        restarts |= {Replica(WORKER, successor): restart, Replica(WORKER, index): None}
+        message = f"worker {state.pod_name(successor)} replaces {state.pod_name(index)}"
+        notes.append(EventNote("Normal", state.job.messages.reason("WorkerCreated"), message))
+    if successors:
+        replaced = frozenset(index for index, _ in due[: len(successors)])
+        plan = plan.with_membership(plan.membership.remove(replaced).add(successors))
+    return plan.with_notes(notes).with_restarts(restarts).with_waits(waits_s)
+
+
+def _due(
+    state: MembershipState, plan: MembershipPlan
+) -> tuple[list[tuple[int, RestartRecord]], list[float]]:
+    """Return the workers to replace now, and the seconds after which others are."""
+    due: list[tuple[int, RestartRecord]] = []
+    waits_s = []
+    room = _room(state, plan)
     for index in state.membership.members:
+        if len(due) >= room:
+            break
         restart = plan.restarts.get(str(Replica(WORKER, index)))
-        if index in state.membership.retired and restart is not None:
-            plan = _replace(state, plan, index, restart)
-    return plan
+        if index not in state.membership.retired or restart is None:
+            continue
+        if _is_beyond_limit(state, restart):
+            continue
+        wait_s = state.policy.backoff.delay_s(restart.attempts - 1) if restart.attempts > 1 else 0.0
+        replace_at = restart.finished_at + datetime.timedelta(seconds=wait_s)
+        left_s = (replace_at - state.now).total_seconds()
+        if wait_s and left_s > 0:
+            waits_s.append(left_s)
+        else:
+            due.append((index, restart))
+    return due, waits_s
 
 
-def _replace(
-    state: MembershipState, plan: MembershipPlan, index: int, restart: RestartRecord
-) -> MembershipPlan:
-    if _is_beyond_limit(state, restart) or _at_max(state, plan):
-        return plan
-    wait_s = state.policy.backoff.delay_s(restart.attempts - 1) if restart.attempts > 1 else 0.0
-    replace_at = restart.finished_at + datetime.timedelta(seconds=wait_s)
-    left_s = (replace_at - state.now).total_seconds()
-    if wait_s and left_s > 0:
-        return plan.with_wait(left_s)
-    successor = next(iter(free_indexes(plan.membership, 1, state.max_index)), None)
-    if successor is None:
-        return plan
-    plan = plan.with_membership(plan.membership.remove([index]).add([successor]))
-    plan = plan.with_restart(Replica(WORKER, successor), restart)
-    plan = plan.with_restart(Replica(WORKER, index), None)
-    message = f"worker {state.pod_name(successor)} replaces {state.pod_name(index)}"
-    return plan.with_note(EventNote("Normal", state.job.messages.reason("WorkerCreated"), message))
-
-
-def _at_max(state: MembershipState, plan: MembershipPlan) -> bool:
-    """Return whether the job has its maximum number of workers, including those being added."""
+def _room(state: MembershipState, plan: MembershipPlan) -> float:
+    """Return how many workers a job may get, considering those being added."""
     max_replicas = state.elasticity.max_replicas
-    current = [i for i in plan.membership.present if i not in plan.membership.retired]
-    return max_replicas is not None and len(current) >= max_replicas
+    if max_replicas is None:
+        return math.inf
+    current = sum(1 for i in plan.membership.present if i not in plan.membership.retired)
+    return max_replicas - current
 
 
 def _has_failed(state: MembershipState, index: int, one: ObservedReplica) -> bool:

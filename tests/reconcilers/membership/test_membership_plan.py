@@ -40,9 +40,9 @@ def test_membership_stays_sorted_and_lists_no_removed_worker(
 
 
 def test_restart_is_replaced_and_forgotten() -> None:
-    plan = unchanged(make_state()).with_restart(Replica(WORKER, 1), RESTART)
+    plan = unchanged(make_state()).with_restarts({Replica(WORKER, 1): RESTART})
     assert plan.restarts == {"worker-1": RESTART}
-    assert plan.with_restart(Replica(WORKER, 1), None).restarts == {}
+    assert plan.with_restarts({Replica(WORKER, 1): None}).restarts == {}
     assert plan.restarts == {"worker-1": RESTART}
 
 
