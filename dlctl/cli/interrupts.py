@@ -6,6 +6,7 @@ Not for the controller, which drains its queue before it exits.
 """
 
 import asyncio
+import logging
 import os
 import shutil
 import signal
@@ -52,6 +53,10 @@ class Interrupts:
         finally:
             self._waiting = None
 
+    def tear_down(self) -> None:
+        """Begin what the first signal asks for: from now on, only the second changes anything."""
+        self._task = None
+
     def catch(self, number: signal.Signals) -> None:
         if self.caught is not None:
             self._kill(number)
@@ -65,6 +70,9 @@ class Interrupts:
 
     def _kill(self, number: signal.Signals) -> NoReturn:
         """End at once, with all pods, and leave neither files nor a hidden cursor behind."""
+        # Threads that watch children would complain that these are gone, and the log, too.
+        logging.disable()
+        logging.raiseExceptions = False
         if os.isatty(_STDERR):
             os.write(_STDERR, _SHOW_CURSOR)
         # Processes of pods end when their connection to this process closes.

@@ -74,6 +74,7 @@ class RunSession:
                     self._print(f"\nThe cluster runs until Ctrl-C:\n{usage(running.kubeconfig)}")
                     await interrupts.wait()
                     await running.end_pods(interrupts, self._print)
+                interrupts.tear_down()
         return 0 if succeeded else 1
 
     def _check(self, served: Sequence[Kind]) -> None:

@@ -128,6 +128,43 @@ def test_second_interrupt_leaves_no_process_and_no_file(written: Written, tmp_pa
     assert list(tmp_path.glob("dlctl-*")) == []
 
 
+def test_interrupt_after_the_end_keeps_the_outcome(written: Written, tmp_path: Path) -> None:
+    with running(written(script_job("print('ready')")), tmp_path) as process:
+        assert process.stdout is not None
+        assert any("succeeded in" in line for line in process.stdout)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=15)
+    assert process.returncode == 0, err
+    assert "interrupted" not in err
+    assert "ClientSession" not in err
+    assert list(tmp_path.glob("dlctl-*")) == []
+
+
+def test_second_interrupt_logs_nothing(tmp_path: Path) -> None:
+    # Its log closes while a child still runs and a thread still logs.
+    script = """
+import logging, signal, subprocess, sys, threading
+from dlctl.cli.interrupts import run_until_signalled
+logging.basicConfig(filename=sys.argv[1], level=logging.INFO)
+
+def log():
+    while True:
+        logging.info("lives")
+
+async def main(interrupts):
+    subprocess.Popen(["sleep", "0.2"])
+    threading.Thread(target=log, daemon=True).start()
+    interrupts.catch(signal.SIGINT)
+    interrupts.catch(signal.SIGINT)
+
+run_until_signalled(main)
+"""
+    command = [sys.executable, "-c", script, str(tmp_path / "log")]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=15)
+    assert done.returncode == 130
+    assert done.stderr == ""
+
+
 def _descendants(pid: int) -> list[int]:
     children: list[int] = []
     # Processes and threads may end meanwhile.
