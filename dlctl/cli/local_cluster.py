@@ -6,6 +6,7 @@ Imports the packages of the extra ``local``: commands import it only after check
 import asyncio
 import shlex
 import sys
+import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
@@ -68,8 +69,10 @@ async def local_control_plane(
 ) -> AsyncIterator[LocalControlPlane]:
     """Run the cluster for the duration of the block; no process of it is left afterwards.
 
-    :raises ConfigError: if the port is in use, or the requested network is unavailable.
+    :raises ConfigError: if the port is in use, the requested network is unavailable, or pods could
+        not be given the name of a directory.
     """
+    _check_encodable(options, run_dir)
     node = KubeletOptions(
         images=options.images,
         network=options.network,
@@ -95,6 +98,29 @@ async def local_control_plane(
             await stack.enter_async_context(_controller(cluster, kinds))
         stack.enter_context(_directories_explained(cluster, options.directories))
         yield LocalControlPlane(cluster, client)
+
+
+def _check_encodable(options: LocalOptions, run_dir: Path | None) -> None:
+    """Check the paths that pods get in messages and variables, which are text.
+
+    :raises ConfigError: if one is not UTF-8.
+    """
+    directories = options.directories
+    mounted = [path for mount in directories.mounts for path in (mount.source, mount.target)]
+    claims = [directories.claims] if directories.claims else []
+    temporary = run_dir.parent if run_dir else Path(tempfile.gettempdir())
+    places = [*options.images.values(), directories.working_dir, *mounted, *claims, temporary]
+    for text in map(str, places):
+        if not _is_utf8(text):
+            raise ConfigError(f"{text!r} is not UTF-8, as pods need it: rename it, or use another")
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 async def _install(client: Client, definition: JSON) -> None:
