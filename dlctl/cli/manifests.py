@@ -1,6 +1,7 @@
 """Load manifests: YAML or JSON, several documents, ``-`` for stdin."""
 
 import pathlib
+import shlex
 import sys
 from collections.abc import Iterable, Iterator
 from types import NoneType
@@ -24,6 +25,8 @@ from dlctl.errors import ConfigError, InvalidJobError
 # Like the suffix that the server appends to a ``generateName``, of which it keeps 58 characters.
 _SUFFIX: Final = "x5c7v"
 _MAX_PREFIX_CHARS: Final = 58
+# The names under which kustomize looks for what to build.
+_KUSTOMIZATIONS: Final = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 
 
 @attrs.frozen(eq=False)
@@ -103,10 +106,33 @@ def _manifest(value: Any, place: _Place) -> Manifest:
     if isinstance(value, dict) and (field := misspelt(value, "kind")):
         raise ConfigError(f"{place.of(field.path)}: {field.message}")
     if not isinstance(value, dict) or not value.get("kind"):
+        if pathlib.Path(place.file).name in _KUSTOMIZATIONS:
+            raise _KustomizationError(pathlib.Path(place.file).parent)
         raise ConfigError(f"{place}: a document has no kind; each must be a Kubernetes object")
     if not isinstance(value.get("metadata"), dict | NoneType):
         raise ConfigError(f"{place.of(('metadata',))}: metadata must be a mapping")
     return Manifest(value, place)
+
+
+def check_built(manifests: Iterable[Manifest]) -> None:
+    """Check that no manifest is one for kustomize.
+
+    :raises ConfigError: with the way to build it.
+    """
+    for each in manifests:
+        api_version, place = str(each.obj.get("apiVersion")), each.place
+        if place and api_version.startswith("kustomize.config.k8s.io/"):
+            raise _KustomizationError(pathlib.Path(place.file).parent)
+
+
+class _KustomizationError(ConfigError):
+    """A directory is to be built by kustomize first."""
+
+    def __init__(self, directory: pathlib.Path) -> None:
+        super().__init__(
+            f"{directory} is a kustomization: build it with "
+            f"`kubectl kustomize {shlex.quote(str(directory))}`, and pipe the output to `-`"
+        )
 
 
 def namespaced(manifest: JSON, default: str) -> JSON:
@@ -177,12 +203,20 @@ def images(manifest: Any) -> Iterator[str]:
 def _text(name: str) -> str:
     if name.startswith(("http://", "https://")):
         raise ConfigError(f"{name}: save it as a file, or pipe it to `-`")
+    path = pathlib.Path(name)
+    if name != "-" and path.is_dir():
+        if any((path / each).exists() for each in _KUSTOMIZATIONS):
+            raise _KustomizationError(path)
+        raise ConfigError(f"{name} is a directory: name its files, such as {path}/*.yaml")
     try:
-        return sys.stdin.read() if name == "-" else pathlib.Path(name).read_text(encoding="utf-8")
+        data = sys.stdin.buffer.read() if name == "-" else path.read_bytes()
     except OSError as error:
         raise ConfigError(f"cannot read {name}: {error.strerror}") from error
+    try:
+        return data.decode()
     except UnicodeDecodeError as error:
-        raise ConfigError(f"cannot read {name}: {error}") from error
+        line = data.count(b"\n", 0, error.start) + 1
+        raise ConfigError(f"{name} is not UTF-8 (line {line}): save it in that encoding") from error
 
 
 def _documents(text: str, name: str) -> list[tuple[Any, yaml.Node]]:

@@ -10,7 +10,7 @@ import yaml
 from dlctl.cli.frameworks import loadable
 from dlctl.cli.job_renderer import job_renderer
 from dlctl.cli.manifest_checks import check
-from dlctl.cli.manifests import job_kind, load, namespaced, with_example_name
+from dlctl.cli.manifests import check_built, job_kind, load, namespaced, with_example_name
 from dlctl.dialects.kind import Kind
 from dlctl.dialects.kinds import served_kinds
 from dlctl.errors import ConfigError
@@ -40,6 +40,7 @@ def render(args: argparse.Namespace) -> int:
         if kind is not None:
             children += _children(kind, _named(kind, namespaced(manifest.obj, args.namespace)))
     if not children:
+        check_built(manifests)
         raise ConfigError("none of the manifests is a job of a kind that dlctl serves")
     yaml.dump_all(children, sys.stdout, ManifestDumper, sort_keys=False)
     return 0

@@ -20,7 +20,7 @@ from dlctl.cli.local_cluster import LocalControlPlane, describe_network, local_c
 from dlctl.cli.local_options import LocalOptions
 from dlctl.cli.log_file import log_file
 from dlctl.cli.manifest_checks import check, report
-from dlctl.cli.manifests import Manifest, job_kind, replica_names
+from dlctl.cli.manifests import Manifest, check_built, job_kind, replica_names
 from dlctl.cli.outcome import RunEnd, closing_lines, status_yaml
 from dlctl.cli.output_options import OutputOptions
 from dlctl.cli.screen import render_svg, screen
@@ -80,6 +80,7 @@ class RunSession:
     def _check(self, served: Sequence[Kind]) -> None:
         if self.record and (self.record.is_dir() or not self.record.absolute().parent.is_dir()):
             raise ConfigError(f"--record {self.record}: name a file in a directory that exists")
+        check_built(self.manifests)
         check(served, self.manifests, self.namespace)
         jobs = [(kind, each.obj) for each in self.manifests if (kind := job_kind(served, each.obj))]
         if not jobs:

@@ -1,0 +1,49 @@
+"""Files that are no manifests as they are: the message has the way to read them."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Dlctl
+
+TYPED = "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: [a.yaml]\n"
+UNTYPED = "resources: [a.yaml]\n"
+
+
+@pytest.mark.parametrize("command", ["run", "render"])
+@pytest.mark.parametrize("content", [TYPED, UNTYPED], ids=["typed", "untyped"])
+@pytest.mark.parametrize("file", ["", "kustomization.yaml"], ids=["directory", "file"])
+def test_kustomization_has_to_be_built(
+    dlctl: Dlctl, tmp_path: Path, command: str, content: str, file: str
+) -> None:
+    directory = tmp_path / "my job"
+    directory.mkdir()
+    (directory / "kustomization.yaml").write_text(content)
+    done = dlctl(command, str(directory / file))
+    assert (done.code, done.out) == (2, "")
+    assert f"build it with `kubectl kustomize '{directory}'`" in done.err
+
+
+def test_files_of_a_directory_have_to_be_named(dlctl: Dlctl, tmp_path: Path) -> None:
+    done = dlctl("check", str(tmp_path))
+    assert done.code == 2
+    assert (
+        done.err == f"dlctl: {tmp_path} is a directory: name its files, such as {tmp_path}/*.yaml\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        pytest.param("a: 1\nb: Übung\n".encode("latin-1"), 2, id="latin-1"),
+        pytest.param("a: 1\n".encode("utf-16"), 1, id="utf-16"),
+    ],
+)
+def test_line_that_is_not_utf8_is_named(
+    dlctl: Dlctl, tmp_path: Path, content: bytes, line: int
+) -> None:
+    path = tmp_path / "job.yaml"
+    path.write_bytes(content)
+    done = dlctl("check", str(path))
+    assert done.code == 2
+    assert done.err == f"dlctl: {path} is not UTF-8 (line {line}): save it in that encoding\n"
