@@ -10,6 +10,8 @@ from typing import Final
 _MAX_LINES: Final = 20
 _STDIN, _STDOUT, _STDERR = 0, 1, 2
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+# Exit codes above it are those of signals, by convention.
+_SIGNALLED: Final = 128
 
 
 def detach(log: Path) -> Callable[[str], None]:
@@ -55,13 +57,16 @@ def _await(child: int, reading: int, log: Path) -> int:
     if text:
         print(text, flush=True)
         return 0
-    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    code = status if status >= 0 else _SIGNALLED - status
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
-    if code < 0:
-        lines.append(f"dlctl: ended by {signal.Signals(-code).name}")
+    if status < 0 or (not lines and code > _SIGNALLED):
+        lines.append(f"dlctl: ended by {signal.Signals(code - _SIGNALLED).name}")
+    if not lines:
+        lines.append(f"dlctl: ended, and could not say why in {log}: is its disk full?")
     print("\n".join(lines[-_MAX_LINES:]), file=sys.stderr)
     if len(lines) > _MAX_LINES:
         print(f"dlctl: the log is in {log}", file=sys.stderr)
     else:
         log.unlink()
-    return code if code >= 0 else 128 - code
+    return code

@@ -64,7 +64,7 @@ class RunSession:
                 succeeded = await self._follow(running, jobs, interrupts)
                 if not succeeded:
                     for line in (
-                        *full_disk_lines(run_dir),
+                        *full_disk_lines(run_dir, logs),
                         *unmapped_lines(self.options.images, self.manifests),
                     ):
                         print(line, file=sys.stderr)
