@@ -5,6 +5,8 @@ import os
 import signal
 import sys
 import time
+from contextlib import suppress
+from pathlib import Path
 from typing import Final
 
 from dlctl.cli.named_clusters import DEFAULT_NAME, NamedCluster, running_clusters
@@ -35,12 +37,24 @@ def down(args: argparse.Namespace) -> int:
         known = f"; those that run: {others}" if others else ""
         print(f"dlctl: no cluster named {args.name} is running{known}", file=sys.stderr)
         return 1
-    os.kill(process, signal.SIGTERM)
+    with suppress(ProcessLookupError):
+        os.kill(process, signal.SIGTERM)
     deadline = time.monotonic() + _TIMEOUT_S
-    while cluster.process == process:
+    # A process that a second signal ends frees its name at once, and then ends its programs.
+    while cluster.process == process or _lives(process):
         if time.monotonic() > deadline:
             print(f"dlctl: process {process} has not ended; see {cluster.log}", file=sys.stderr)
             return 1
         time.sleep(_PAUSE_S)
     print(f"cluster {args.name} has ended")
     return 0
+
+
+def _lives(process: int) -> bool:
+    """Return whether a process runs; a zombie does not."""
+    try:
+        stat = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    # Its state follows the name, which may contain anything.
+    return stat.rpartition(") ")[2][:1] != "Z"

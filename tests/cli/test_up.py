@@ -46,6 +46,23 @@ os.fork = fork_and_signal
 sys.argv[1:] = ["up", "-d", "--network", "host"]
 main()
 """
+# A second signal closes the lock before the programs of pods have ended.
+_FREES_ITS_NAME_FIRST = """
+import signal, time
+from dlctl.cli.named_clusters import NamedCluster
+from dlctl.local.file_lock import write_holder
+
+def end(*_):
+    claim.__exit__(None, None, None)
+    time.sleep(0.5)
+    raise SystemExit
+
+claim = NamedCluster.of("default").claimed()
+write_holder(claim.__enter__())
+signal.signal(signal.SIGTERM, end)
+print("ready", flush=True)
+time.sleep(60)
+"""
 
 
 def test_cluster_is_up_until_an_interrupt(tmp_path: Path) -> None:
@@ -164,6 +181,19 @@ def test_cluster_in_the_background_is_found_by_its_name(tmp_path: Path) -> None:
     assert (down.returncode, down.stdout) == (0, "cluster one has ended\n")
     assert not kubeconfig.exists()
     assert dlctl("down", "--name", "one").returncode == 1
+
+
+def test_cluster_has_ended_once_its_process_has(
+    dlctl: Dlctl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    command = [sys.executable, "-c", _FREES_ITS_NAME_FIRST]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        done = dlctl("down")
+        assert process.poll() is not None
+    assert (done.code, done.out) == (0, "cluster default has ended\n")
 
 
 @pytest.mark.slow
