@@ -51,6 +51,7 @@ class Journal:
 
     path: Path
     _file: int = -1
+    # Of the file.
     _bytes: int = 0
     _rewrite_at: int = _REWRITE_BYTES
     _storage: Storage | None = None
@@ -104,19 +105,32 @@ class Journal:
     def _append(self, change: StorageEvent) -> None:
         if self._bytes > self._rewrite_at and self._storage is not None:
             self._rewrite(self._storage)
-        self._write(self._file, _line(change.table, change.key, change.revision, change.new))
+        size = self._bytes
+        try:
+            self._write(self._file, _line(change.table, change.key, change.revision, change.new))
+        except OSError:
+            # The part of the line that fitted on the disk would damage the next one.
+            os.ftruncate(self._file, size)
+            self._bytes = size
+            raise
 
     def _rewrite(self, storage: Storage) -> None:
         """Replace the file by one with the current objects, and leave it open for more."""
         new = self.path.with_suffix(".new")
         new.unlink(missing_ok=True)
         file = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
-        self._bytes = 0
-        self._write(file, _encode(_Line(storage.revision)) + b"\n")
-        for table, stored in storage.all_objects():
-            self._write(file, _line(table, stored.key, stored.revision, stored))
-        os.fsync(file)
-        os.replace(new, self.path)
+        size, self._bytes = self._bytes, 0
+        try:
+            self._write(file, _encode(_Line(storage.revision)) + b"\n")
+            for table, stored in storage.all_objects():
+                self._write(file, _line(table, stored.key, stored.revision, stored))
+            os.fsync(file)
+            os.replace(new, self.path)
+        except OSError:
+            self._bytes = size
+            os.close(file)
+            new.unlink(missing_ok=True)
+            raise
         self._close()
         self._file = file
         self._rewrite_at = max(_REWRITE_BYTES, _REWRITE_FACTOR * self._bytes)

@@ -1,5 +1,6 @@
 """A storage that is closed, and another one that continues with its file."""
 
+import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -98,6 +99,27 @@ def test_large_history_is_rewritten(path: Path, monkeypatch: pytest.MonkeyPatch)
         assert storage.revision == stored.revision
 
 
+def test_rewrite_that_is_cut_off_leaves_the_file_as_it_is(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with opened(path) as storage:
+        storage.create(CONFIG_MAPS, config_map("a", x="1" * 999))
+    monkeypatch.setattr(journal, "_REWRITE_BYTES", 1)
+    monkeypatch.setattr(journal, "_REWRITE_FACTOR", 0)
+    unlimited = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with opened(path) as storage:
+        before = path.read_bytes()
+        for limit in (99, len(before) + 9):
+            resource.setrlimit(resource.RLIMIT_FSIZE, (limit, unlimited[1]))
+            try:
+                with pytest.raises(OSError, match="File too large"):
+                    storage.create(CONFIG_MAPS, config_map("b"))
+            finally:
+                resource.setrlimit(resource.RLIMIT_FSIZE, unlimited)
+            assert path.read_bytes() == before
+            assert [*path.parent.iterdir()] == [path]
+
+
 def test_only_the_owner_may_read_the_file(path: Path) -> None:
     with opened(path):
         assert path.stat().st_mode & 0o777 == 0o600
@@ -114,3 +136,19 @@ def test_write_that_cannot_be_kept_does_not_happen(path: Path) -> None:
         with pytest.raises(OSError, match="no space"):
             storage.create(CONFIG_MAPS, config_map("b"))
         assert len(storage.objects(CONFIG_MAPS)) == 1
+
+
+def test_write_that_is_cut_off_leaves_no_part_of_its_line(path: Path) -> None:
+    unlimited = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with opened(path) as storage:
+        storage.create(CONFIG_MAPS, config_map("a"))
+        # As on a disk that is full after 9 bytes, and has room again later.
+        resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + 9, unlimited[1]))
+        try:
+            with pytest.raises(OSError, match="File too large"):
+                storage.create(CONFIG_MAPS, config_map("b"))
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, unlimited)
+        storage.create(CONFIG_MAPS, config_map("c"))
+    with opened(path) as storage:
+        assert [stored.key.name for stored in storage.objects(CONFIG_MAPS)] == ["a", "c"]
