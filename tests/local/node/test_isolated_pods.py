@@ -109,6 +109,15 @@ async def test_pods_do_not_read_the_users_startup_files(
     assert await harness.log("login") == "kept"
 
 
+async def test_pods_run_although_the_home_cannot_be_looked_into(
+    harness: NodeHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As that of another user, but also for root.
+    monkeypatch.setenv("HOME", f"/{'x' * 300}")
+    await harness.run("homeless", command=["echo", "ran"])
+    assert await harness.log("homeless") == "ran\n"
+
+
 async def test_volumes_are_mounted_at_the_paths_of_the_manifest(harness: NodeHarness) -> None:
     await harness.create(CONFIG_MAPS, "settings", data={"rate": "0.1"})
     await harness.create(SECRETS, "hidden", data={"key": "c2VjcmV0"})
