@@ -38,6 +38,8 @@ COMMANDS: Final[Mapping[str, str]] = {
     "render": "print the child objects of jobs, offline",
 }
 _DISK_FULL: Final = (errno.ENOSPC, errno.EDQUOT)
+# What a look at a path raises, instead of finding nothing there.
+_BAD_PATH: Final = (errno.EACCES, errno.ENAMETOOLONG)
 # Where a command is that is not ``configure`` in the module of its name.
 _ELSEWHERE: Final[Mapping[str, str]] = {
     "get": "jobs.get:configure",
@@ -65,6 +67,9 @@ def run(arguments: Sequence[str]) -> int:
         print(f"dlctl: {error}", file=sys.stderr)
         return 1
     except OSError as error:
+        if error.errno in _BAD_PATH and error.filename:
+            print(f"dlctl: {error.filename}: {error.strerror}", file=sys.stderr)
+            return 2
         # Without a word if the reader of our output is gone, as with ``| head``.
         if not isinstance(error, BrokenPipeError):
             if error.errno not in _DISK_FULL:

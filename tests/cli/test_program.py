@@ -170,3 +170,20 @@ def test_full_disk_under_the_output_is_named() -> None:
             check=False,
         )
     assert (done.returncode, done.stderr) == (1, "dlctl: No space left on device\n")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        pytest.param(["run", "{path}"], id="manifest"),
+        pytest.param(["run", "--kind", "pytorch", "{path}"], id="script"),
+        pytest.param(["run", "job.yaml", "--image", "torch={path}"], id="image"),
+        pytest.param(["run", "job.yaml", "--mount", "{path}:/data"], id="mount"),
+        pytest.param(["run", "job.yaml", "--workdir", "{path}"], id="workdir"),
+    ],
+)
+def test_path_that_cannot_be_looked_up_exits_2(dlctl: Dlctl, arguments: list[str]) -> None:
+    path = f"/{'x' * 300}"
+    done = dlctl(*(word.format(path=path) for word in arguments))
+    assert (done.code, done.out) == (2, "")
+    assert done.err == f"dlctl: {path}: File name too long\n"
