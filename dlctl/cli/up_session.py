@@ -106,7 +106,9 @@ def _check_is_own_copy(path: Path) -> None:
         if not path.absolute().parent.is_dir():
             raise ConfigError(f"--kubeconfig {path}: its directory does not exist") from None
         return
-    except (OSError, UnicodeDecodeError, yaml.YAMLError):
+    except OSError as error:
+        raise ConfigError(f"--kubeconfig {path}: {error.strerror}") from error
+    except (UnicodeDecodeError, yaml.YAMLError):
         content = None
     if not isinstance(content, dict) or content.get("current-context") != "dlctl":
         raise ConfigError(

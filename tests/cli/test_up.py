@@ -183,6 +183,14 @@ def test_cluster_in_the_background_is_found_by_its_name(tmp_path: Path) -> None:
     assert dlctl("down", "--name", "one").returncode == 1
 
 
+@pytest.mark.parametrize(
+    ("name", "message"), [("x" * 300, "File name too long"), (".", "Is a directory")]
+)
+def test_kubeconfig_that_cannot_be_looked_at_exits_2(dlctl: Dlctl, name: str, message: str) -> None:
+    done = dlctl("up", "--kubeconfig", name)
+    assert (done.code, done.err) == (2, f"dlctl: --kubeconfig {name}: {message}\n")
+
+
 def test_cluster_has_ended_once_its_process_has(
     dlctl: Dlctl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
