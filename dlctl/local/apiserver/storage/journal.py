@@ -17,6 +17,7 @@ import msgspec
 
 from dlctl.api.meta import ObjectKey
 from dlctl.errors import ConfigError
+from dlctl.local.apiserver import status
 from dlctl.local.apiserver.storage.storage import Storage
 from dlctl.local.apiserver.storage.stored_objects import (
     StorageEvent,
@@ -103,11 +104,17 @@ class Journal:
         return revision, objects
 
     def _append(self, change: StorageEvent) -> None:
-        if self._bytes > self._rewrite_at and self._storage is not None:
-            self._rewrite(self._storage)
+        try:
+            if self._bytes > self._rewrite_at and self._storage is not None:
+                self._rewrite(self._storage)
+            self._append_line(_line(change.table, change.key, change.revision, change.new))
+        except OSError as error:
+            raise status.internal_error(f"{self.path}: {error.strerror}") from error
+
+    def _append_line(self, line: bytes) -> None:
         size = self._bytes
         try:
-            self._write(self._file, _line(change.table, change.key, change.revision, change.new))
+            self._write(self._file, line)
         except OSError:
             # The part of the line that fitted on the disk would damage the next one.
             os.ftruncate(self._file, size)

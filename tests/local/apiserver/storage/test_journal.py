@@ -112,7 +112,7 @@ def test_rewrite_that_is_cut_off_leaves_the_file_as_it_is(
         for limit in (99, len(before) + 9):
             resource.setrlimit(resource.RLIMIT_FSIZE, (limit, unlimited[1]))
             try:
-                with pytest.raises(OSError, match="File too large"):
+                with pytest.raises(StatusError, match="objects.jsonl: File too large"):
                     storage.create(CONFIG_MAPS, config_map("b"))
             finally:
                 resource.setrlimit(resource.RLIMIT_FSIZE, unlimited)
@@ -145,7 +145,7 @@ def test_write_that_is_cut_off_leaves_no_part_of_its_line(path: Path) -> None:
         # As on a disk that is full after 9 bytes, and has room again later.
         resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + 9, unlimited[1]))
         try:
-            with pytest.raises(OSError, match="File too large"):
+            with pytest.raises(StatusError, match="objects.jsonl: File too large"):
                 storage.create(CONFIG_MAPS, config_map("b"))
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, unlimited)
