@@ -70,12 +70,16 @@ class Journal:
     def attach(self, storage: Storage) -> None:
         """Restore the objects into the storage, and keep all that it writes from then on.
 
-        :raises ConfigError: if the file is damaged other than by an unfinished last line.
+        :raises ConfigError: if the file is damaged other than by an unfinished last line, or there
+            is no room to rewrite it.
         """
         revision, objects = self._read()
         self._storage = storage
         storage.restore(objects, revision)
-        self._rewrite(storage)
+        try:
+            self._rewrite(storage)
+        except OSError as error:
+            raise ConfigError(f"{self.path}: {error.strerror}") from error
         storage.persist = self._append
         storage.replay()
 

@@ -120,6 +120,20 @@ def test_rewrite_that_is_cut_off_leaves_the_file_as_it_is(
             assert [*path.parent.iterdir()] == [path]
 
 
+def test_file_without_room_for_a_rewrite_is_named(path: Path) -> None:
+    with opened(path) as storage:
+        storage.create(CONFIG_MAPS, config_map("a", x="1" * 999))
+    before = path.read_bytes()
+    unlimited = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (99, unlimited[1]))
+    try:
+        with pytest.raises(ConfigError, match="objects.jsonl: File too large"), opened(path):
+            pass
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, unlimited)
+    assert path.read_bytes() == before
+
+
 def test_only_the_owner_may_read_the_file(path: Path) -> None:
     with opened(path):
         assert path.stat().st_mode & 0o777 == 0o600
