@@ -338,9 +338,9 @@ ELASTIC = [
     ),
     bad(
         "PyTorchJob",
-        elastic(minReplicas=0),
-        below_minimum("elasticPolicy.minReplicas", 0, 1),
-        "lower limit",
+        elastic(maxReplicas=0),
+        below_minimum("elasticPolicy.maxReplicas", 0, 1),
+        "upper limit",
     ),
     bad(
         "PaddleJob",

@@ -45,6 +45,10 @@ async def test_invalid_job_is_rejected_with_the_field_and_the_fix(
             id="elastic",
         ),
         pytest.param(
+            job("PyTorchJob", elastic(minReplicas=0, maxReplicas=2, metrics=[])),
+            id="elastic down to zero",
+        ),
+        pytest.param(
             job("TFJob", scheduling(minResources={"cpu": 1, "memory": "1Gi"}, queue="q")), id="gang"
         ),
         pytest.param(

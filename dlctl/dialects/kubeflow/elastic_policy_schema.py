@@ -121,13 +121,14 @@ def _check_objects(policy: FieldReader, name: str) -> None:
 
 
 def _schema(more: JSON) -> JSON:
-    limit = {**int32(1), "maximum": MAX_REPLICAS}
+    bound = {"maximum": MAX_REPLICAS}
     return {
         "type": "object",
         "description": "Bounds of the number of workers; each defaults to the other.",
         "properties": {
-            "minReplicas": limit,
-            "maxReplicas": limit,
+            # Autoscalers may scale to zero where the cluster's feature gate allows it.
+            "minReplicas": {**int32(0), **bound},
+            "maxReplicas": {**int32(1), **bound},
             "maxRestarts": int32(0),
             "metrics": {
                 "type": "array",
