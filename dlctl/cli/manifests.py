@@ -136,8 +136,11 @@ class _KustomizationError(ConfigError):
 
 
 def namespaced(manifest: JSON, default: str) -> JSON:
-    """Return the manifest with its namespace filled in; an empty one is none, as for kubectl."""
-    metadata = manifest.get("metadata") or {}
+    """Return the manifest with its namespace filled in; an empty one is none, as for kubectl.
+
+    Fields of its metadata that are null are left out: to the API server they are absent.
+    """
+    metadata = {n: v for n, v in (manifest.get("metadata") or {}).items() if v is not None}
     namespace = metadata.get("namespace") or default or "default"
     return {**manifest, "metadata": {**metadata, "namespace": namespace}}
 

@@ -325,6 +325,15 @@ def test_field_that_kubernetes_removed_is_said_to_be_gone(dlctl: Dlctl, written:
     assert done.err.count("'clusterName': Kubernetes has removed it: remove it") == 2
 
 
+@pytest.mark.parametrize("field", ["uid", "resourceVersion", "namespace", "labels"])
+def test_field_of_metadata_that_is_null_is_absent(
+    field: str, dlctl: Dlctl, written: Written
+) -> None:
+    job = mpi_job()
+    job["metadata"][field] = None
+    assert dlctl("check", written(job)).code == 0
+
+
 @pytest.mark.parametrize("spec", [{}, {"replicas": 2}], ids=["empty", "replicas"])
 def test_missing_field_is_that_of_the_manifests_version(
     spec: dict[str, Any], dlctl: Dlctl, written: Written
