@@ -71,6 +71,36 @@ def test_misspelt_field_of_an_old_manifest_is_unknown(
     assert f"unknown field '{field}s'; did you mean {field}?" in done.out + done.err
 
 
+@pytest.mark.parametrize(
+    ("kind", "replicas", "field"),
+    [
+        ("PyTorchJob", "pytorchReplicaSpecs", "schedulerName: volcano"),
+        ("PyTorchJob", "pytorchReplicaSpecs", "masterPort: 23456"),
+        ("TFJob", "tfReplicaSpecs", "replicaSpecs: []"),
+    ],
+)
+def test_field_of_the_list_form_has_no_place_in_the_map(
+    dlctl: Dlctl, tmp_path: Path, kind: str, replicas: str, field: str
+) -> None:
+    container = {"PyTorchJob": "pytorch", "TFJob": "tensorflow"}[kind]
+    path = tmp_path / "job.yaml"
+    path.write_text(
+        f"""\
+apiVersion: kubeflow.org/v1
+kind: {kind}
+metadata: {{name: train}}
+spec:
+  {field}
+  {replicas}:
+    Worker: {{{TEMPLATE.replace("NAME", container)}}}
+"""
+    )
+    done = dlctl("check", str(path))
+    assert done.code != 0
+    name = field.partition(":")[0]
+    assert f"spec.{name}: unknown field '{name}': it is a field of v1alpha1" in done.out
+
+
 def test_field_without_effect_is_a_difference(dlctl: Dlctl, tmp_path: Path) -> None:
     path = tmp_path / "job.yaml"
     path.write_text(TENSORFLOW)

@@ -73,7 +73,9 @@ class ReplicaMap(Dialect):
 
     @property
     def foreign_fields(self) -> Mapping[str, str]:
-        return self.kind.foreign_fields
+        kind = self.kind
+        listed = ["replicaSpecs", *(kind.list_properties or {})] if kind.list_form else []
+        return {**dict.fromkeys(listed, "v1alpha1"), **kind.foreign_fields}
 
     @property
     def has_services(self) -> bool:
