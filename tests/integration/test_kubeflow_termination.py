@@ -266,6 +266,21 @@ async def test_workers_are_added_and_removed_as_the_job_is_scaled(
         assert cluster.condition("Running")
 
 
+async def test_running_job_that_gets_a_master_stays_running(start_cluster: StartCluster) -> None:
+    async with start_cluster(kinds=only("PyTorchJob")) as cluster:
+        cluster.start()
+        await cluster.submit(job_of("PyTorchJob", {"Worker": 1}), forever("worker-0", "master-0"))
+        await running(cluster)
+        await cluster.advance(60)
+        since = cluster.status()["conditions"][-1]["lastTransitionTime"]
+        specs = replica_specs(job_of("PyTorchJob", {"Master": 1}))
+        await change(cluster, "PyTorchJob", {"pytorchReplicaSpecs": specs})
+        statuses = "replicaStatuses"
+        await cluster.until(lambda: cluster.status()[statuses].get("Master", {}).get("active"))
+        assert cluster.condition("Running")
+        assert cluster.status()["conditions"][-1]["lastTransitionTime"] == since
+
+
 async def test_completed_worker_that_is_removed_and_added_again_runs_again(
     start_cluster: StartCluster,
 ) -> None:

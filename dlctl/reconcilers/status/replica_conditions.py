@@ -9,7 +9,7 @@ from dlctl.api import conditions
 from dlctl.api.conditions import Condition
 from dlctl.api.job import Job
 from dlctl.api.pods import PodPhase
-from dlctl.api.status import JobPhase
+from dlctl.api.status import JobPhase, JobState
 from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState
 
 _MAX_LISTED: Final = 3
@@ -135,13 +135,18 @@ def first_messages(messages: Sequence[str]) -> str:
 def _missing_replicas(job: Job, observed: Observed, ran: Condition) -> list[ObservedReplica]:
     """Return the ``running_replicas`` whose pods are missing, terminating or not started yet.
 
-    Those without which a running job fails are not waited for, so they are left out.
+    Those without which a running job fails are not waited for, so they are left out, as are those
+    of a type that the status does not show running: it was added to the job and replaces nothing.
     """
     elasticity = job.elasticity
     if elasticity and elasticity.requires_launcher and job.status.phase is JobPhase.RUNNING:
         return []
     running = [o for o in observed.replicas if o.replica in job.success_policy.running_replicas]
     stopped = [o for o in running if o.state in _NOT_RUNNING and not _is_started(o)]
+    statuses = job.status.replica_statuses
+    ran_types = {each.type for each in statuses if each.count_by_state.get(JobState.RUNNING)}
+    if statuses:
+        stopped = [o for o in stopped if o.replica.type in ran_types]
     return [o for o in stopped if not _is_older(o, ran)]
 
 

@@ -3,12 +3,14 @@
 import datetime
 from typing import Any
 
+import attrs
 import pytest
 
 from dlctl.api import conditions
 from dlctl.api.conditions import Condition
 from dlctl.api.job import Job, Replica
 from dlctl.api.pods import Pod
+from dlctl.api.status import JobState, JobStatus, ReplicaStatus
 from dlctl.reconcilers.status import replica_conditions
 from tests.builders import NOW, RUNNING, exited, make_job, make_pod, observed_of, training_job
 
@@ -80,6 +82,24 @@ def test_running_job_whose_chief_does_not_run_is_restarting(chief: Pod | None) -
     assert [c.type for c in found] == ["Restarting"]
     expected = "waiting for the pods of scheduler-0, which ran and are gone"
     assert found[0].message == expected
+
+
+@pytest.mark.parametrize(
+    ("counts", "condition"),
+    [
+        pytest.param({}, conditions.RUNNING, id="type that is new to the job"),
+        pytest.param({JobState.RUNNING: 1}, conditions.RESTARTING, id="type that ran"),
+    ],
+)
+def test_running_job_that_waits_for_a_master(counts: dict[JobState, int], condition: str) -> None:
+    statuses = (
+        ReplicaStatus("worker", JobState.UNKNOWN, {JobState.RUNNING: 1}),
+        ReplicaStatus("master", JobState.UNKNOWN, counts),
+    )
+    job = attrs.evolve(KUBEFLOW_JOB, status=JobStatus(replica_statuses=statuses))
+    worker = make_pod(job, WORKER, state=RUNNING)
+    found = with_running(worker, current=WAS_RUNNING, job=job)
+    assert [c.type for c in found] == [condition]
 
 
 @pytest.mark.parametrize(
