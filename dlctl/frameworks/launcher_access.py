@@ -35,7 +35,12 @@ def role_rules(exec_pods: Sequence[str]) -> list[ReadOnlyJSON]:
 
 
 def rbac(
-    job: ObjectKey, name: str, rules: Sequence[ReadOnlyJSON], *, service_account: str = ""
+    job: ObjectKey,
+    name: str,
+    rules: Sequence[ReadOnlyJSON],
+    *,
+    service_account: str = "",
+    account_may_exist: bool = False,
 ) -> Iterator[Dependent]:
     """Yield a role of this name, its account and the binding; a given account is not created.
 
@@ -45,7 +50,7 @@ def rbac(
     service_account = service_account or name
     yield Dependent(ROLES, name, {"metadata": metadata, "rules": list(rules)})
     if service_account == name:
-        yield Dependent(SERVICE_ACCOUNTS, name, {"metadata": metadata})
+        yield Dependent(SERVICE_ACCOUNTS, name, {"metadata": metadata}, may_exist=account_may_exist)
     subject = {"kind": "ServiceAccount", "name": service_account, "namespace": job.namespace}
     role = {"apiGroup": ROLES.group, "kind": ROLES.kind, "name": name}
     binding = {"metadata": metadata, "subjects": [subject], "roleRef": role}

@@ -171,7 +171,8 @@ def _children(job: Job, plan: Plan, renderer: Renderer) -> Iterator[Child]:
         return Child(resource, ObjectKey(job.key.namespace, name), body, template)
 
     for dependent in plan.dependents.created:
-        yield child(dependent.resource, dependent.name, partial(renderer.dependent, dependent))
+        made = child(dependent.resource, dependent.name, partial(renderer.dependent, dependent))
+        yield attrs.evolve(made, may_exist=dependent.may_exist)
     for replica in plan.services:
         yield child(SERVICES, job.service_name(replica), partial(renderer.service, replica))
     for replica in plan.pods:

@@ -121,7 +121,14 @@ class Executor:
                 self.events.created(job, context.obj, created, types)
             rejected_updates = await self.children.update(job, plan, renderer)
             created = attrs.evolve(created, rejections={**rejected_updates, **created.rejections})
-        return 0.0, self._record_rejections(context, created)
+        cache, messages = context.cache, [r.server_message for r in created.rejections.values()]
+        cache.used = frozenset(
+            (resource, name)
+            for resource, name in cache.used | created.used
+            # As a pod is rejected whose account has been deleted since.
+            if not any(f'"{name}" not found' in message for message in messages)
+        )
+        return 0.0, self._record_rejections(context, created) or bool(created.used)
 
     def _record_rejections(self, context: ReconcileContext, created: CreateResult) -> bool:
         """Store the server's rejections; return whether they concern other children than before.

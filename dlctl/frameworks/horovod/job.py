@@ -62,8 +62,10 @@ class TrainingJob(DLJob):
     def dependents(
         self, running: Collection[Replica], present: Collection[Replica] | None = None
     ) -> Iterator[Dependent]:
+        # Templates cannot name another account, so users create this one with pull secrets or a
+        # cloud identity.
         yield from launcher_access.rbac(
-            self.job.key, self._launcher_name, self._role_rules(present)
+            self.job.key, self._launcher_name, self._role_rules(present), account_may_exist=True
         )
         metadata = {"labels": {"app": self.job.key.name}}
         found = config_files.config_files(

@@ -61,6 +61,8 @@ class Child:
     body: Callable[[], ReadOnlyJSON]
     # Of a pod: names what its siblings share.
     template: str = ""
+    # Whether an object of this name that nobody controls is used as it is.
+    may_exist: bool = False
 
 
 class RejectionCause(enum.Enum):
@@ -96,6 +98,8 @@ class CreateResult:
 
     names: Mapping[Resource, list[str]] = attrs.field(factory=dict)
     rejections: Mapping[str, Rejection] = attrs.field(factory=dict)
+    # Objects of others that are used as they are.
+    used: frozenset[tuple[Resource, str]] = frozenset()
 
     @property
     def invalid(self) -> Rejection | None:
@@ -107,6 +111,8 @@ class CreateResult:
 
 # The result for a child that an earlier request created.
 ALREADY_CREATED: Final = Rejection(RejectionCause.ALREADY_EXISTS, PODS, "", "")
+# The result for a child in whose place an object of somebody else is used.
+_USED_AS_IS: Final = Rejection(RejectionCause.ALREADY_EXISTS, PODS, "", "used")
 _CAUSE_TEXTS: Final[Mapping[RejectionCause, str]] = {
     RejectionCause.FORBIDDEN: "forbidden",
     RejectionCause.DENIED: "rejected",
@@ -139,6 +145,7 @@ class Creator:
         names: dict[Resource, list[str]] = {}
         rejections: dict[str, Rejection] = {}
         failures: list[RequestError] = []
+        used: set[tuple[Resource, str]] = set()
 
         async def create(child: Child) -> None:
             if rejections or failures or not is_current():
@@ -151,6 +158,8 @@ class Creator:
                 return
             if answer is None:
                 names.setdefault(child.resource, []).append(child.key.name)
+            elif answer is _USED_AS_IS:
+                used.add((child.resource, child.key.name))
             elif answer is not ALREADY_CREATED:
                 rejections[child.key.name] = answer
 
@@ -158,10 +167,10 @@ class Creator:
             await map_all(create, stage, limit=MAX_PARALLEL)
             if failures:
                 raise failures[0]
-        return CreateResult(names, rejections)
+        return CreateResult(names, rejections, frozenset(used))
 
     async def _create_one(self, owner: UID, child: Child) -> Rejection | None:
-        """Return None if the child was created, ALREADY_CREATED if it exists, or a rejection."""
+        """Return None if the child was created, or a rejection, such as ALREADY_CREATED."""
         resource = child.resource
         try:
             await self.writer.create(owner, resource, child.key, partial(_render, child))
@@ -175,32 +184,31 @@ class Creator:
                 error,
             )
         except AlreadyExistsError as error:
-            message = await self._check_owner(owner, child)
-            return (
-                Rejection(RejectionCause.ALREADY_EXISTS, resource, message, str(error))
-                if message
-                else ALREADY_CREATED
-            )
+            return await self._existing(owner, child, str(error))
         except ApiError as error:
             if (rejection := rejection_of(resource, child.key.name, error)) is None:
                 raise
             return rejection
         return None
 
-    async def _check_owner(self, owner: UID, child: Child) -> str:
-        """Return why the name of a child is taken, or "" if the owner already has the child."""
+    async def _existing(self, owner: UID, child: Child, error: str) -> Rejection:
+        """Return whether the owner already has the child, or why its name is taken."""
+        cause = RejectionCause.ALREADY_EXISTS
         try:
             existing = await self.writer.client.get(child.resource, child.key, Object)
         except NotFoundError:
-            return f"{_title(child)} is being deleted"
+            return Rejection(cause, child.resource, f"{_title(child)} is being deleted", error)
         controller = existing.metadata.controller
         if controller and controller.uid == owner:
             # An earlier create that the store does not show yet, or a child of the previous
             # operator, which the store never shows without dlctl's label.
             await label_child(self.writer, owner, child.resource, existing)
-            return ""
+            return ALREADY_CREATED
+        if child.may_exist and controller is None and not existing.metadata.is_terminating:
+            return _USED_AS_IS
         holder = f"{controller.kind} {controller.name}" if controller else "no controller"
-        return f"the name of {_title(child)} is taken: the existing object belongs to {holder}"
+        message = f"the name of {_title(child)} is taken: the existing object belongs to {holder}"
+        return Rejection(cause, child.resource, message, error)
 
 
 def rejection_of(resource: Resource, name: str, error: ApiError) -> Rejection | None:

@@ -3,7 +3,7 @@
 import attrs
 import msgspec
 
-from dlctl.api.meta import UID, ObjectKey
+from dlctl.api.meta import UID, ObjectKey, Resource
 from dlctl.api.status import JobPhase, JobStatus
 from dlctl.reconcilers.children.rejected_children import RejectedChildren
 from dlctl.reconcilers.children.secrets import SecretState
@@ -26,6 +26,8 @@ class JobCache:
     status_conflicts: StatusConflictDetector = attrs.field(factory=StatusConflictDetector)
     event_dedup: EventDedup = attrs.field(factory=EventDedup)
     secrets: SecretState = attrs.field(factory=SecretState)
+    # Objects of others that are used in the place of dependents.
+    used: frozenset[tuple[Resource, str]] = frozenset()
     status_rejection: StatusRejection = attrs.field(factory=StatusRejection)
     status_written_s: float = float("-inf")
     # Whether children were created before the first status.

@@ -51,6 +51,43 @@ async def test_kubexec_launcher_can_exec_into_existing_workers_only() -> None:
         assert stage.listed() == [0]
 
 
+async def test_account_that_nobody_controls_is_used_as_it_is() -> None:
+    async with start_elastic_cluster() as stage:
+        cluster, key = stage.cluster, stage.cluster.key("linear-launcher")
+        account = {"metadata": {"name": key.name}, "imagePullSecrets": [{"name": "mine"}]}
+        await cluster.user.create(SERVICE_ACCOUNTS, key.namespace, account)
+        before = cluster.objects(SERVICE_ACCOUNTS)
+        await stage.running(2)
+        await cluster.settled()
+        assert cluster.objects(SERVICE_ACCOUNTS) == before
+        assert stage.pod(key.name)["spec"]["serviceAccountName"] == key.name
+        tried = cluster.history.writes()["create", "serviceaccounts"]
+        await stage.scale_out(toAdd=ONE)
+        assert (await stage.scaler_result("out"))[0] == "ScaleSucceeded"
+        assert cluster.history.writes()["create", "serviceaccounts"] == tried <= 1
+
+        await cluster.user.delete(SERVICE_ACCOUNTS, key)
+        missing = f'error looking up an account: serviceaccount "{key.name}" not found'
+        rejected = status.forbidden(PODS, key.name, missing)
+        fault = Fault(verb="create", resource="pods", user_agent="dlctl", status=rejected)
+        cluster.server.faults.add(fault)
+        await cluster.user.delete(PODS, key)
+        await cluster.until(lambda: len(cluster.owned(SERVICE_ACCOUNTS, cluster.job())) == 1)
+        await stage.until_running()
+
+
+async def test_account_of_another_owner_is_waited_for() -> None:
+    async with start_elastic_cluster() as stage:
+        cluster, key = stage.cluster, stage.cluster.key("linear-launcher")
+        owner = {"apiVersion": "v1", "kind": "Other", "name": "o", "uid": "1", "controller": True}
+        metadata = {"name": key.name, "ownerReferences": [owner]}
+        await cluster.user.create(SERVICE_ACCOUNTS, key.namespace, {"metadata": metadata})
+        await stage.submit()
+        await cluster.until(lambda: "belongs to Other o" in cluster.condition("Waiting"))
+        await cluster.user.delete(SERVICE_ACCOUNTS, key)
+        await stage.until_running()
+
+
 async def test_workers_do_not_get_the_private_key() -> None:
     async with start_elastic_cluster() as stage:
         await stage.running(1)
