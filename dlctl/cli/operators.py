@@ -55,6 +55,15 @@ def _has(field: str, *wanted: Any) -> Callable[[ReadOnlyJSON], bool]:
     return lambda job: any(value in wanted for value in _values(job.get("spec"), field))
 
 
+def _lacks(field: str) -> Callable[[ReadOnlyJSON], bool]:
+    return lambda job: not _values(job.get("spec"), field)
+
+
+def _has_launcher_without_policy(job: ReadOnlyJSON) -> bool:
+    launchers = _values(job.get("spec"), "Launcher")
+    return any(isinstance(each, dict) and not each.get("restartPolicy") for each in launchers)
+
+
 def _is(*kinds: str) -> Callable[[ReadOnlyJSON], bool]:
     return lambda job: job["kind"] in kinds
 
@@ -90,9 +99,12 @@ _TRAINING: Final = (
     _BACKOFF,
     _INTERRUPTED,
 )
-_CLEAN_UP: Final = Difference(
-    "cleanPodPolicy is None by default, as in v1, instead of Running",
-    lambda job: not _values(job.get("spec"), "cleanPodPolicy"),
+_CLEAN_UP, _CLEAN_UP_OF_ALL = (
+    Difference(
+        f"cleanPodPolicy is None by default, as in v1, instead of {before}",
+        _lacks("cleanPodPolicy"),
+    )
+    for before in ("Running", "All")
 )
 _NAMES: Final = Difference("pods are named by replica, without a random suffix")
 _ENV: Final = Difference("the framework's variables are appended; your own values win")
@@ -103,6 +115,22 @@ _MPI: Final = (
         "launcherCreationPolicy WaitForWorkersReady also holds for a job that was suspended",
         _has("launcherCreationPolicy", "WaitForWorkersReady"),
     ),
+)
+# Its first versions waited for the workers as well, and restarted them.
+_FIRST_MPI: Final = (
+    Difference("the launcher and the workers are pods of the job, without Job and StatefulSet"),
+)
+_SECOND_MPI: Final = (
+    *_FIRST_MPI,
+    Difference(
+        "the launcher's restartPolicy is Never by default, as in v1, instead of OnFailure",
+        _has_launcher_without_policy,
+    ),
+    Difference(
+        "backoffLimit is unlimited by default, as in v1, instead of 6", _lacks("backoffLimit")
+    ),
+    Difference("a worker that fails ends the job, unless its restartPolicy restarts it"),
+    _BACKOFF,
 )
 _KUBEFLOW: Final = "kubeflow.org"
 _OLDER: Final = "docs/kinds/older-versions.md"
@@ -133,14 +161,16 @@ _OPERATORS: Final[Mapping[tuple[str, str, str], Operator]] = {
         "mx-operator (jzp1025)", "docs/migrate/mx-operators.md", _MX
     ),
     **{
-        (_KUBEFLOW, version, "MXJob"): Operator("Kubeflow mxnet-operator", _OLDER, _TRAINING)
+        (_KUBEFLOW, version, "MXJob"): Operator(
+            "Kubeflow mxnet-operator", _OLDER, (_CLEAN_UP_OF_ALL, *_TRAINING)
+        )
         for version in ("v1alpha2", "v1beta1")
     },
     (_KUBEFLOW, "v2beta1", "MPIJob"): Operator(
         "mpi-operator", "docs/migrate/mpi-operator.md", _MPI
     ),
-    (_KUBEFLOW, "v1alpha1", "MPIJob"): Operator("mpi-operator v1alpha1", _OLDER, _TRAINING),
-    (_KUBEFLOW, "v1alpha2", "MPIJob"): Operator("mpi-operator v1alpha2", _OLDER, _TRAINING),
+    (_KUBEFLOW, "v1alpha1", "MPIJob"): Operator("mpi-operator v1alpha1", _OLDER, _FIRST_MPI),
+    (_KUBEFLOW, "v1alpha2", "MPIJob"): Operator("mpi-operator v1alpha2", _OLDER, _SECOND_MPI),
     ("fioravanzo.org", "", ""): Operator(
         "mx-operator (StefanoFioravanzo)",
         "docs/migrate/mx-operators.md",

@@ -115,6 +115,38 @@ def test_operator_of_each_served_version_is_known(api_version: str, kind: str) -
     assert "operator" in operator.name
 
 
+@pytest.mark.parametrize(
+    ("api_version", "kind", "spec", "texts"),
+    [
+        pytest.param("kubeflow.org/v1beta1", "MXJob", {}, ["instead of All"], id="MXJob"),
+        pytest.param("kubeflow.org/v1beta2", "TFJob", {}, ["instead of Running"], id="TFJob"),
+        pytest.param(
+            "kubeflow.org/v1alpha2",
+            "MPIJob",
+            {"mpiReplicaSpecs": {"Launcher": {"replicas": 1}}},
+            ["instead of OnFailure", "instead of 6"],
+            id="MPIJob",
+        ),
+    ],
+)
+def test_default_that_differs_from_the_version_before_is_a_difference(
+    api_version: str, kind: str, spec: dict[str, Any], texts: list[str]
+) -> None:
+    job = {"apiVersion": api_version, "kind": kind, "spec": spec}
+    found = " ".join(operator_of(job).differences_of(job))
+    assert all(text in found for text in texts)
+    launcher = {"Launcher": {"restartPolicy": "Never"}}
+    given = {"cleanPodPolicy": "All", "backoffLimit": 1, "mpiReplicaSpecs": launcher}
+    silent = operator_of(job).differences_of({**job, "spec": given})
+    assert "instead of" not in " ".join(silent)
+
+
+@pytest.mark.parametrize("version", ["v1alpha1", "v1alpha2"])
+def test_waiting_for_workers_is_not_new_to_early_mpi_jobs(version: str) -> None:
+    job = {"apiVersion": f"kubeflow.org/{version}", "kind": "MPIJob", "spec": {}}
+    assert "held back" not in " ".join(operator_of(job).differences_of(job))
+
+
 def test_elastic_job_has_its_operator() -> None:
     assert operator_of(elastic_job()).name == "et-operator"
 
