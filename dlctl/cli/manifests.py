@@ -92,7 +92,7 @@ def parse(text: str, name: str) -> Iterator[Manifest]:
     read = _documents(text, name)
     for number, (value, node) in enumerate(read, 1):
         document = _Place(name, number if len(read) > 1 else None, node)
-        if isinstance(value, dict) and value.get("kind") == "List":
+        if _is_list(value):
             items = value.get("items") or []
             if not isinstance(items, list):
                 raise ConfigError(f"{document.of(('items',))}: items must be a list")
@@ -100,6 +100,14 @@ def parse(text: str, name: str) -> Iterator[Manifest]:
             yield from (_manifest(item, place) for item, place in places)
         else:
             yield _manifest(value, document)
+
+
+def _is_list(value: Any) -> bool:
+    """Return whether a document is a ``List``, or one of a kind, as API servers return it."""
+    if not isinstance(value, dict):
+        return False
+    kind = value.get("kind")
+    return kind == "List" or ("items" in value and str(kind).endswith("List"))
 
 
 def _manifest(value: Any, place: _Place) -> Manifest:

@@ -76,6 +76,19 @@ def test_json_has_an_entry_for_each_object(dlctl: Dlctl, written: Written) -> No
     assert problem["line"] > second["line"]
 
 
+@pytest.mark.parametrize(
+    ("api_version", "kind"), [("v1", "List"), ("kubeflow.org/v1", "PyTorchJobList")]
+)
+def test_items_of_a_list_are_checked(
+    api_version: str, kind: str, dlctl: Dlctl, written: Written
+) -> None:
+    jobs = [{**pytorch_job(), "metadata": {"name": name}} for name in ("a", "b")]
+    document = {"apiVersion": api_version, "kind": kind, "metadata": {}, "items": jobs}
+    done = dlctl("check", "-o", "json", written(document))
+    assert done.code == 0
+    assert [each["name"] for each in json.loads(done.out)] == ["a", "b"]
+
+
 def test_what_a_run_would_refuse_is_no_problem_of_the_manifest(
     dlctl: Dlctl, written: Written
 ) -> None:
