@@ -112,7 +112,7 @@ def test_rewrite_that_is_cut_off_leaves_the_file_as_it_is(
         for limit in (99, len(before) + 9):
             resource.setrlimit(resource.RLIMIT_FSIZE, (limit, unlimited[1]))
             try:
-                with pytest.raises(StatusError, match="objects.jsonl: File too large"):
+                with pytest.raises(StatusError, match=r"objects\.jsonl: File too large"):
                     storage.create(CONFIG_MAPS, config_map("b"))
             finally:
                 resource.setrlimit(resource.RLIMIT_FSIZE, unlimited)
@@ -127,7 +127,7 @@ def test_file_without_room_for_a_rewrite_is_named(path: Path) -> None:
     unlimited = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (99, unlimited[1]))
     try:
-        with pytest.raises(ConfigError, match="objects.jsonl: File too large"), opened(path):
+        with pytest.raises(ConfigError, match=r"objects\.jsonl: File too large"), opened(path):
             pass
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, unlimited)
@@ -159,7 +159,7 @@ def test_write_that_is_cut_off_leaves_no_part_of_its_line(path: Path) -> None:
         # As on a disk that is full after 9 bytes, and has room again later.
         resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + 9, unlimited[1]))
         try:
-            with pytest.raises(StatusError, match="objects.jsonl: File too large"):
+            with pytest.raises(StatusError, match=r"objects\.jsonl: File too large"):
                 storage.create(CONFIG_MAPS, config_map("b"))
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, unlimited)
