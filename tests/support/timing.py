@@ -5,15 +5,21 @@ import datetime
 import itertools
 from typing import Final
 
+import attrs
+
 EPOCH: Final = datetime.datetime(2026, 1, 1, 12, tzinfo=datetime.UTC)
 _TICK_S: Final = 1e-9
 
 
+@attrs.frozen
 class LoopClock:
     """Both clocks read the running loop, so minutes of back-off pass in no time."""
 
+    # Of the wall clock, which may differ between machines.
+    ahead_s: float = 0.0
+
     def now(self) -> datetime.datetime:
-        return EPOCH + datetime.timedelta(seconds=self.monotonic())
+        return EPOCH + datetime.timedelta(seconds=self.monotonic() + self.ahead_s)
 
     def monotonic(self) -> float:
         return asyncio.get_running_loop().time()

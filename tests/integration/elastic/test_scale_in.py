@@ -8,6 +8,7 @@ from dlctl.dialects.et_operator.resources import SCALE_INS
 from dlctl.options import Options
 from tests.support.elastic_harness import start_elastic_cluster
 from tests.support.fake_launcher import ExecFault, Program
+from tests.support.timing import LoopClock
 
 pytestmark = [pytest.mark.looptime(noop_cycles=8)]
 
@@ -142,6 +143,18 @@ async def test_launcher_that_never_disconnects_is_awaited_until_the_timeout() ->
         assert stage.event_messages("TrainingJobWorkersInUse") == [
             "the launcher still used linear-worker-1 after 25 s"
         ]
+
+
+async def test_timeout_passes_after_a_failover_to_a_clock_that_is_behind() -> None:
+    async with start_elastic_cluster(Options(scale_in_timeout_s=25), gently=False) as stage:
+        await stage.running(2)
+        stage.launchers.disconnects_s = 1000
+        await stage.scale_in(toDelete=ONE)
+        await stage.cluster.until(lambda: stage.listed() == [0])
+        await stage.cluster.kill_all()
+        stage.cluster.clock = LoopClock(ahead_s=-3600)
+        stage.cluster.start()
+        assert (await stage.scaler_result("in"))[0] == "ScaleSucceeded"
 
 
 @pytest.mark.parametrize(
