@@ -107,9 +107,10 @@ def _late_batch(
     if not coming or since is None:
         return found, plan
     left_s = BATCH_WINDOW_S - (state.now - since).total_seconds()
-    if left_s <= 0:
-        return found, plan
-    return frozenset(), plan.with_wait(left_s)
+    if 0 < left_s <= 2 * BATCH_WINDOW_S:
+        return frozenset(), plan.with_wait(left_s)
+    # It is over, or the clock of a node is ahead.
+    return found, plan
 
 
 def write_task(state: MembershipState, membership: Membership) -> WriteFiles | None:

@@ -158,6 +158,8 @@ def test_evacuating_worker_stays_listed_below_the_minimum(
     [
         pytest.param(1.0, (0,), (4.0,), id="waits for the others"),
         pytest.param(5.0, (0, 1), (), id="has waited"),
+        pytest.param(-2.0, (0,), (7.0,), id="its node's clock is ahead"),
+        pytest.param(-3600.0, (0, 1), (), id="its node's clock is far ahead"),
     ],
 )
 def test_late_worker_waits_briefly_for_other_pending_workers(
