@@ -26,9 +26,11 @@ class Fault:
     ``verb`` may be "write" for all writes. ``status`` is returned instead of processing the
     request; on a watch, ``in_stream`` makes it an ERROR event. ``reset`` aborts the connection
     before or after the request is processed; ``answer`` is a code and a body that are returned
-    once it is processed, in place of the response. ``cut_after`` ends a watch after this many
-    events, ``silent`` stops it after the initial ones without closing it, ``lag_s`` delays its
-    events. ``stale_by`` returns a list that need not be fresh as of this many revisions ago.
+    once it is processed, in place of the response. ``late_s`` aborts the connection at once, and
+    processes the request that many seconds later, as a slow server behind a proxy does.
+    ``cut_after`` ends a watch after this many events, ``silent`` stops it after the initial ones
+    without closing it, ``lag_s`` delays its events. ``stale_by`` returns a list that need not be
+    fresh as of this many revisions ago.
     """
 
     verb: str = ""
@@ -45,6 +47,7 @@ class Fault:
     reset: Literal["before", "after"] | None = None
     answer: tuple[int, bytes] | None = None
     delay_s: float = 0.0
+    late_s: float = 0.0
     cut_after: int | None = None
     silent: bool = False
     lag_s: float = 0.0

@@ -8,6 +8,8 @@ import logging
 import uuid
 from collections import Counter
 from collections.abc import AsyncGenerator
+from contextlib import suppress
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 import attrs
@@ -19,7 +21,7 @@ from dlctl.local.apiserver.auth import rbac
 from dlctl.local.apiserver.auth.authentication import Tokens
 from dlctl.local.apiserver.auth.rbac import Authorizer
 from dlctl.local.apiserver.discovery.documents import Documents
-from dlctl.local.apiserver.faults import Fault, Faults, end, faulty_stream, inject
+from dlctl.local.apiserver.faults import Fault, Faults, abort, end, faulty_stream, inject
 from dlctl.local.apiserver.request_bodies import LIMIT_BYTES
 from dlctl.local.apiserver.request_info import RequestInfo, parse_path
 from dlctl.local.apiserver.request_options import boolean
@@ -122,6 +124,10 @@ class RequestHandler:
         fault: Fault,
     ) -> web.StreamResponse:
         await inject(request, fault)
+        if fault.late_s:
+            late = partial(self._serve_late, served, api_request)
+            asyncio.get_running_loop().call_later(fault.late_s, late)
+            raise abort(request)
         if fault.stale_by:
             api_request = attrs.evolve(api_request, stale_by=fault.stale_by)
         reply = self._serve(served, api_request)
@@ -130,6 +136,10 @@ class RequestHandler:
         if isinstance(reply, StreamedResponse):
             reply = attrs.evolve(reply, chunks=faulty_stream(reply.chunks, fault))
         return await _send(request, reply)
+
+    def _serve_late(self, served: ServedResource, api_request: ApiRequest) -> None:
+        with suppress(StatusError):
+            self._serve(served, api_request)
 
 
 class LargeRequest(web.BaseRequest):

@@ -49,6 +49,18 @@ async def test_answer_replaces_the_response_to_a_write_that_is_done(api: RawClie
     assert (await api.get(f"{CONFIG_MAPS}/a")).code == 200
 
 
+async def test_late_request_is_done_after_its_client_has_given_up(api: RawClient) -> None:
+    created = asyncio.Event()
+    api.server.storage.observers.append(lambda change: created.set())
+    api.server.faults.add(Fault(verb="create", late_s=0.05))
+    with pytest.raises(aiohttp.ClientConnectionError):
+        await api.post(CONFIG_MAPS, config_map("a"))
+    assert (await api.get(f"{CONFIG_MAPS}/a")).code == 404
+    async with asyncio.timeout(5):
+        await created.wait()
+    assert (await api.get(f"{CONFIG_MAPS}/a")).code == 200
+
+
 async def test_client_that_has_left_is_no_error(
     api: RawClient, caplog: pytest.LogCaptureFixture
 ) -> None:
