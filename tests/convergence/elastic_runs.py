@@ -28,7 +28,7 @@ async def run(case: ElasticCase) -> None:
             group.create_task(_submit(stage, case))
             await _work_through_kills(stage, case)
         await _check_end(stage, case)
-        await _check_rest(stage)
+        await check_rest(stage)
 
 
 async def _arm(stage: ElasticHarness, case: ElasticCase) -> None:
@@ -84,7 +84,7 @@ async def _check_end(stage: ElasticHarness, case: ElasticCase) -> None:
         assert chosen or status["phase"] == "ScaleFailed", f"{name} names no pods"
 
 
-async def _check_rest(stage: ElasticHarness) -> None:
+async def check_rest(stage: ElasticHarness) -> None:
     """Check that a restarted controller has nothing to do."""
     written = await quiet(stage.cluster, _REST_S)
     await stage.cluster.kill_all()

@@ -3,14 +3,17 @@
 import asyncio
 import random
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from dlctl.local.apiserver.faults import Fault
 from tests.convergence.cases import Kill, of_lists, of_requests, of_watches
 from tests.convergence.runs import COMPACTED, moment
-from tests.support.harness import ClusterHarness
+from tests.support.harness import ClusterHarness, RunningController
+from tests.support.timing import LoopClock
 
 JSON = dict[str, Any]
+# Of clocks of different machines.
+SKEWS: Final = (0.0, 0.0, -30.0, 30.0, -3600.0, 3600.0)
 
 
 async def inject_faults(
@@ -31,12 +34,33 @@ def _fault(dice: random.Random, verbs: Sequence[str], resources: Sequence[str]) 
     return Fault(user_agent="dlctl", **where, **kind)
 
 
-async def kill_controllers(cluster: ClusterHarness, dice: random.Random) -> None:
-    """Start and kill up to three controllers; the last one goes on."""
+async def delay_writes(cluster: ClusterHarness, dice: random.Random) -> None:
+    """Let a few writes take effect after their senders have given up on them."""
+    for _ in range(dice.choice((0, 0, 3, 6))):
+        await asyncio.sleep(dice.uniform(0, 3))
+        late_s = dice.uniform(0.01, 5)
+        cluster.server.faults.add(Fault(user_agent="dlctl", verb="write", late_s=late_s))
+
+
+async def kill_controllers(
+    cluster: ClusterHarness, dice: random.Random, *, ahead_s: Sequence[float] = (0.0,)
+) -> None:
+    """Start and kill up to three controllers; the last one goes on.
+
+    The clock of each is ahead of that of the cluster by one of ``ahead_s``.
+    """
     for _ in range(dice.randint(0, 3)):
-        controller = cluster.start()
+        controller = _start(cluster, dice, ahead_s)
         kill = Kill(dice.randint(0, 40), dice.randint(0, 30), dice.uniform(0, 3))
         await moment(cluster, kill, COMPACTED.faults_s)
         await controller.kill()
         await asyncio.sleep(kill.down_s)
-    cluster.start()
+    _start(cluster, dice, ahead_s)
+
+
+def _start(
+    cluster: ClusterHarness, dice: random.Random, ahead_s: Sequence[float]
+) -> RunningController:
+    if len(ahead_s) > 1:
+        cluster.clock = LoopClock(dice.choice(ahead_s))
+    return cluster.start()
