@@ -4,13 +4,12 @@ Built-in resources are registered at startup, custom ones when their CRD is esta
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 import attrs
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import Resource
-
-JSON = dict[str, Any]
 
 
 class Strategy(Protocol):

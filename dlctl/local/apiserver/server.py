@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager
 import attrs
 from aiohttp import web
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import ObjectKey
 from dlctl.clock import Clock, SystemClock
 from dlctl.kube.config import ClusterConfig
@@ -33,7 +34,7 @@ from dlctl.local.apiserver.endpoints.subresources import Subresources
 from dlctl.local.apiserver.faults import Faults
 from dlctl.local.apiserver.handler import AuditKey, LargeRequest, RequestHandler
 from dlctl.local.apiserver.printing.tables import table_convertor
-from dlctl.local.apiserver.resources import JSON, ResourceRegistry
+from dlctl.local.apiserver.resources import ResourceRegistry
 from dlctl.local.apiserver.storage import namespaces
 from dlctl.local.apiserver.storage.cluster_ips import ClusterIPAllocator
 from dlctl.local.apiserver.storage.garbage_collector import GarbageCollector

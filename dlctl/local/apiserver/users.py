@@ -5,8 +5,8 @@ from typing import Final
 
 import attrs
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import ObjectKey
-from dlctl.local.apiserver.resources import JSON
 
 _PREFIX: Final = "system:serviceaccount:"
 

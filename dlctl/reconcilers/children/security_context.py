@@ -3,15 +3,15 @@
 Otherwise Pod Security admission rejects a pod whose template complies with it. Pure.
 """
 
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
-JSON = dict[str, Any]
+from dlctl.api.json_types import JSON, ReadOnlyJSON
+
 # They give a program more than it has by default.
 _GRANTS: Final = frozenset({"privileged", "procMount"})
 
 
-def with_security_context(pod_spec: JSON, given: Mapping[str, Any], training: str) -> JSON:
+def with_security_context(pod_spec: JSON, given: ReadOnlyJSON, training: str) -> JSON:
     """Return a pod spec whose added init containers have the training container's restrictions.
 
     ``given`` is the user's, and ``training`` the name of that container. An init container with a
@@ -39,7 +39,7 @@ def with_security_context(pod_spec: JSON, given: Mapping[str, Any], training: st
     return {**pod_spec, "initContainers": init}
 
 
-def _restrictions(context: Mapping[str, Any], *, has_user: bool) -> JSON:
+def _restrictions(context: ReadOnlyJSON, *, has_user: bool) -> JSON:
     kept = {field: value for field, value in context.items() if field not in _GRANTS}
     if not has_user and "runAsUser" not in kept:
         # The default user of the added containers' images is root: they could not start.

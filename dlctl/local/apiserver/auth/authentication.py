@@ -13,9 +13,9 @@ from typing import Any, Final
 import attrs
 import msgspec
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import PODS, SERVICE_ACCOUNTS, ObjectKey, Resource
 from dlctl.clock import Clock
-from dlctl.local.apiserver.resources import JSON
 from dlctl.local.apiserver.storage.storage import Storage
 from dlctl.local.apiserver.storage.stored_objects import StoredObject
 from dlctl.local.apiserver.users import ADMIN, User, account_user

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import attrs
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import (
     CLUSTER_ROLE_BINDINGS,
     CLUSTER_ROLES,
@@ -19,7 +20,6 @@ from dlctl.api.meta import (
 )
 from dlctl.local.apiserver import request_bodies, resource_traits, status
 from dlctl.local.apiserver.requests import ApiRequest
-from dlctl.local.apiserver.resources import JSON
 from dlctl.local.apiserver.status import StatusError
 from dlctl.local.apiserver.storage.storage import Storage
 from dlctl.local.apiserver.users import User

@@ -4,12 +4,13 @@ from typing import Final
 
 import msgspec
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import Resource
 from dlctl.local.apiserver import request_bodies, status
 from dlctl.local.apiserver.auth.rbac import AccessAttributes, Authorizer
 from dlctl.local.apiserver.builtins.strategies import BuiltinStrategy
 from dlctl.local.apiserver.requests import ApiRequest, ApiResponse, BufferedResponse, VerbHandler
-from dlctl.local.apiserver.resources import JSON, ResourceRegistry, ServedResource
+from dlctl.local.apiserver.resources import ResourceRegistry, ServedResource
 from dlctl.local.apiserver.users import User, named_user
 
 _REVIEWS: Final = (

@@ -5,12 +5,12 @@ from typing import Final
 
 import attrs
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import PODS, ObjectKey, Resource
 from dlctl.clock import timestamp
 from dlctl.local.apiserver import request_bodies, status
 from dlctl.local.apiserver.auth.authentication import ISSUER, Tokens
 from dlctl.local.apiserver.requests import ApiRequest
-from dlctl.local.apiserver.resources import JSON
 from dlctl.local.apiserver.status import FieldError
 from dlctl.local.apiserver.storage.stored_objects import StoredObject
 

@@ -8,7 +8,7 @@ import binascii
 from collections.abc import Iterator
 from typing import Final
 
-from dlctl.local.apiserver.resources import JSON
+from dlctl.api.json_types import JSON
 from dlctl.local.apiserver.status import FieldError
 from dlctl.local.apiserver.validation.names import config_key
 

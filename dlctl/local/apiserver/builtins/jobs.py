@@ -2,8 +2,8 @@
 
 from typing import Final
 
+from dlctl.api.json_types import JSON
 from dlctl.local.apiserver.builtins.pod_defaults import default_template_spec
-from dlctl.local.apiserver.resources import JSON
 from dlctl.local.apiserver.validation.jobs import CONTROLLER_UID, POD_LABELS
 
 _BACKOFF_LIMIT: Final = 6

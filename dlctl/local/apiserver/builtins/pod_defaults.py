@@ -7,7 +7,7 @@ it.
 from collections.abc import Iterator
 from typing import Final
 
-from dlctl.local.apiserver.resources import JSON
+from dlctl.api.json_types import JSON
 
 _TOLERATION_S: Final = 300
 _FILE_MODE: Final = 0o644

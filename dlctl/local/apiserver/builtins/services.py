@@ -8,7 +8,7 @@ from typing import Final
 
 import attrs
 
-from dlctl.local.apiserver.resources import JSON
+from dlctl.api.json_types import JSON
 from dlctl.local.apiserver.status import FieldError
 from dlctl.local.apiserver.validation.containers import port_number
 from dlctl.local.apiserver.validation.names import dns_label, port_name

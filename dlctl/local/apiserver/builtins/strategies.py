@@ -10,6 +10,7 @@ from typing import Final
 import attrs
 
 from dlctl.api import meta
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import Resource
 from dlctl.api.nodes import NODES
 from dlctl.local.apiserver import status
@@ -38,7 +39,7 @@ from dlctl.local.apiserver.builtins.services import (
     service_update_errors,
 )
 from dlctl.local.apiserver.printing import columns
-from dlctl.local.apiserver.resources import JSON, ResourceRegistry, ServedResource
+from dlctl.local.apiserver.resources import ResourceRegistry, ServedResource
 from dlctl.local.apiserver.serialization.builtin_types import merge_keys
 from dlctl.local.apiserver.serialization.typed_decoding import TypedDecoder
 from dlctl.local.apiserver.status import FieldError

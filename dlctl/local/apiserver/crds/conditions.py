@@ -5,7 +5,7 @@ Pure functions; ``controller`` decides when to call them.
 
 from collections.abc import Iterable
 
-from dlctl.local.apiserver.resources import JSON
+from dlctl.api.json_types import JSON
 
 
 def updated_status(crd: JSON, taken: tuple[set[str], set[str]], now: str) -> JSON:

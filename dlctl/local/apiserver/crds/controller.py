@@ -9,6 +9,7 @@ from typing import Any, Final, Self
 
 import attrs
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import CRDS, ObjectKey, Resource
 from dlctl.clock import timestamp
 from dlctl.local.apiserver import status
@@ -17,7 +18,7 @@ from dlctl.local.apiserver.crds.custom_strategy import CustomStrategy
 from dlctl.local.apiserver.crds.validation import crd_errors, crd_update_errors
 from dlctl.local.apiserver.printing.columns import COLUMNS
 from dlctl.local.apiserver.request_options import DeleteRequestOptions
-from dlctl.local.apiserver.resources import JSON, Column, ResourceRegistry, ServedResource
+from dlctl.local.apiserver.resources import Column, ResourceRegistry, ServedResource
 from dlctl.local.apiserver.serialization.typed_decoding import TypedDecoder
 from dlctl.local.apiserver.storage import deletion
 from dlctl.local.apiserver.storage.objects import Objects

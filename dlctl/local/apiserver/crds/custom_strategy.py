@@ -9,10 +9,10 @@ from typing import Any
 import attrs
 import msgspec
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import Resource
 from dlctl.local.apiserver import status
 from dlctl.local.apiserver.crds.embedded_resources import embedded_errors
-from dlctl.local.apiserver.resources import JSON
 from dlctl.local.apiserver.schemas.cel_rules import Rules
 from dlctl.local.apiserver.schemas.coercion import PRESERVE, drop_nulls, fill_defaults, prune
 from dlctl.local.apiserver.schemas.list_types import duplicates

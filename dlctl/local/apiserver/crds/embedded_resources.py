@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from dlctl.local.apiserver.resources import JSON
+from dlctl.api.json_types import JSON
 from dlctl.local.apiserver.schemas.coercion import EMBEDDED, additional
 from dlctl.local.apiserver.status import FieldError
 from dlctl.local.apiserver.validation.names import dns_1035_label

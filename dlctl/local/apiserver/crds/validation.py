@@ -7,8 +7,8 @@
 from collections.abc import Iterator
 from typing import Any, Final
 
+from dlctl.api.json_types import JSON
 from dlctl.local.apiserver.printing.jsonpath import JSONPathError, parsed
-from dlctl.local.apiserver.resources import JSON
 from dlctl.local.apiserver.schemas.structural_schema import schema_errors
 from dlctl.local.apiserver.status import FieldError
 from dlctl.local.apiserver.validation.names import dns_1035_label, dns_subdomain

@@ -9,9 +9,10 @@ from typing import Final
 
 import msgspec
 
+from dlctl.api.json_types import JSON
 from dlctl.local.apiserver.discovery import groups, openapi, openapi_protobuf
 from dlctl.local.apiserver.requests import BufferedResponse
-from dlctl.local.apiserver.resources import JSON, ResourceRegistry
+from dlctl.local.apiserver.resources import ResourceRegistry
 
 # The Kubernetes version that is emulated; kubectl compares it with its own.
 _MINOR: Final = "36"

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Any, Final
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import PODS
-from dlctl.local.apiserver.resources import JSON, ResourceRegistry, ServedResource
+from dlctl.local.apiserver.resources import ResourceRegistry, ServedResource
 
 _AGGREGATED: Final = "apidiscovery.k8s.io"
 AGGREGATED_TYPE: Final = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"

@@ -12,8 +12,9 @@ from typing import Any, Final
 import msgspec
 
 from dlctl.api.core_types.type_tables import Field, TypeDefinition
+from dlctl.api.json_types import JSON
 from dlctl.local.apiserver.discovery.openapi_paths import paths
-from dlctl.local.apiserver.resources import JSON, ResourceRegistry, ServedResource
+from dlctl.local.apiserver.resources import ResourceRegistry, ServedResource
 from dlctl.local.apiserver.serialization.builtin_types import descriptions, kinds
 
 _INFO: Final = {"title": "Kubernetes", "version": "v1.36.0"}

@@ -6,7 +6,8 @@ Only those that clients use: kinds, verbs and the parameters of writes.
 from collections.abc import Iterator
 from typing import Final
 
-from dlctl.local.apiserver.resources import JSON, ServedResource
+from dlctl.api.json_types import JSON
+from dlctl.local.apiserver.resources import ServedResource
 
 _WRITES: Final = {"post": "create", "put": "update", "patch": "patch"}
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from dlctl.local.apiserver.resources import JSON
+from dlctl.api.json_types import JSON
 
 MEDIA_TYPE: Final = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 # In requests also with a character that is not allowed in media types.

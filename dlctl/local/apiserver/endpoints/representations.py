@@ -10,9 +10,10 @@ from typing import Any, Final
 import attrs
 import msgspec
 
+from dlctl.api.json_types import JSON
 from dlctl.local.apiserver import resource_traits, status
 from dlctl.local.apiserver.printing.tables import TableConvertor
-from dlctl.local.apiserver.resources import JSON, ServedResource
+from dlctl.local.apiserver.resources import ServedResource
 from dlctl.local.apiserver.storage.stored_objects import StoredObject, type_header
 
 _encode = msgspec.json.encode

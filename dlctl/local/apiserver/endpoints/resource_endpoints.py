@@ -9,6 +9,7 @@ from collections.abc import Callable
 import attrs
 import msgspec
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import Resource
 from dlctl.clock import timestamp
 from dlctl.local.apiserver import request_bodies, resource_traits, status
@@ -27,7 +28,7 @@ from dlctl.local.apiserver.request_options import (
     parse_object_version,
 )
 from dlctl.local.apiserver.requests import ApiRequest, BufferedResponse, StreamedResponse
-from dlctl.local.apiserver.resources import JSON, ServedResource
+from dlctl.local.apiserver.resources import ServedResource
 from dlctl.local.apiserver.serialization.decoding_errors import cannot_handle, duplicate_fields
 from dlctl.local.apiserver.serialization.typed_decoding import TypedDecoder
 from dlctl.local.apiserver.status import FieldError, StatusError

@@ -6,9 +6,9 @@ Pure functions between an object and its ``Scale``; the paths come from the reso
 from collections.abc import Mapping
 from typing import Any
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import Resource
 from dlctl.local.apiserver import status
-from dlctl.local.apiserver.resources import JSON
 from dlctl.local.apiserver.status import FieldError
 
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 import attrs
 import msgspec
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import NAMESPACES, PODS
 from dlctl.clock import timestamp
 from dlctl.local.apiserver import request_bodies, resource_traits, status
@@ -32,7 +33,7 @@ from dlctl.local.apiserver.requests import (
     UpgradeResponse,
     VerbHandler,
 )
-from dlctl.local.apiserver.resources import JSON, ServedResource
+from dlctl.local.apiserver.resources import ServedResource
 from dlctl.local.apiserver.storage import deletion
 from dlctl.local.apiserver.storage.objects import check_namespace_match
 

@@ -6,13 +6,14 @@ from typing import Any, Final
 import attrs
 import msgspec
 
+from dlctl.api.json_types import JSON
 from dlctl.local.apiserver import resource_traits, status
 from dlctl.local.apiserver.fieldmanager import managers
 from dlctl.local.apiserver.fieldmanager.field_sets import FieldSet
 from dlctl.local.apiserver.fieldmanager.managers import Managed, Manager
 from dlctl.local.apiserver.fieldmanager.merge_schemas import MergeSchema
 from dlctl.local.apiserver.fieldmanager.tracking import Tracker
-from dlctl.local.apiserver.resources import JSON, ServedResource
+from dlctl.local.apiserver.resources import ServedResource
 
 _KEY: Final = "managedFields"
 _LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"

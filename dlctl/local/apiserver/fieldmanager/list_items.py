@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from dlctl.api.json_types import JSON
 from dlctl.local.apiserver.fieldmanager.field_sets import encode_key, keys_text
 from dlctl.local.apiserver.fieldmanager.merge_schemas import MergeSchema
-from dlctl.local.apiserver.resources import JSON
 
 
 def element_of(item: Any, schema: MergeSchema) -> str:

@@ -5,8 +5,8 @@ from typing import Any, Final
 
 import attrs
 
+from dlctl.api.json_types import JSON
 from dlctl.local.apiserver.fieldmanager.field_sets import FieldSet, difference, union
-from dlctl.local.apiserver.resources import JSON
 
 APPLY: Final = "Apply"
 UPDATE: Final = "Update"

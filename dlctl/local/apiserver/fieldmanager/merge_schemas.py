@@ -10,7 +10,8 @@ from typing import Any, Final, Literal
 import attrs
 
 from dlctl.api.core_types.type_tables import Field
-from dlctl.local.apiserver.resources import JSON, ServedResource
+from dlctl.api.json_types import JSON
+from dlctl.local.apiserver.resources import ServedResource
 from dlctl.local.apiserver.serialization.builtin_types import kinds
 
 Shape = Literal["leaf", "map", "list", "open"]

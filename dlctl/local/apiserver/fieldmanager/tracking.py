@@ -8,6 +8,7 @@ from typing import Final
 
 import attrs
 
+from dlctl.api.json_types import JSON
 from dlctl.local.apiserver import status
 from dlctl.local.apiserver.fieldmanager import managers
 from dlctl.local.apiserver.fieldmanager.comparison import compare
@@ -29,7 +30,6 @@ from dlctl.local.apiserver.fieldmanager.merging import (
     remove_items,
     with_named_parents,
 )
-from dlctl.local.apiserver.resources import JSON
 from dlctl.local.apiserver.status import StatusError
 
 # The owner of fields that were there before anybody was tracked.

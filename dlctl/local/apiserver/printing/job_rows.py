@@ -3,8 +3,8 @@
 import datetime
 from typing import Final
 
+from dlctl.api.json_types import JSON
 from dlctl.local.apiserver.printing.ages import age_of
-from dlctl.local.apiserver.resources import JSON
 
 # The first condition that is true is the state; "" stands for a deletion.
 _STATES: Final = (

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 import attrs
 
+from dlctl.api.json_types import JSON
 from dlctl.local.apiserver.printing.ages import age_of
-from dlctl.local.apiserver.resources import JSON
 
 _NONE: Final = "<none>"
 

@@ -7,9 +7,9 @@ import datetime
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from dlctl.api.json_types import JSON
 from dlctl.local.apiserver.printing.ages import age_of
 from dlctl.local.apiserver.printing.job_rows import job_cells
-from dlctl.local.apiserver.resources import JSON
 
 _NONE: Final = "<none>"
 

@@ -10,12 +10,13 @@ from typing import Any, Final
 
 import msgspec
 
+from dlctl.api.json_types import JSON
 from dlctl.clock import Clock
 from dlctl.local.apiserver.printing.ages import age_of
 from dlctl.local.apiserver.printing.jsonpath import find
 from dlctl.local.apiserver.printing.pod_rows import pod_cells, pod_conditions
 from dlctl.local.apiserver.printing.rows import CELLS
-from dlctl.local.apiserver.resources import JSON, Column, ServedResource
+from dlctl.local.apiserver.resources import Column, ServedResource
 
 # Creates the Table of a resource's objects, including None, Metadata or Object of each.
 TableConvertor = Callable[[ServedResource, Sequence[JSON], str], JSON]

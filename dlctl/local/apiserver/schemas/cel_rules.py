@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import attrs
 
-from dlctl.local.apiserver.resources import JSON
+from dlctl.api.json_types import JSON
 from dlctl.local.apiserver.schemas.cel_environment import CelError, Expression
 from dlctl.local.apiserver.schemas.cel_values import self_value
 from dlctl.local.apiserver.schemas.coercion import EMBEDDED, additional

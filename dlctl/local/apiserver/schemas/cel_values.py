@@ -6,7 +6,7 @@ The views are copies, made for one evaluation and never stored.
 import re
 from typing import Any, Final
 
-from dlctl.local.apiserver.resources import JSON
+from dlctl.api.json_types import JSON
 from dlctl.local.apiserver.schemas.coercion import EMBEDDED, additional
 
 _RESERVED: Final = frozenset(

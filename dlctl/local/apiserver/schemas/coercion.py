@@ -6,7 +6,7 @@ The functions work in place, so pass a copy. They do not validate; ``validation`
 import copy
 from typing import Any, Final
 
-from dlctl.local.apiserver.resources import JSON
+from dlctl.api.json_types import JSON
 
 META_FIELDS: Final = frozenset({"apiVersion", "kind", "metadata"})
 PRESERVE: Final = "x-kubernetes-preserve-unknown-fields"

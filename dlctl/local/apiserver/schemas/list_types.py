@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from dlctl.local.apiserver.resources import JSON
+from dlctl.api.json_types import JSON
 from dlctl.local.apiserver.schemas.coercion import additional
 from dlctl.local.apiserver.status import FieldError
 

@@ -6,7 +6,7 @@ CEL rules are compiled once here, so that an invalid one rejects the CRD.
 from collections.abc import Iterator
 from typing import Any, Final
 
-from dlctl.local.apiserver.resources import JSON
+from dlctl.api.json_types import JSON
 from dlctl.local.apiserver.schemas import cel_rules
 from dlctl.local.apiserver.schemas.cel_environment import CelError, Expression
 from dlctl.local.apiserver.schemas.coercion import EMBEDDED, PRESERVE, fill_defaults, prune

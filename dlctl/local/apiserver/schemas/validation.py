@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import attrs
 
+from dlctl.api.json_types import JSON
 from dlctl.local.apiserver.identities import identity
-from dlctl.local.apiserver.resources import JSON
 from dlctl.local.apiserver.schemas.coercion import additional
 from dlctl.local.apiserver.schemas.formats import CHECKS
 from dlctl.local.apiserver.schemas.patterns import matches

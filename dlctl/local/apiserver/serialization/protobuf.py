@@ -15,9 +15,9 @@ from typing import Any, Final
 import msgspec
 
 from dlctl.api.core_types.type_tables import Field
+from dlctl.api.json_types import JSON
 from dlctl.clock import timestamp
 from dlctl.errors import DlctlError
-from dlctl.local.apiserver.resources import JSON
 from dlctl.local.apiserver.serialization.builtin_types import kinds
 
 MEDIA_TYPE: Final = "application/vnd.kubernetes.protobuf"

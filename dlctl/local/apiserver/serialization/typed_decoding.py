@@ -9,10 +9,10 @@ from typing import Any, Final
 import attrs
 
 from dlctl.api.core_types.type_tables import Field, TypeDefinition
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import Resource
 from dlctl.api.quantities import QuantityError, canonicalize
 from dlctl.local.apiserver import resource_traits
-from dlctl.local.apiserver.resources import JSON
 from dlctl.local.apiserver.schemas.validation import type_name
 from dlctl.local.apiserver.serialization.builtin_types import kinds
 from dlctl.local.apiserver.serialization.decoding_errors import cannot_handle, wrong_type

@@ -8,9 +8,9 @@ from typing import Any
 
 import attrs
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import SERVICES
 from dlctl.local.apiserver import status
-from dlctl.local.apiserver.resources import JSON
 from dlctl.local.apiserver.status import FieldError
 from dlctl.local.apiserver.storage.storage import Storage
 from dlctl.local.apiserver.storage.stored_objects import StorageEvent, table_of

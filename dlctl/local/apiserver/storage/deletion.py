@@ -8,11 +8,12 @@ import datetime
 
 import attrs
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import ObjectKey
 from dlctl.clock import timestamp
 from dlctl.local.apiserver import resource_traits, status
 from dlctl.local.apiserver.request_options import DeleteRequestOptions
-from dlctl.local.apiserver.resources import JSON, ServedResource
+from dlctl.local.apiserver.resources import ServedResource
 from dlctl.local.apiserver.storage.objects import Objects
 from dlctl.local.apiserver.storage.stored_objects import StoredObject
 

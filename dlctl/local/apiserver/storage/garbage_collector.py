@@ -9,9 +9,10 @@ from collections.abc import Container
 
 import attrs
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import NAMESPACES, UID, ObjectKey
 from dlctl.local.apiserver.request_options import DeleteRequestOptions
-from dlctl.local.apiserver.resources import JSON, ResourceRegistry, ServedResource
+from dlctl.local.apiserver.resources import ResourceRegistry, ServedResource
 from dlctl.local.apiserver.storage import deletion
 from dlctl.local.apiserver.storage.deletion import FOREGROUND, ORPHAN
 from dlctl.local.apiserver.storage.namespaces import NamespaceLifecycle

@@ -6,10 +6,11 @@ here.
 
 import attrs
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import NAMESPACES, ObjectKey
 from dlctl.local.apiserver import status
 from dlctl.local.apiserver.request_options import DeleteRequestOptions
-from dlctl.local.apiserver.resources import JSON, ResourceRegistry, ServedResource
+from dlctl.local.apiserver.resources import ResourceRegistry, ServedResource
 from dlctl.local.apiserver.storage import deletion
 from dlctl.local.apiserver.storage.objects import Objects
 from dlctl.local.apiserver.storage.stored_objects import StoredObject

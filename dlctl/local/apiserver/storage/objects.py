@@ -9,11 +9,12 @@ from collections.abc import Callable, Mapping
 
 import attrs
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import ObjectKey, Resource
 from dlctl.clock import Clock, timestamp
 from dlctl.local.apiserver import resource_traits, status
 from dlctl.local.apiserver.request_options import parse_object_version
-from dlctl.local.apiserver.resources import JSON, ServedResource
+from dlctl.local.apiserver.resources import ServedResource
 from dlctl.local.apiserver.serialization.typed_decoding import decode_metadata
 from dlctl.local.apiserver.status import FieldError, StatusError
 from dlctl.local.apiserver.storage.storage import Storage

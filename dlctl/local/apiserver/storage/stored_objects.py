@@ -11,8 +11,8 @@ from typing import Any, Self
 import attrs
 import msgspec
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import ObjectKey, Resource, WatchEventType
-from dlctl.local.apiserver.resources import JSON
 from dlctl.local.apiserver.serialization.nesting_depth import DeepCalls
 
 # All versions of a resource share a table: (group, plural).

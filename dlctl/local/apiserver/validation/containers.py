@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
+from dlctl.api.json_types import JSON
 from dlctl.api.quantities import parse_quantity
-from dlctl.local.apiserver.resources import JSON
 from dlctl.local.apiserver.status import FieldError
 from dlctl.local.apiserver.validation.names import dns_label, env_name, port_name, qualified_name
 

@@ -6,7 +6,7 @@ Most rules hold only for what a write changes: a status may be odd for other rea
 from collections.abc import Iterator
 from typing import Final
 
-from dlctl.local.apiserver.resources import JSON
+from dlctl.api.json_types import JSON
 from dlctl.local.apiserver.status import FieldError
 from dlctl.local.apiserver.validation.job_updates import is_condition_true
 

@@ -4,7 +4,7 @@ import copy
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from dlctl.local.apiserver.resources import JSON
+from dlctl.api.json_types import JSON
 from dlctl.local.apiserver.status import FieldError
 
 _IMMUTABLE: Final = ("completions", "selector", "completionMode", "managedBy")

@@ -7,8 +7,8 @@ import random
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import Resource
-from dlctl.local.apiserver.resources import JSON
 from dlctl.local.apiserver.status import FieldError
 from dlctl.local.apiserver.validation import names
 

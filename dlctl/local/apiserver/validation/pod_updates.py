@@ -4,7 +4,7 @@ import copy
 from collections.abc import Iterator
 from typing import Final
 
-from dlctl.local.apiserver.resources import JSON
+from dlctl.api.json_types import JSON
 from dlctl.local.apiserver.status import FieldError
 from dlctl.local.apiserver.validation.scheduling_gates import DIRECTIVES, gate_update_errors
 

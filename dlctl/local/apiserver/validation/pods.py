@@ -6,7 +6,7 @@ Containers and volumes have modules of their own. Defaults have been set before.
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from dlctl.local.apiserver.resources import JSON
+from dlctl.api.json_types import JSON
 from dlctl.local.apiserver.status import FieldError
 from dlctl.local.apiserver.validation.containers import container_errors
 from dlctl.local.apiserver.validation.names import (

@@ -7,8 +7,8 @@ affinity can still be narrowed.
 from collections.abc import Callable, Iterator
 from typing import Final
 
+from dlctl.api.json_types import JSON
 from dlctl.clock import Clock, timestamp
-from dlctl.local.apiserver.resources import JSON
 from dlctl.local.apiserver.status import FieldError
 from dlctl.local.apiserver.validation.names import qualified_name
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from dlctl.local.apiserver.resources import JSON
+from dlctl.api.json_types import JSON
 from dlctl.local.apiserver.serialization.builtin_types import kinds
 from dlctl.local.apiserver.status import FieldError
 from dlctl.local.apiserver.validation.names import dns_label
