@@ -185,7 +185,7 @@ async def _act(play: Play, acts: Sequence[Act]) -> None:
         await asyncio.sleep(play.dice.uniform(0.1, 5))
         try:
             await play.dice.choice(acts)(play)
-        except (ConflictError, NotFoundError):
+        except (ConflictError, NotFoundError, KeyError):
             # It was gone, or about to change by itself.
             continue
 

@@ -111,7 +111,7 @@ async def _act(play: Play) -> None:
         await asyncio.sleep(play.dice.uniform(0.2, 6))
         try:
             await play.dice.choice(acts)(play)
-        except (ConflictError, NotFoundError):
+        except (ConflictError, NotFoundError, KeyError):
             # It was gone, or about to change by itself.
             continue
     await _resume(play)
