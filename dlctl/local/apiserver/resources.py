@@ -62,8 +62,6 @@ class ServedResource:
     # Brings objects that are older than the schema, up to a revision, into its form.
     as_read: Callable[[JSON], JSON] | None = attrs.field(default=None, eq=False)
     schema_revision: int = attrs.field(default=0, eq=False)
-    # The (group, version) in which objects are stored, if several versions are served.
-    storage_version: str = ""
 
 
 class ResourceRegistry:

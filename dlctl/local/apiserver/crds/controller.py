@@ -263,7 +263,6 @@ def _versions(crd: JSON, revision: int) -> Iterable[ServedResource]:
             selectable_fields=tuple(
                 each["jsonPath"].removeprefix(".") for each in version.get("selectableFields", ())
             ),
-            storage_version=_stored_version(crd),
         )
 
 
