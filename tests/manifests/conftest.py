@@ -3,7 +3,7 @@
 import os
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -83,11 +83,12 @@ def kustomize() -> Render:
 
 @pytest.fixture(scope="session")
 def helm() -> Render:
-    """Render the chart as a release in ``dlctl-system``, with some values set."""
+    """Render the chart as a release in ``dlctl-system``, with some values set, some as JSON."""
     program = _program("helm")
 
-    def render(*values: str, release: str = "dlctl") -> Objects:
+    def render(*values: str, release: str = "dlctl", json: Sequence[str] = ()) -> Objects:
         sets = [f"--set={value}" for value in values]
+        sets += [f"--set-json={value}" for value in json]
         chart = str(FOLDER / "chart")
         where = ("--namespace", "dlctl-system", "--kube-version", "1.36.0")
         return Objects(_output(program, "template", release, chart, *where, *sets))

@@ -93,6 +93,12 @@ def test_list_of_a_setting_reaches_the_controller(helm: Render) -> None:
     assert effective(container).enable_scheme == ("PyTorchJob", "TFJob")
 
 
+def test_large_number_in_a_values_file_reaches_the_controller(helm: Render) -> None:
+    # In JSON, as in a file, numbers are floats.
+    chart = helm(json=["settings.max-avoided-nodes=2000000"])
+    assert effective(chart.container()).max_avoided_nodes == 2_000_000
+
+
 def test_lease_of_the_settings_is_the_one_that_may_be_taken(helm: Render) -> None:
     for release in ("dlctl", "second"):
         chart = helm(

@@ -36,3 +36,8 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 yes
 {{- end }}
 {{- end }}
+
+{{- /* Values files hold numbers as floats: printed as they are, large ones have an exponent. */ -}}
+{{- define "dlctl.setting" -}}
+{{- if kindIs "slice" . }}{{ join "," . }}{{ else if kindIs "string" . }}{{ . }}{{ else }}{{ toJson . }}{{ end }}
+{{- end }}
