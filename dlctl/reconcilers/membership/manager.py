@@ -5,6 +5,7 @@ It never waits for launchers: commands run as background tasks, whose completion
 
 import datetime
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Final
 
 import attrs
@@ -43,6 +44,7 @@ from dlctl.reconcilers.membership.plan_membership import (
 from dlctl.reconcilers.merge_patch import merge_patch
 from dlctl.reconcilers.nodes.node_watch import NodeWatch
 from dlctl.reconcilers.observe import Observed
+from dlctl.tasks import map_all
 
 # The index of pending scalers, by job.
 BY_JOB: Final = "job"
@@ -51,6 +53,8 @@ _RETRY_BACKOFF: Final = Backoff(base_s=0.5, cap_s=10.0)
 _CHECK_INTERVAL_S: Final = 0.25
 # Before unused workers are checked again: a launcher may be about to connect to the next one.
 _CONFIRM_S: Final = 1.0
+# Of missing pods, at a time.
+_MAX_LOOKUPS: Final = 16
 
 
 @attrs.define(eq=False)
@@ -165,8 +169,9 @@ class MembershipManager:
         shown = {pod.metadata.name for pod in pods}
         used = set(membership.hosts) - membership.retired - membership.leaving
         replicas = [LAUNCHER_REPLICA, *(Replica(WORKER, index) for index in sorted(used))]
-        names = [job.child_name(replica) for replica in replicas]
-        return any([await self._readopt_pod(job, name) for name in names if name not in shown])
+        names = (job.child_name(replica) for replica in replicas)
+        missing = [name for name in names if name not in shown]
+        return any(await map_all(partial(self._readopt_pod, job), missing, limit=_MAX_LOOKUPS))
 
     async def _readopt_pod(self, job: Job, name: str) -> bool:
         try:
