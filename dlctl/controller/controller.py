@@ -14,7 +14,7 @@ from typing import Final, Generic, TypeVar
 import attrs
 
 from dlctl import logs
-from dlctl.errors import DlctlError, TerminalError
+from dlctl.errors import DlctlError, TerminalError, describe
 from dlctl.kube.write_limiter import WriteFlow, write_flow
 from dlctl.metrics import Metrics
 from dlctl.workqueue.queue import QueueShutDown, WorkQueue
@@ -153,19 +153,18 @@ class Controller(Generic[K]):
         """Reconcile and requeue; return the result label."""
         try:
             result = await self._reconcile_with_timeout(key)
-        except TerminalError:
+        except TerminalError as error:
             # Neither requeued nor forgotten: if the key is added again, its back-off continues.
             self.metrics.controller_runtime_terminal_reconcile_errors_total.labels(self.name).inc()
             self.metrics.controller_runtime_reconcile_errors_total.labels(self.name).inc()
-            logger.exception("reconcile failed, not retried")
+            _log_failure("reconcile failed, not retried", error)
             return "error"
-        except Exception as error:
-            # One broken job must not stop the others.
+        except Exception as error:  # noqa: BLE001 - one broken job must not stop the others
             self.metrics.controller_runtime_reconcile_errors_total.labels(self.name).inc()
             if not isinstance(error, DlctlError):
                 self.metrics.controller_runtime_reconcile_panics_total.labels(self.name).inc()
             self.queue.add_rate_limited(key)
-            logger.exception("reconcile failed", extra={"retries": self.queue.num_requeues(key)})
+            _log_failure("reconcile failed", error, retries=self.queue.num_requeues(key))
             return "error"
         if result.requeue_after_s is not None:
             self.queue.forget(key)
@@ -189,3 +188,9 @@ class Controller(Generic[K]):
             self.metrics.controller_runtime_reconcile_timeouts_total.labels(self.name).inc()
             message = f"the reconcile did not finish within {self.timeout_s:g} s"
             raise ReconcileTimeoutError(message) from error
+
+
+def _log_failure(message: str, error: Exception, **extra: object) -> None:
+    # Errors that are expected have messages for the user; of the others, the place matters.
+    trace = None if isinstance(error, DlctlError) else error
+    logger.error(message, exc_info=trace, extra={logs.ERROR: describe(error), **extra})
