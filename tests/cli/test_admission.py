@@ -86,9 +86,9 @@ def _assert_refused(dlctl: Dlctl, path: str, message: str) -> None:
             id="minAvailable",
         ),
         pytest.param(
-            _with_spec(training_job("PyTorchJob", Worker=1), elasticPolicy={"minReplicas": 0}),
-            "spec.elasticPolicy.minReplicas: Invalid value: 0",
-            id="minReplicas",
+            _with_spec(training_job("PyTorchJob", Worker=1), elasticPolicy={"maxReplicas": 0}),
+            "spec.elasticPolicy.maxReplicas: Invalid value: 0",
+            id="maxReplicas",
         ),
         pytest.param(
             training_job("PyTorchJob", master=1, worker=1),

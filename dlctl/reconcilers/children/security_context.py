@@ -17,33 +17,29 @@ def with_security_context(pod_spec: JSON, given: ReadOnlyJSON, training: str) ->
     ``given`` is the user's, and ``training`` the name of that container. An init container with a
     security context of its own keeps it.
     """
-    context = next(
-        (
-            each.get("securityContext")
-            for each in given["containers"]
-            if each.get("name") == training
-        ),
-        None,
+    program: ReadOnlyJSON = next(
+        (each for each in given["containers"] if each.get("name") == training), {}
     )
-    has_user = "runAsUser" in (given.get("securityContext") or {})
-    restrictions = _restrictions(context or {}, has_user=has_user)
-    if not restrictions or not pod_spec.get("initContainers"):
-        return pod_spec
     own = {container.get("name") for container in given.get("initContainers") or ()}
+    pod_user = (given.get("securityContext") or {}).get("runAsUser")
+
+    def restricted(container: JSON) -> JSON:
+        context = _restrictions(program.get("securityContext") or {})
+        is_own_image = container.get("image") == program.get("image")
+        if not is_own_image and context.get("runAsUser", pod_user) is None:
+            # The default user of dlctl's images is root: they could not start.
+            context.pop("runAsNonRoot", None)
+        return {"securityContext": context, **container} if context else container
+
     init = [
-        container
-        if container.get("name") in own
-        else {"securityContext": restrictions, **container}
-        for container in pod_spec["initContainers"]
+        container if container.get("name") in own else restricted(container)
+        for container in pod_spec.get("initContainers") or ()
     ]
-    return {**pod_spec, "initContainers": init}
+    return {**pod_spec, "initContainers": init} if init else pod_spec
 
 
-def _restrictions(context: ReadOnlyJSON, *, has_user: bool) -> JSON:
+def _restrictions(context: ReadOnlyJSON) -> JSON:
     kept = {field: value for field, value in context.items() if field not in _GRANTS}
-    if not has_user and "runAsUser" not in kept:
-        # The default user of the added containers' images is root: they could not start.
-        kept.pop("runAsNonRoot", None)
     capabilities = kept.pop("capabilities", None) or {}
     if capabilities.get("drop"):
         kept["capabilities"] = {"drop": capabilities["drop"]}
