@@ -108,9 +108,13 @@ class Journal:
         return revision, objects
 
     def _append(self, change: StorageEvent) -> None:
-        try:
-            if self._bytes > self._rewrite_at and self._storage is not None:
+        if self._bytes > self._rewrite_at and self._storage is not None:
+            try:
                 self._rewrite(self._storage)
+            except OSError:
+                # There may still be room for the line, and the next attempt takes as long.
+                self._rewrite_at = 2 * self._bytes
+        try:
             self._append_line(_line(change.table, change.key, change.revision, change.new))
         except OSError as error:
             raise status.internal_error(f"{self.path}: {error.strerror}") from error
@@ -142,9 +146,11 @@ class Journal:
             os.close(file)
             new.unlink(missing_ok=True)
             raise
-        self._close()
-        self._file = file
+        old, self._file = self._file, file
         self._rewrite_at = max(_REWRITE_BYTES, _REWRITE_FACTOR * self._bytes)
+        if old >= 0:
+            # Without a flush, which could fail: nobody reads the old file again.
+            os.close(old)
 
     def _write(self, file: int, line: bytes) -> None:
         self._bytes += len(line)

@@ -1,8 +1,10 @@
 """A storage that is closed, and another one that continues with its file."""
 
+import errno
+import os
 import resource
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -99,8 +101,9 @@ def test_large_history_is_rewritten(path: Path, monkeypatch: pytest.MonkeyPatch)
         assert storage.revision == stored.revision
 
 
+@pytest.mark.parametrize("is_late", [False, True])
 def test_rewrite_that_is_cut_off_leaves_the_file_as_it_is(
-    path: Path, monkeypatch: pytest.MonkeyPatch
+    path: Path, monkeypatch: pytest.MonkeyPatch, is_late: bool
 ) -> None:
     with opened(path) as storage:
         storage.create(CONFIG_MAPS, config_map("a", x="1" * 999))
@@ -109,15 +112,56 @@ def test_rewrite_that_is_cut_off_leaves_the_file_as_it_is(
     unlimited = resource.getrlimit(resource.RLIMIT_FSIZE)
     with opened(path) as storage:
         before = path.read_bytes()
-        for limit in (99, len(before) + 9):
-            resource.setrlimit(resource.RLIMIT_FSIZE, (limit, unlimited[1]))
-            try:
-                with pytest.raises(StatusError, match=r"objects\.jsonl: File too large"):
-                    storage.create(CONFIG_MAPS, config_map("b"))
-            finally:
-                resource.setrlimit(resource.RLIMIT_FSIZE, unlimited)
-            assert path.read_bytes() == before
-            assert [*path.parent.iterdir()] == [path]
+        limit = len(before) + 9 if is_late else 99
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, unlimited[1]))
+        try:
+            with pytest.raises(StatusError, match=r"objects\.jsonl: File too large"):
+                storage.create(CONFIG_MAPS, config_map("b"))
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, unlimited)
+        assert path.read_bytes() == before
+        assert [*path.parent.iterdir()] == [path]
+
+
+def test_write_for_which_there_is_room_needs_none_for_a_rewrite(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journal, "_REWRITE_BYTES", 1)
+    with opened(path) as storage:
+        stored = storage.create(CONFIG_MAPS, config_map("a", x="1" * 999))
+        # As where a second file of this size does not fit.
+        path.with_suffix(".new").mkdir()
+        for number in range(9):
+            stored = storage.update(CONFIG_MAPS, stored, config_map("a", x=f"{number}"))
+        path.with_suffix(".new").rmdir()
+    with opened(path) as storage:
+        (stored,) = storage.objects(CONFIG_MAPS)
+        assert stored.decoded(CONFIG_MAPS)["data"] == {"x": "8"}
+
+
+def test_rewritten_file_is_the_one_that_is_written_to(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flush, flushed = os.fsync, []
+
+    def fail_for_each_second(file: int) -> None:
+        flushed.append(file)
+        if len(flushed) % 2 == 0:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        flush(file)
+
+    monkeypatch.setattr(journal, "_REWRITE_BYTES", 1000)
+    with opened(path) as storage:
+        stored = storage.create(CONFIG_MAPS, config_map("a"))
+        with monkeypatch.context() as failing, suppress(StatusError):
+            failing.setattr(os, "fsync", fail_for_each_second)
+            while not flushed:
+                stored = storage.update(
+                    CONFIG_MAPS, stored, config_map("a", x=f"{stored.revision:0300}")
+                )
+        storage.create(CONFIG_MAPS, config_map("b"))
+    with opened(path) as storage:
+        assert [stored.key.name for stored in storage.objects(CONFIG_MAPS)] == ["a", "b"]
 
 
 def test_file_without_room_for_a_rewrite_is_named(path: Path) -> None:
