@@ -16,7 +16,9 @@ def effective(container: JSON) -> Options:
     command, *flags = container["args"]
     assert command == "controller"
     environment = {
-        variable["name"]: variable.get("value") or variable["valueFrom"]["fieldRef"]["fieldPath"]
+        variable["name"]: variable["value"]
+        if "value" in variable
+        else variable["valueFrom"]["fieldRef"]["fieldPath"]
         for variable in container.get("env", ())
     }
     return load_settings(parser.parse_args(flags), environment)

@@ -156,6 +156,36 @@ def test_probes_and_ports_follow_the_addresses(
     assert listening == {"health": ports["metrics"], **ports}
 
 
+@pytest.mark.parametrize(
+    ("value", "ports", "is_probed"),
+    [
+        pytest.param('settings.metrics-bind-address="0"', {"health": 8080}, True, id="metrics"),
+        pytest.param("settings.metrics-bind-address=0", {"health": 8080}, True, id="number"),
+        pytest.param(
+            'settings.health-probe-bind-address="0"', {"metrics": 8080}, False, id="health"
+        ),
+        pytest.param('settings.bind-address=""', {}, False, id="both"),
+    ],
+)
+def test_disabled_endpoint_has_neither_port_nor_probe(
+    helm: Render, value: str, ports: dict[str, int], is_probed: bool
+) -> None:
+    container = helm(json=[value]).container()
+    assert {port["name"]: port["containerPort"] for port in container.get("ports", ())} == ports
+    probes = [probe for probe in container if probe.endswith("Probe")]
+    assert bool(probes) is is_probed
+    options = effective(container)
+    assert bool(options.metrics_address) is ("metrics" in ports)
+    assert bool(options.health_address) is is_probed
+
+
+@pytest.mark.parametrize("value", ["true", "TRUE", "1"])
+def test_authentication_is_on_in_each_spelling_of_the_setting(helm: Render, value: str) -> None:
+    chart = helm(json=[f'settings.metrics-authentication="{value}"'])
+    assert effective(chart.container()).metrics_authentication
+    assert list(rules(chart)) == list(rules(helm("metricsAuthentication=true")))
+
+
 def test_authentication_by_the_setting_has_its_rights_too(helm: Render) -> None:
     by_setting, by_value = (
         helm(value)

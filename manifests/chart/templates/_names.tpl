@@ -27,12 +27,16 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{ include "dlctl.port" (dict "settings" .Values.settings "own" "health-probe-bind-address") }}
 {{- end }}
 
+{{- /* Empty if nothing is served. */ -}}
 {{- define "dlctl.port" -}}
-{{ index .settings .own | default (index .settings "bind-address") | default ":8080" | toString | regexFind "[0-9]+$" }}
+{{- $own := get .settings .own | toString -}}
+{{- $shared := dig "bind-address" ":8080" .settings | toString -}}
+{{- if ne $own "0" }}{{ $own | default $shared | regexFind "[0-9]+$" }}{{ end }}
 {{- end }}
 
 {{- define "dlctl.authenticates-metrics" -}}
-{{- if or .Values.metricsAuthentication (eq (index .Values.settings "metrics-authentication" | toString) "true") -}}
+{{- $setting := get .Values.settings "metrics-authentication" | toString | lower -}}
+{{- if or .Values.metricsAuthentication (has $setting (list "true" "1")) -}}
 yes
 {{- end }}
 {{- end }}
