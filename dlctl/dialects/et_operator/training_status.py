@@ -24,6 +24,8 @@ from dlctl.dialects import index_ranges, replica_map_status
 from dlctl.dialects import status_codec as codec
 from dlctl.dialects.field_reader import MAX_REPLICAS
 
+# Of each worker that leaves a node, its successor is a member, too.
+MAX_MEMBERS: Final = 2 * MAX_REPLICAS
 _STATE_FIELD: Final = "dlctl"
 _TARGET_WORKERS: Final = "targetWorkers"
 _CURRENT_WORKERS: Final = "currentWorkers"
@@ -80,7 +82,7 @@ def read(raw: msgspec.Raw, job: str) -> JobStatus:
     state = codec.mapping(wire.get(_STATE_FIELD))
     prefix = worker_name_prefix(job)
     members, hosts = (
-        worker_indexes(codec.texts(wire, name)[:MAX_REPLICAS], prefix)
+        worker_indexes(codec.texts(wire, name)[:MAX_MEMBERS], prefix)
         for name in (_TARGET_WORKERS, _CURRENT_WORKERS)
     )
     if status.written_by_other_operator:
@@ -165,5 +167,5 @@ def _read_scaling(wire: Any) -> ScaleOperation | None:
 
 
 def _read_indexes(wire: Any) -> tuple[int, ...]:
-    listed = wire[:MAX_REPLICAS] if isinstance(wire, list) else []
+    listed = wire[:MAX_MEMBERS] if isinstance(wire, list) else []
     return tuple(i for i in listed if isinstance(i, int) and 0 <= i < 10**MAX_INDEX_DIGITS)

@@ -7,7 +7,9 @@ import heapq
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from dlctl.api.elastic import ScalerObject
+import msgspec
+
+from dlctl.api.elastic import ScalerObject, ScalerPhase
 from dlctl.api.meta import Resource
 from dlctl.clock import EPOCH
 
@@ -15,18 +17,35 @@ MAX_COUNT: Final = 32
 # Of their specs and statuses; one is read whatever its size.
 MAX_BYTES: Final = 256 << 10
 
+
+class _Status(msgspec.Struct):
+    phase: str = ""
+
+
 PendingScaler = tuple[Resource, ScalerObject]
 
 
 def first_pending(pending: Iterable[PendingScaler], current: str) -> list[PendingScaler]:
-    """Return the oldest ones, after the one with the UID of the current operation."""
+    """Return the oldest ones, after those in progress.
 
-    def age(one: PendingScaler) -> tuple[bool, object, str, str]:
+    ``current`` is the UID of the operation that the job's status names; the status of another
+    operator names none.
+    """
+
+    def order(one: PendingScaler) -> tuple[bool, bool, object, str, str]:
         resource, obj = one
-        created = obj.metadata.creation_timestamp or EPOCH
-        return obj.metadata.uid != current, created, resource.kind, obj.metadata.name
+        meta = obj.metadata
+        created = meta.creation_timestamp or EPOCH
+        return meta.uid != current, not _is_scaling(obj), created, resource.kind, meta.name
 
-    return list(_within_size(heapq.nsmallest(MAX_COUNT, pending, key=age)))
+    return list(_within_size(heapq.nsmallest(MAX_COUNT, pending, key=order)))
+
+
+def _is_scaling(scaler: ScalerObject) -> bool:
+    try:
+        return msgspec.json.decode(scaler.status, type=_Status).phase == ScalerPhase.SCALING
+    except msgspec.DecodeError:
+        return False
 
 
 def _within_size(scalers: Iterable[PendingScaler]) -> Iterator[PendingScaler]:

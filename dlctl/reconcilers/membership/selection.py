@@ -63,9 +63,10 @@ def choose_added(state: MembershipState, count: int) -> tuple[int, ...]:
             f"{count} more would make {after} workers, but maxReplicas of "
             f"{state.job.resource.kind} {state.job.key} is {max_replicas}"
         )
-    if after > MAX_REPLICAS:
+    # Failed workers that are not replaced stay members, too.
+    if (members := len(state.membership.members) + count) > MAX_REPLICAS:
         raise ScaleRejectedError(
-            f"{count} more would make {after} workers, but a job may have {MAX_REPLICAS}"
+            f"{count} more would make {members} workers, but a job may have {MAX_REPLICAS}"
         )
     chosen = free_indexes(state.membership, count, state.max_index)
     if len(chosen) < count:

@@ -13,7 +13,6 @@ from dlctl.api.conditions import Condition
 from dlctl.api.elastic import Membership, ScaleOperation
 from dlctl.api.status import JobPhase, JobState, JobStatus, ReplicaStatus, RestartRecord
 from dlctl.dialects.et_operator import training_status
-from dlctl.dialects.field_reader import MAX_REPLICAS
 from tests.builders import NOW
 from tests.dialects.et_operator.manifests import read_job
 
@@ -274,7 +273,7 @@ def test_conditions_keep_their_order() -> None:
 
 
 def test_status_with_more_workers_than_a_job_may_have_is_cut() -> None:
-    indexes = list(range(3 * MAX_REPLICAS))
+    indexes = list(range(2 * training_status.MAX_MEMBERS))
     change = {"workers": [-1, 10**9, *indexes], "since": WRITTEN}
     wire = {
         "targetWorkers": [f"linear-worker-{index}" for index in indexes],
@@ -283,5 +282,5 @@ def test_status_with_more_workers_than_a_job_may_have_is_cut() -> None:
     found = training_status.read(msgspec.Raw(msgspec.json.encode(wire)), "linear").membership
     assert found is not None
     assert found.scaling is not None
-    assert found.members == tuple(range(MAX_REPLICAS))
-    assert found.scaling.workers == tuple(range(MAX_REPLICAS - 2))
+    assert found.members == tuple(range(training_status.MAX_MEMBERS))
+    assert found.scaling.workers == tuple(range(training_status.MAX_MEMBERS - 2))

@@ -39,6 +39,13 @@ def test_request_of_the_current_operation_is_read_whatever_its_age() -> None:
     assert _first(many, newest) == [newest, *(f"in-{n}" for n in range(MAX_COUNT - 1))]
 
 
+def test_request_in_progress_is_read_whatever_its_age() -> None:
+    many = [_request(number) for number in range(3 * MAX_COUNT)]
+    scaling = msgspec.structs.replace(many[-1], status=msgspec.Raw(b'{"phase": "Scaling"}'))
+    odd = msgspec.structs.replace(many[-2], status=msgspec.Raw(b'{"phase": []}'))
+    assert _first([*many[:-2], odd, scaling])[:2] == [scaling.metadata.name, "in-0"]
+
+
 def test_large_requests_are_read_one_at_a_time() -> None:
     large = b'"' + b"x" * MAX_BYTES + b'"'
     assert _first([_request(number, large) for number in range(3)]) == ["in-0"]
