@@ -1,26 +1,35 @@
 """Decodes the output of commands in a launcher: reachable workers, and workers in use. Pure."""
 
 import enum
+import io
 import ipaddress
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Final
 
 import attrs
 
-from dlctl.errors import DlctlError
+from dlctl.errors import DlctlError, truncated
+from dlctl.reconcilers.membership.exec_requests import MAX_CMDLINE_CHARS
 
 SSH_PORT: Final = 22
 # SYN_SENT, ESTABLISHED and SYN_RECV as the kernel numbers them.
-_OPEN_STATES: Final = frozenset({"01", "02", "03"})
-_PROCESS_HEADER: Final = re.compile(rb"(?:\A|\n)==> /proc/\d+/cmdline <==\n")
+_OPEN_STATES: Final = frozenset({b"01", b"02", b"03"})
+_PROCESS_HEADER: Final = re.compile(rb"\n==> /proc/\d+/cmdline <==\n")
+# The output may be anything: a launcher's image is the tenant's.
+_MAX_ROWS: Final = 20_000
+_MAX_PROCESSES: Final = 4096
+_MAX_REASON_CHARS: Final = 200
+# Lines of a probe that name no worker, such as warnings of a shell.
+_MAX_OTHER_LINES: Final = 100
 _SSH_OPTIONS_WITH_VALUE: Final = frozenset("BbcDEeFIiJLlmOopQRSWw")
-
-Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+_IPV4_BYTES: Final = 4
+_MAPPED_PREFIX: Final = bytes(10) + b"\xff\xff"
 
 
 class InspectionError(DlctlError):
-    """The launcher's image lacks the programs to inspect it."""
+    """The launcher cannot be inspected: its image lacks the programs, or it runs too many."""
 
 
 class ProbeMethod(enum.StrEnum):
@@ -29,6 +38,9 @@ class ProbeMethod(enum.StrEnum):
     SSH = "ssh"
     NAMES = "names"
     NONE = "nothing"
+
+
+_METHODS: Final = {method.value: method for method in ProbeMethod}
 
 
 @attrs.frozen
@@ -45,16 +57,16 @@ def parse_probe(output: bytes, workers: Collection[str]) -> ProbeResult:
     reachable: set[str] = set()
     reasons = dict.fromkeys(workers, "it was not probed")
     method = ProbeMethod.SSH
-    for line in output.decode(errors="replace").split("\n"):
-        result, _, rest = line.strip().partition(" ")
+    for line in islice(io.BytesIO(output), len(workers) + _MAX_OTHER_LINES):
+        result, _, rest = line.decode(errors="replace").strip().partition(" ")
         worker, _, reason = rest.partition(" ")
         if result == "by":
-            method = ProbeMethod(rest)
+            method = _METHODS.get(rest, method)
         elif result == "ok" and worker in reasons:
             reachable.add(worker)
             del reasons[worker]
         elif result == "no" and worker in reasons:
-            reasons[worker] = reason or "it did not respond in time"
+            reasons[worker] = truncated(reason, _MAX_REASON_CHARS) or "it did not respond in time"
     return ProbeResult(frozenset(reachable), reasons, method)
 
 
@@ -66,42 +78,43 @@ def parse_workers_in_use(
     It uses a worker if it is connected or connecting to the worker's sshd, or runs a program whose
     target is the worker's name. A worker without an address is matched by name only.
     """
-    sockets, *processes = _PROCESS_HEADER.split(output)
+    sockets, *processes = _PROCESS_HEADER.split(output, _MAX_PROCESSES)
     if b"rem_address" not in sockets or not processes:
         raise InspectionError("the launcher's image cannot list its connections")
-    peers = set(_peers(sockets.decode(), port))
+    if len(processes) == _MAX_PROCESSES or sockets.count(b"\n") > _MAX_ROWS:
+        raise InspectionError("the launcher has too many processes or connections to inspect")
+    peers = set(_peers(sockets, port))
     named = {name for process in processes for name in _targets(_argv(process))}
     return frozenset(
         worker
         for worker, address in workers.items()
-        if worker in named or (address and _unmapped(ipaddress.ip_address(address)) in peers)
+        if worker in named or (address and not peers.isdisjoint(_kernel_forms(address)))
     )
 
 
-def _peers(table: str, port: int) -> Iterator[Address]:
+def _peers(table: bytes, port: int) -> Iterator[bytes]:
     """Yield the peers of the connections to the port in ``/proc/net/tcp`` and ``tcp6``."""
-    for row in table.splitlines():
-        columns = row.split()
-        if len(columns) > 3 and columns[3] in _OPEN_STATES:
-            address, _, peer_port = columns[2].partition(":")
-            if int(peer_port, 16) == port:
-                yield _parse_address(address)
+    suffix = b":%04X" % port
+    for row in io.BytesIO(table):
+        columns = row.split(None, 4)
+        if len(columns) > 3 and columns[3] in _OPEN_STATES and columns[2].endswith(suffix):
+            yield columns[2].removesuffix(suffix)
 
 
-def _parse_address(digits: str) -> Address:
-    # Groups of four bytes, each in the byte order of the machine, little-endian.
-    groups = [bytes.fromhex(digits[i : i + 8])[::-1] for i in range(0, len(digits), 8)]
-    return _unmapped(ipaddress.ip_address(b"".join(groups)))
-
-
-def _unmapped(address: Address) -> Address:
-    """Return the IPv4 address of an IPv4-mapped IPv6 address, else the address itself."""
-    return getattr(address, "ipv4_mapped", None) or address
+def _kernel_forms(text: str) -> Iterator[bytes]:
+    """Yield an address as ``/proc/net/tcp`` and ``tcp6`` list it; IPv4 may be mapped to IPv6."""
+    address = ipaddress.ip_address(text)
+    packed = (getattr(address, "ipv4_mapped", None) or address).packed
+    for form in (packed, _MAPPED_PREFIX + packed) if len(packed) == _IPV4_BYTES else (packed,):
+        # Groups of four bytes, each in the byte order of the machine, little-endian.
+        groups = (form[i : i + 4][::-1] for i in range(0, len(form), 4))
+        yield b"".join(groups).hex().upper().encode()
 
 
 def _argv(process: bytes) -> Sequence[str]:
     # The text after the last NUL is truncated and may be a prefix of another name.
-    return [word.decode(errors="replace") for word in process.split(b"\0")[:-1]]
+    words = process[:MAX_CMDLINE_CHARS].split(b"\0")[:-1]
+    return [word.decode(errors="replace") for word in words]
 
 
 def _targets(words: Sequence[str]) -> Iterator[str]:

@@ -12,6 +12,7 @@ from dlctl.reconcilers.membership.exec_output import (
     parse_probe,
     parse_workers_in_use,
 )
+from dlctl.reconcilers.membership.exec_requests import MAX_CMDLINE_CHARS
 
 TITLE = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid\n"
 
@@ -166,3 +167,52 @@ def test_probe_output_lists_reachable_workers_and_why_others_are_not() -> None:
         },
         ProbeMethod.SSH,
     )
+
+
+_LAUNCHER_BYTES = 4 << 20
+_PROCESS = b"\n==> /proc/1/cmdline <==\n"
+
+
+@pytest.mark.parametrize(
+    ("repeated", "end"),
+    [
+        pytest.param(b"0 0 0100000A:0016 01\n", _PROCESS, id="connections"),
+        pytest.param(b"\n", _PROCESS, id="empty rows"),
+        pytest.param(_PROCESS + b"ssh\0a\0", b"", id="processes"),
+    ],
+)
+def test_endless_lists_of_a_launcher_are_not_read(repeated: bytes, end: bytes) -> None:
+    output = b"rem_address\n" + repeated * (_LAUNCHER_BYTES // len(repeated)) + end
+    with pytest.raises(InspectionError, match="too many"):
+        parse_workers_in_use(output, {"w": "10.0.0.1"})
+
+
+@pytest.mark.parametrize(
+    "peer",
+    [
+        pytest.param(b"zz:0016", id="no address"),
+        pytest.param(b"0100000A:zz", id="no port"),
+        pytest.param(b"\xff:0016", id="no text"),
+        pytest.param(b"0" * 8000 + b":0016", id="long address"),
+    ],
+)
+def test_malformed_connection_is_that_of_no_worker(peer: bytes) -> None:
+    output = b"rem_address\n0 0 %s 01\n%ssh\0" % (peer, _PROCESS)
+    assert parse_workers_in_use(output, {"w": "10.0.0.1"}) == frozenset()
+
+
+def test_command_line_is_read_as_far_as_it_was_requested() -> None:
+    output = b"rem_address\n%ssh\0kubexec.sh\0%s\0w\0" % (_PROCESS, b"x" * MAX_CMDLINE_CHARS)
+    output += b"".join([_PROCESS, b"\0" * _LAUNCHER_BYTES])
+    assert parse_workers_in_use(output, {"w": ""}) == frozenset()
+
+
+def test_unknown_method_and_long_reason_of_a_probe_are_bounded() -> None:
+    found = parse_probe(b"by \xff" + b"x" * 60_000 + b"\nno a " + b"y" * 60_000, ["a"])
+    assert found.method is ProbeMethod.SSH
+    assert len(found.reasons["a"]) == 200
+
+
+def test_endless_lines_of_a_probe_are_not_read() -> None:
+    found = parse_probe(b"\n" * _LAUNCHER_BYTES + b"ok a\n", ["a"])
+    assert found.reasons == {"a": "it was not probed"}
