@@ -13,7 +13,7 @@ from typing import Any, Final, Generic, TypeVar
 import attrs
 
 from dlctl.controller.fair_semaphore import FairSemaphore
-from dlctl.errors import DlctlError, describe
+from dlctl.errors import DlctlError, describe, truncated
 
 # Identifies an owner, such as the key of its object.
 K = TypeVar("K", bound=Hashable)
@@ -154,12 +154,13 @@ class BackgroundTasks(Generic[K, T]):
         try:
             return TaskOutcome(await self._run_task(owner, task), attempts=attempts)
         except (DlctlError, OSError) as error:
-            return TaskOutcome(error=describe(error), attempts=attempts)
+            return TaskOutcome(error=truncated(describe(error)), attempts=attempts)
         except Exception as error:
             # One broken task must not stop the others. Its value may be unfit for a log.
             kind = type(task).__name__
             logger.exception("background task failed", extra={"owner": str(owner), "task": kind})
-            return TaskOutcome(error=f"{type(error).__name__}: {error}", attempts=attempts)
+            message = truncated(f"{type(error).__name__}: {error}")
+            return TaskOutcome(error=message, attempts=attempts)
 
 
 def _cancel(state: _TaskState) -> None:

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dlctl.controller.background_tasks import BackgroundTasks, TaskOutcome
-from dlctl.errors import DlctlError
+from dlctl.errors import MAX_QUOTED_CHARS, DlctlError
 from dlctl.kube.errors import UnreachableError
 
 pytestmark = pytest.mark.looptime
@@ -177,6 +177,22 @@ async def test_error_without_a_message_is_named_by_its_class() -> None:
         await asyncio.sleep(1)
         task.cancel()
     assert tasks.outcomes("a")["x"].error == "TimeoutError"
+
+
+@pytest.mark.parametrize("failure", [DlctlError, ValueError])
+async def test_message_of_an_error_is_kept_as_far_as_an_event_takes_it(
+    failure: type[Exception],
+) -> None:
+    async def perform(owner: str, task: str) -> None:
+        raise failure("x" * 100_000)
+
+    tasks = BackgroundTasks[str, str](perform, lambda owner: None)
+    tasks.set_wanted("a", ["x"])
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(tasks.run())
+        await asyncio.sleep(1)
+        task.cancel()
+    assert len(tasks.outcomes("a")["x"].error) == MAX_QUOTED_CHARS
 
 
 async def test_programming_error_is_logged_once_and_stops_no_other_task(
