@@ -14,6 +14,7 @@ from typing import Final, Generic, TypeVar
 import attrs
 
 from dlctl import logs
+from dlctl.api.meta import ObjectKey
 from dlctl.errors import DlctlError, TerminalError, describe
 from dlctl.kube.write_limiter import WriteFlow, write_flow
 from dlctl.metrics import Metrics
@@ -141,7 +142,8 @@ class Controller(Generic[K]):
         }
         loop = asyncio.get_running_loop()
         started = loop.time()
-        write_flow.set(WriteFlow(started, partial(self.queue.is_queued, key)))
+        namespace = key.namespace if isinstance(key, ObjectKey) else ""
+        write_flow.set(WriteFlow(started, partial(self.queue.is_queued, key), namespace))
         with logs.log_fields(**fields), active.track_inprogress():
             try:
                 result = await self._reconcile_and_requeue(key)

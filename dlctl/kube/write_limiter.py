@@ -5,7 +5,7 @@ Reads are not limited: the controller has few, most of them watches.
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Final, TypeAlias
 
@@ -19,6 +19,10 @@ from dlctl.kube.priority_semaphore import PrioritySemaphore
 _FIRST_WRITES: Final = 64
 # Each further one counts as if the flow had arrived so much later.
 _DELAY_PER_WRITE_S: Final = 0.05
+# A flow counts as arrived so much later for each flow of its namespace that waits, up to a limit:
+# those of other namespaces do not wait for all of them.
+_DELAY_PER_FLOW_S: Final = 0.2
+_MAX_DELAY_S: Final = 30.0
 # Younger flows write what they have planned: to plan again costs more than it saves.
 _STALE_S: Final = 0.5
 
@@ -38,12 +42,17 @@ class WriteFlow:
     arrived_at: float
     # Whether another reconcile of the same key is due.
     is_superseded: Callable[[], bool] = bool
+    namespace: str = ""
+    # Until it counts as arrived; set before its first write.
+    delay_s: float | None = attrs.field(init=False, default=None)
+    waiting_count: int = attrs.field(init=False, default=0)
     _writes: int = attrs.field(init=False, default=0)
 
     def next_turn(self) -> float:
         """Count a write; return when it counts as arrived."""
         self._writes += 1
-        return self.arrived_at + max(self._writes - _FIRST_WRITES, 0) * _DELAY_PER_WRITE_S
+        later_writes = max(self._writes - _FIRST_WRITES, 0)
+        return self.arrived_at + (self.delay_s or 0.0) + later_writes * _DELAY_PER_WRITE_S
 
     @contextmanager
     def take_turn(self, arrived_at: float | None) -> Iterator[None]:
@@ -65,15 +74,26 @@ class WriteFlow:
 write_flow: ContextVar[WriteFlow | None] = ContextVar("write_flow", default=None)
 
 
+@attrs.define
+class _NamespaceFlows:
+    """The flows of a namespace that wait, and when the last of them counts as arrived."""
+
+    waiting_count: int = 0
+    last_turn: float = float("-inf")
+
+
 class WriteLimiter:
     """Lets as many writes proceed at the same time as the server takes without congestion.
 
-    Of the others, those that are for later wait until no other does; see :class:`WriteFlow`.
+    Of the others, those that are for later wait until no other does; see :class:`WriteFlow`. Flows
+    of a namespace in which many wait fall back behind those of other namespaces.
     """
 
     def __init__(self) -> None:
         self._limit = AdaptiveLimit()
         self._slots: PrioritySemaphore[_Turn] = PrioritySemaphore(self._limit.count)
+        # Only those in which flows wait.
+        self._namespaces: dict[str, _NamespaceFlows] = {}
 
     @property
     def limit(self) -> int:
@@ -93,7 +113,10 @@ class WriteLimiter:
         """
         clock = asyncio.get_running_loop().time
         flow = write_flow.get()
-        async with self._slots.slot((for_later, flow.next_turn() if flow else clock())):
+        async with AsyncExitStack() as stack:
+            with self._waiting(flow) if flow else nullcontext():
+                turn = flow.next_turn() if flow else clock()
+                await stack.enter_async_context(self._slots.slot((for_later, turn)))
             sent_at = clock()
             try:
                 yield
@@ -111,6 +134,27 @@ class WriteLimiter:
                     self._observe_response(sent_at, clock())
             finally:
                 self._slots.resize(self._limit.count)
+
+    @contextmanager
+    def _waiting(self, flow: WriteFlow) -> Iterator[None]:
+        """Count the flow as waiting, and set its delay by the others of its namespace.
+
+        Within a namespace, the order of arrival is kept.
+        """
+        flows = self._namespaces.setdefault(flow.namespace, _NamespaceFlows())
+        if flow.delay_s is None:
+            delay_s = min(flows.waiting_count * _DELAY_PER_FLOW_S, _MAX_DELAY_S)
+            flows.last_turn = max(flows.last_turn, flow.arrived_at + delay_s)
+            flow.delay_s = flows.last_turn - flow.arrived_at
+        flows.waiting_count += not flow.waiting_count
+        flow.waiting_count += 1
+        try:
+            yield
+        finally:
+            flow.waiting_count -= 1
+            flows.waiting_count -= not flow.waiting_count
+            if not flows.waiting_count:
+                self._namespaces.pop(flow.namespace, None)
 
     def _observe_response(self, sent_at: float, now: float) -> None:
         is_full = self._slots.held_count >= self._limit.count

@@ -211,3 +211,19 @@ async def test_turn_of_an_earlier_flow_is_for_one_block() -> None:
     assert flow.next_turn() == 10.0
     with flow.take_turn(None):
         assert flow.next_turn() == 10.0
+
+
+async def test_flows_of_one_namespace_do_not_delay_those_of_another() -> None:
+    limiter, server, log = WriteLimiter(), Server(per_second=50), list[str]()
+
+    def flow(name: str, namespace: str) -> tuple[str, WriteFlow]:
+        return name, WriteFlow(asyncio.get_running_loop().time(), namespace=namespace)
+
+    async with asyncio.TaskGroup() as group:
+        for number in range(MANY):
+            group.create_task(write(limiter, server.write, flow(f"busy-{number}", "busy"), log))
+        await asyncio.sleep(1)
+        group.create_task(write(limiter, server.write, flow("quiet", "quiet"), log))
+    assert log.index("quiet") < MANY / 2
+    log.remove("quiet")
+    assert log == [f"busy-{number}" for number in range(MANY)]
