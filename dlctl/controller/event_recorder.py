@@ -24,6 +24,7 @@ from dlctl.errors import truncated
 from dlctl.kube.errors import (
     AlreadyExistsError,
     ApiError,
+    NamespaceTerminatingError,
     NotFoundError,
     UnexpectedResponseError,
     UnreachableError,
@@ -212,7 +213,10 @@ class EventRecorder:
 
     def _drop(self, correlated: CorrelatedEvent, why: str, error: Exception) -> None:
         self._dropped.labels(why).inc()
-        logger.warning(
+        # A namespace that is being deleted takes no events, and nobody would read them.
+        is_expected = isinstance(error, NamespaceTerminatingError)
+        logger.log(
+            logging.DEBUG if is_expected else logging.WARNING,
             "event dropped",
             extra={
                 "reason": correlated.event.reason,

@@ -14,6 +14,7 @@ from dlctl.controller.event_recorder import EventRecorder
 from dlctl.kube.errors import (
     AlreadyExistsError,
     ForbiddenError,
+    NamespaceTerminatingError,
     NotFoundError,
     UnexpectedResponseError,
     UnreachableError,
@@ -24,7 +25,8 @@ pytestmark = pytest.mark.looptime
 
 JOB = ObjectMeta(name="linear", namespace="ml", uid=UID("job-uid"))
 NOT_FOUND = NotFoundError("no such event", code=404, reason="NotFound")
-FORBIDDEN = ForbiddenError("the namespace goes away", code=403, reason="Forbidden")
+FORBIDDEN = ForbiddenError("no rights", code=403, reason="Forbidden")
+TERMINATING = NamespaceTerminatingError("the namespace goes away", code=403, reason="Forbidden")
 EXISTS = AlreadyExistsError("there is one", code=409, reason="AlreadyExists")
 UNREACHABLE = UnreachableError("connection refused")
 
@@ -163,6 +165,19 @@ async def test_rejected_event_is_dropped_after_one_attempt(
     assert [body["message"] for body in sink.created] == ["second"]
     assert len(sink.tried_at) == 2
     assert dropped(metrics, "rejected") == 1
+
+
+async def test_only_rejections_that_are_not_expected_are_warned_of(
+    recorder: EventRecorder, sink: FakeSink, metrics: Metrics, caplog: pytest.LogCaptureFixture
+) -> None:
+    sink.errors = [TERMINATING, FORBIDDEN]
+    async with running(recorder):
+        warn(recorder, "first")
+        warn(recorder, "second")
+        await asyncio.sleep(60)
+
+    assert dropped(metrics, "rejected") == 2
+    assert [vars(record)["error"] for record in caplog.records] == ["no rights"]
 
 
 async def test_unreachable_server_is_tried_twelve_times_ten_seconds_apart(
