@@ -97,7 +97,7 @@ def test_deeply_nested_object_keeps_its_status_without_its_spec() -> None:
 
 
 def test_object_with_too_many_brackets_is_malformed_but_keeps_its_uid() -> None:
-    event = EventDecoder(JobObject).decode(deep(200_000))
+    event = EventDecoder(JobObject).decode(deep(1_000_000))
     assert isinstance(event, MalformedEvent)
     assert event.object.key == ObjectKey("", "a")
     assert (event.object.uid, event.version) == ("u", "7")

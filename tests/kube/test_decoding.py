@@ -104,7 +104,7 @@ async def test_deeply_nested_object_keeps_its_metadata_and_the_other_objects(
 
 async def test_object_with_too_many_brackets_is_malformed_but_keeps_its_uid() -> None:
     body = page(obj("a"), {**obj("b", uid="u1"), "spec": "HERE"}, resourceVersion="9")
-    body = body.replace(b'"HERE"', b"[" * 200_000 + b"]" * 200_000)
+    body = body.replace(b'"HERE"', b"[" * 1_000_000 + b"]" * 1_000_000)
     decoded = await decode_page(body, JobObject)
     assert [job.key.name for job in decoded.items] == ["a"]
     assert decoded.resource_version == "9"
@@ -128,7 +128,7 @@ def test_deeply_nested_response_is_decoded() -> None:
 
 
 def test_response_with_too_many_brackets_is_unexpected() -> None:
-    body = b'{"metadata":{"name":"a"},"spec":' + b"[" * 200_000 + b"]" * 200_000 + b"}"
+    body = b'{"metadata":{"name":"a"},"spec":' + b"[" * 1_000_000 + b"]" * 1_000_000 + b"}"
     with pytest.raises(UnexpectedResponseError):
         decode(body, Object)
 
