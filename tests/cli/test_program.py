@@ -186,4 +186,8 @@ def test_path_that_cannot_be_looked_up_exits_2(dlctl: Dlctl, arguments: list[str
     path = f"/{'x' * 300}"
     done = dlctl(*(word.format(path=path) for word in arguments))
     assert (done.code, done.out) == (2, "")
-    assert done.err == f"dlctl: {path}: File name too long\n"
+    assert path in done.err
+    assert done.err.count("\n") == 1
+    # Later, pathlib takes such a path for one that does not exist.
+    if sys.version_info < (3, 14):
+        assert done.err == f"dlctl: {path}: File name too long\n"
