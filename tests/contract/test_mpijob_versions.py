@@ -37,7 +37,7 @@ class Jobs:
 
     async def refusal(self, version: str, change: JSON) -> str:
         answer = await self.api.post(self.path(version), self.wire(version, change))
-        return message(answer)
+        return "" if answer.code < 300 else self.api.failure_text(answer)
 
     async def patch(self, version: str, spec: JSON, *, to: str = "a", **params: Any) -> Answer:
         return await self.api.patch(self.path(version, to), {"spec": spec}, **params)
