@@ -8,6 +8,8 @@ from typing import Any, Final
 
 # What the API server takes as the message of an event.
 MAX_QUOTED_CHARS: Final = 1024
+# What it takes as the reason of an event; reasons of kubelets and Jobs are far shorter.
+MAX_REASON_CHARS: Final = 128
 # A value in a message.
 _MAX_VALUE_CHARS: Final = 40
 

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from dlctl.api.exit_codes import SIGNAL_BASE
+
 _MAX_LINES: Final = 20
 _STDIN, _STDOUT, _STDERR = 0, 1, 2
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
-# Exit codes above it are those of signals, by convention.
-_SIGNALLED: Final = 128
 
 
 def detach(log: Path) -> Callable[[str], None]:
@@ -58,10 +58,10 @@ def _await(child: int, reading: int, log: Path) -> int:
         print(text, flush=True)
         return 0
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    code = status if status >= 0 else _SIGNALLED - status
+    code = status if status >= 0 else SIGNAL_BASE - status
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
-    if status < 0 or (not lines and code > _SIGNALLED):
-        lines.append(f"dlctl: ended by {signal.Signals(code - _SIGNALLED).name}")
+    if status < 0 or (not lines and code > SIGNAL_BASE):
+        lines.append(f"dlctl: ended by {signal.Signals(code - SIGNAL_BASE).name}")
     if not lines:
         lines.append(f"dlctl: ended, and could not say why in {log}: is its disk full?")
     print("\n".join(lines[-_MAX_LINES:]), file=sys.stderr)

@@ -134,7 +134,7 @@ def check_built(manifests: Iterable[Manifest]) -> None:
 
 
 class _KustomizationError(ConfigError):
-    """A directory is to be built by kustomize first."""
+    """A directory that kustomize must build first."""
 
     def __init__(self, directory: pathlib.Path) -> None:
         super().__init__(

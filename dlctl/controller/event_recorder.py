@@ -20,7 +20,7 @@ from dlctl.controller.event_correlator import (
     EventCorrelator,
     ObjectReference,
 )
-from dlctl.errors import truncated
+from dlctl.errors import MAX_REASON_CHARS, truncated
 from dlctl.kube.errors import (
     AlreadyExistsError,
     ApiError,
@@ -34,8 +34,6 @@ from dlctl.metrics import Metrics
 logger = logging.getLogger(__name__)
 
 MAX_QUEUED_EVENTS: Final = 1000
-# What events.k8s.io takes.
-MAX_REASON_CHARS: Final = 128
 MAX_TRIES_PER_EVENT: Final = 12
 RETRY_INTERVAL_S: Final = 10.0
 

@@ -12,6 +12,7 @@ import attrs
 
 from dlctl.api.exit_codes import GENERAL_ERROR, ExitClass, RetryPolicy, describe_exit_code
 from dlctl.api.pods import ContainerStateTerminated, ContainerStatus, Pod, PodPhase
+from dlctl.errors import MAX_QUOTED_CHARS, MAX_REASON_CHARS
 from dlctl.reconcilers.program_output.log_text import printable
 from dlctl.reconcilers.program_output.torchrun import recovered_exit_code
 
@@ -42,10 +43,6 @@ PHASE_WAIT_S: Final = 5.0
 _MAX_READ_CHARS: Final = 4096
 _MAX_READ_LINES: Final = 20
 _MAX_LINE_CHARS: Final = 512
-# Of a pod's own message, which goes into conditions and events.
-_MAX_MESSAGE_CHARS: Final = 1024
-# Of the kubelet's reasons, the longest has 24.
-_MAX_REASON_CHARS: Final = 128
 _LETTER_OR_DIGIT: Final = re.compile(r"[^\W_]")
 
 
@@ -150,7 +147,7 @@ def _from_container(
         )
     return Termination(
         exit_class=exit_class,
-        reason=printable(reason or ("Completed" if code == 0 else "Error"), _MAX_REASON_CHARS),
+        reason=printable(reason or ("Completed" if code == 0 else "Error"), MAX_REASON_CHARS),
         message=_message(code, meaning_text, _last_line(terminated.message or "")),
         time=_end(pod, terminated, now),
         started_at=terminated.started_at,
@@ -197,8 +194,8 @@ def _from_pod(
     message = (status.message if status else None) or (condition.message if condition else None)
     return Termination(
         exit_class=_disruption_exit_class(rule),
-        reason=printable(reason or "PodFailed", _MAX_REASON_CHARS),
-        message=printable(message or "", _MAX_MESSAGE_CHARS) or _default_message(terminated),
+        reason=printable(reason or "PodFailed", MAX_REASON_CHARS),
+        message=printable(message or "", MAX_QUOTED_CHARS) or _default_message(terminated),
         time=_end(pod, terminated, now),
         started_at=status.start_time if status else None,
         # A deadline in the pod's own spec is set by the user, not by the cluster.

@@ -11,6 +11,7 @@ import pytest
 from dlctl.api.meta import PODS, UID, ObjectKey, ObjectMeta, Resource
 from dlctl.controller import event_recorder
 from dlctl.controller.event_recorder import EventRecorder
+from dlctl.errors import MAX_REASON_CHARS
 from dlctl.kube.errors import (
     AlreadyExistsError,
     ForbiddenError,
@@ -284,7 +285,7 @@ async def test_long_reason_is_truncated(recorder: EventRecorder, sink: FakeSink)
     async with running(recorder):
         pass
 
-    assert len(sink.created[0]["reason"]) == event_recorder.MAX_REASON_CHARS
+    assert len(sink.created[0]["reason"]) == MAX_REASON_CHARS
 
 
 async def test_closed_recorder_drops_events(

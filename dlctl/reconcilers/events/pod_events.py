@@ -13,7 +13,7 @@ import attrs
 from dlctl.api.job import Job, Replica
 from dlctl.api.pods import ContainerStatus, Pod
 from dlctl.api.status import JobPhase, JobState, JobStatus
-from dlctl.errors import truncated
+from dlctl.errors import MAX_REASON_CHARS, truncated
 from dlctl.reconcilers.children.creation import Rejection, RejectionCause
 from dlctl.reconcilers.children.rejected_children import TRANSIENT_CAUSES, without_numbers
 from dlctl.reconcilers.event_note import EventNote
@@ -27,7 +27,6 @@ EXITED_WITH_CODE: Final = "ExitedWithCode"
 FAILED_CREATE: Final = "FailedCreate"
 # Of one job at a time: the events of all jobs share a queue.
 _MAX_REASONS: Final = 32
-_MAX_REASON_CHARS: Final = 128
 # Remembered of each pod.
 _MAX_PAST_PROBLEMS: Final = 16
 _SCHEDULING_GATED: Final = "SchedulingGated"
@@ -213,7 +212,7 @@ def _pod_problems(pod: Pod) -> Iterator[EventNote]:
 
 
 def _warning(reason: str, message: str) -> EventNote:
-    return EventNote("Warning", truncated(reason, _MAX_REASON_CHARS), truncated(message))
+    return EventNote("Warning", truncated(reason, MAX_REASON_CHARS), truncated(message))
 
 
 def _container_problems(pod: str, container: ContainerStatus) -> Iterator[EventNote]:

@@ -16,14 +16,12 @@ from dlctl.api.exit_codes import ExitClass, RetryPolicy
 from dlctl.api.job import LAUNCHER_REPLICA, Job
 from dlctl.api.pods import Pod, PodPhase
 from dlctl.api.status import Failure
+from dlctl.errors import MAX_QUOTED_CHARS, MAX_REASON_CHARS
 from dlctl.reconcilers.program_output.log_text import printable
 from dlctl.reconcilers.restart_marks import is_of_earlier_attempt
 from dlctl.reconcilers.termination import Termination, termination
 
 _BACKOFF_LIMIT_EXCEEDED: Final = "BackoffLimitExceeded"
-# Of what Jobs and pods say; the longest reasons of their controllers are far shorter.
-_MAX_REASON_CHARS: Final = 128
-_MAX_MESSAGE_CHARS: Final = 1024
 
 
 @attrs.frozen
@@ -112,8 +110,8 @@ def _failure(
     condition = batch_job.failed_condition
     if condition is None:
         return None
-    reason = printable(condition.reason or "", _MAX_REASON_CHARS) or f"{job.resource.kind}Failed"
-    said = printable(condition.message or "", _MAX_MESSAGE_CHARS)
+    reason = printable(condition.reason or "", MAX_REASON_CHARS) or f"{job.resource.kind}Failed"
+    said = printable(condition.message or "", MAX_QUOTED_CHARS)
     message = said or f"{job.resource.kind} {job.key} has failed"
     if condition.reason != _BACKOFF_LIMIT_EXCEEDED:
         return Failure("", "", reason, message, now)
@@ -121,7 +119,7 @@ def _failure(
     if failed:
         # mpi-operator's form, also for a pod without a reason.
         of_pod = (failed[-1].status.reason if failed[-1].status else None) or ""
-        reason = f"{reason}/{printable(of_pod, _MAX_REASON_CHARS)}"
+        reason = f"{reason}/{printable(of_pod, MAX_REASON_CHARS)}"
         message = f"{message}: {_pod_message(job, failed[-1], now)}"
     elif last := job.status.restarts.get(str(LAUNCHER_REPLICA)):
         # The Job has deleted a pod that the kubelet restarted too often.
@@ -131,7 +129,7 @@ def _failure(
 
 def _pod_message(job: Job, pod: Pod, now: datetime.datetime) -> str:
     if pod.status and pod.status.message:
-        return printable(pod.status.message, _MAX_MESSAGE_CHARS)
+        return printable(pod.status.message, MAX_QUOTED_CHARS)
     end = _failed_attempt(job, pod, now)
     return f"pod {pod.metadata.name}: {end.message if end else 'it failed'}"
 
