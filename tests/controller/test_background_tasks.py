@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -166,17 +166,22 @@ async def test_failed_task_has_its_error_as_outcome(
     assert not caplog.records
 
 
-async def test_error_without_a_message_is_named_by_its_class() -> None:
-    async def perform(owner: str, task: str) -> None:
-        raise TimeoutError
-
+async def _error_of(perform: Callable[[str, str], Awaitable[None]]) -> str:
+    """Return the error of the only task."""
     tasks = BackgroundTasks[str, str](perform, lambda owner: None)
     tasks.set_wanted("a", ["x"])
     async with asyncio.TaskGroup() as group:
         task = group.create_task(tasks.run())
         await asyncio.sleep(1)
         task.cancel()
-    assert tasks.outcomes("a")["x"].error == "TimeoutError"
+    return tasks.outcomes("a")["x"].error
+
+
+async def test_error_without_a_message_is_named_by_its_class() -> None:
+    async def perform(owner: str, task: str) -> None:
+        raise TimeoutError
+
+    assert await _error_of(perform) == "TimeoutError"
 
 
 @pytest.mark.parametrize("failure", [DlctlError, ValueError])
@@ -186,13 +191,7 @@ async def test_message_of_an_error_is_kept_as_far_as_an_event_takes_it(
     async def perform(owner: str, task: str) -> None:
         raise failure("x" * 100_000)
 
-    tasks = BackgroundTasks[str, str](perform, lambda owner: None)
-    tasks.set_wanted("a", ["x"])
-    async with asyncio.TaskGroup() as group:
-        task = group.create_task(tasks.run())
-        await asyncio.sleep(1)
-        task.cancel()
-    assert len(tasks.outcomes("a")["x"].error) == MAX_QUOTED_CHARS
+    assert len(await _error_of(perform)) == MAX_QUOTED_CHARS
 
 
 async def test_programming_error_is_logged_once_and_stops_no_other_task(

@@ -40,7 +40,7 @@ async def run_chaos(seed: int) -> None:
         stage.launchers.programs[_SCRIPT] = Program(lasts_s=dice.uniform(0, 5))
         asked = _Requests()
         async with asyncio.TaskGroup() as group:
-            group.create_task(_arm(stage, dice))
+            group.create_task(arm_faults(stage, dice))
             group.create_task(_submit(stage, dice, asked))
             group.create_task(_end_workers(stage, dice))
             await _work_through_kills(stage, dice)
@@ -52,7 +52,8 @@ async def run_chaos(seed: int) -> None:
         assert len(stage.members()) == asked.total(stage)
 
 
-async def _arm(stage: ElasticHarness, dice: random.Random) -> None:
+async def arm_faults(stage: ElasticHarness, dice: random.Random) -> None:
+    """Add random faults at random times, and remove them in the end."""
     began = stage.cluster.clock.monotonic()
     for at_s, fault in sorted(faults_of(dice), key=lambda timed: timed[0]):
         await asyncio.sleep(max(0.0, began + at_s - stage.cluster.clock.monotonic()))

@@ -14,7 +14,8 @@ import attrs
 from dlctl.api.meta import PODS, SERVICES
 from dlctl.dialects.et_operator.resources import SCALE_INS, SCALE_OUTS
 from dlctl.kube.errors import ConflictError, NotFoundError
-from tests.convergence.elastic_cases import JOB, faults_of, incidents_of
+from tests.convergence.elastic_cases import JOB, incidents_of
+from tests.convergence.elastic_chaos import arm_faults
 from tests.convergence.elastic_runs import check_rest
 from tests.convergence.random_faults import SKEWS, delay_writes, kill_controllers
 from tests.convergence.runs import COMPACTED
@@ -61,7 +62,7 @@ async def run_chaos(seed: int) -> None:
         stage.launchers.disconnects_s = dice.choice((0.0, 2.0))
         stage.launchers.faults = list(incidents_of(dice))
         async with asyncio.TaskGroup() as group:
-            group.create_task(_arm(stage, dice))
+            group.create_task(arm_faults(stage, dice))
             group.create_task(_act(play))
             group.create_task(delay_writes(stage.cluster, dice))
             await stage.cluster.kill_all()
@@ -108,15 +109,6 @@ def _missing(play: Play) -> list[str]:
         and not (resource.plural == "secrets" and attach == "kubexec")
         and resource.plural != "podgroups"
     ]
-
-
-async def _arm(stage: ElasticHarness, dice: random.Random) -> None:
-    began = stage.cluster.clock.monotonic()
-    for at_s, fault in sorted(faults_of(dice), key=lambda timed: timed[0]):
-        await asyncio.sleep(max(0.0, began + at_s - stage.cluster.clock.monotonic()))
-        stage.cluster.server.faults.add(fault)
-    await asyncio.sleep(COMPACTED.faults_s)
-    stage.cluster.server.faults.clear()
 
 
 async def _act(play: Play) -> None:
