@@ -11,6 +11,8 @@ from dlctl.kube.errors import UnexpectedResponseError
 
 # Objects in etcd are at most 1.5 MiB by default; anything longer than this is not an event.
 MAX_LINE_BYTES: Final = 32 << 20
+# Lines yielded before yielding to the event loop: some milliseconds of work for their reader.
+_LINES_PER_TURN: Final = 32
 
 
 async def split_lines(
@@ -18,7 +20,8 @@ async def split_lines(
 ) -> AsyncGenerator[bytes]:
     """Yield each line without its newline, and the last one even if it has none.
 
-    Yields to the event loop per chunk: data that is already buffered would never do so.
+    Yields to the event loop after each chunk and within large ones: data that is already buffered
+    would never do so.
     """
     # The start of an unfinished line, in pieces: joining them chunk by chunk would take quadratic
     # time.
@@ -33,8 +36,10 @@ async def split_lines(
         if rest:
             yield b"".join(pieces)
             *lines, tail = rest
-            for line in lines:
+            for number, line in enumerate(lines, start=1):
                 yield line
+                if number % _LINES_PER_TURN == 0:
+                    await asyncio.sleep(0)
             pieces, held = [tail], len(tail)
         await asyncio.sleep(0)
     if last := b"".join(pieces):

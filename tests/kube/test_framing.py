@@ -1,5 +1,6 @@
 """Splitting a stream of chunks into lines."""
 
+import asyncio
 import itertools
 from collections.abc import AsyncIterator
 
@@ -32,3 +33,21 @@ async def test_last_line_needs_no_newline() -> None:
 async def test_endless_line_is_rejected() -> None:
     with pytest.raises(UnexpectedResponseError, match="longer than 10 bytes"):
         [line async for line in split_lines(chunks(b"123456", b"123456"), max_bytes=10)]
+
+
+async def test_chunk_of_many_lines_gives_others_their_turns() -> None:
+    turns = 0
+
+    async def count_turns() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    counting = asyncio.create_task(count_turns())
+    try:
+        lines = [line async for line in split_lines(chunks(b"{}\n" * 1_000))]
+    finally:
+        counting.cancel()
+    assert len(lines) == 1_000
+    assert turns >= 30
