@@ -8,8 +8,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
-from dlctl.cli import restart_limit
-from dlctl.cli.local_options import NetworkChoice
+from dlctl.cli.display import restart_limit
+from dlctl.cli.embedded.local_options import NetworkChoice
 from dlctl.embedded_cluster import Cluster, JobResult, ManifestSource, OnLine
 
 T = TypeVar("T")

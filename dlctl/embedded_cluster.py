@@ -13,21 +13,21 @@ import attrs
 
 from dlctl.api.json_types import JSON
 from dlctl.api.meta import NAMESPACES, ObjectKey, Resource
-from dlctl.cli import restart_limit
-from dlctl.cli.cluster_arguments import check_run_options, image_paths, path_of
-from dlctl.cli.disk_space import full_disk_lines
-from dlctl.cli.follow import Follower, FollowOptions
+from dlctl.cli.display import restart_limit
+from dlctl.cli.display.follow import Follower, FollowOptions
+from dlctl.cli.display.log_selection import LogSelection
+from dlctl.cli.display.outcome import RunEnd, closing_lines
+from dlctl.cli.display.progress import JobProgress
+from dlctl.cli.embedded.cluster_arguments import check_run_options, image_paths, path_of
+from dlctl.cli.embedded.disk_space import full_disk_lines
+from dlctl.cli.embedded.local_cluster import LocalControlPlane, local_control_plane
+from dlctl.cli.embedded.local_options import LocalOptions, NetworkChoice
 from dlctl.cli.frameworks import loadable
 from dlctl.cli.jobs.job_snapshot import JobSnapshot
-from dlctl.cli.local_cluster import LocalControlPlane, local_control_plane
-from dlctl.cli.local_options import LocalOptions, NetworkChoice
-from dlctl.cli.log_selection import LogSelection
-from dlctl.cli.manifest_checks import check, report
-from dlctl.cli.manifests import Manifest, job_kind, load, namespaced, parse
-from dlctl.cli.outcome import RunEnd, closing_lines
-from dlctl.cli.progress import JobProgress
-from dlctl.cli.start_checks import StartChecks
-from dlctl.cli.submission import SubmittedJob, submit
+from dlctl.cli.manifests.checks import check, report
+from dlctl.cli.manifests.loading import Manifest, job_kind, load, namespaced, parse
+from dlctl.cli.manifests.start_checks import StartChecks
+from dlctl.cli.manifests.submission import SubmittedJob, submit
 from dlctl.dialects.kinds import served_kinds
 from dlctl.errors import ConfigError, DlctlError
 from dlctl.kube.errors import NotFoundError

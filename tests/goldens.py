@@ -12,7 +12,7 @@ from typing import Any, Final
 import attrs
 import yaml
 
-from dlctl.cli.job_renderer import with_all_workers_listed
+from dlctl.cli.manifests.job_renderer import with_all_workers_listed
 from dlctl.reconcilers.observe import Children, observe
 from tests.builders import NOW, bare_job, entry, mxjob, renderer_of
 

@@ -1,1 +1,1 @@
-"""The command line: one module per command."""
+"""The command line: a module for each command, and rooms for what they share."""

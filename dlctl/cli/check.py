@@ -8,12 +8,12 @@ from typing import Any, Final
 import attrs
 
 from dlctl.cli.frameworks import loadable
-from dlctl.cli.manifest_checks import Problem, can_admit, in_order, manifest_problems
-from dlctl.cli.manifests import Manifest, job_kind, load, scaler_resource
-from dlctl.cli.operators import operator_of
-from dlctl.cli.pod_references import containers, templates
-from dlctl.cli.start_checks import StartChecks
-from dlctl.cli.yaml_lines import dotted
+from dlctl.cli.manifests.checks import Problem, can_admit, in_order, manifest_problems
+from dlctl.cli.manifests.loading import Manifest, job_kind, load, scaler_resource
+from dlctl.cli.manifests.operators import operator_of
+from dlctl.cli.manifests.pod_references import containers, templates
+from dlctl.cli.manifests.start_checks import StartChecks
+from dlctl.cli.manifests.yaml_lines import dotted
 from dlctl.dialects.kind import Kind
 from dlctl.dialects.kinds import served_kinds
 from dlctl.errors import ConfigError

@@ -14,11 +14,11 @@ from typing import Final
 
 from dlctl import logs
 from dlctl.api.defaults import job_defaults
-from dlctl.cli.compat_flags import ineffective_flags
 from dlctl.cli.frameworks import report
 from dlctl.cli.gang_scheduling import check_pod_groups
-from dlctl.cli.schemes import enabled
-from dlctl.cli.settings import add_settings, load_settings
+from dlctl.cli.settings.compat_flags import ineffective_flags
+from dlctl.cli.settings.schemes import enabled
+from dlctl.cli.settings.sources import add_settings, load_settings
 from dlctl.dialects.kind import Kind
 from dlctl.dialects.kinds import served_kinds
 from dlctl.frameworks.kubeflow import pytorch_init

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from dlctl.cli.named_clusters import DEFAULT_NAME, NamedCluster, running_clusters
+from dlctl.cli.embedded.named_clusters import DEFAULT_NAME, NamedCluster, running_clusters
 
 # Its programs have up to 30 s to end.
 _TIMEOUT_S: Final = 60.0

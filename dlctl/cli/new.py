@@ -3,8 +3,8 @@
 import argparse
 from typing import Final
 
-from dlctl.cli.job_forms import KIND_NAMES, JobForm, Program, complete_kinds, job_form
-from dlctl.cli.manifest_text import commented
+from dlctl.cli.manifests.job_forms import KIND_NAMES, JobForm, Program, complete_kinds, job_form
+from dlctl.cli.manifests.text import commented
 
 _WORKERS: Final = 2
 _IMAGE: Final = "python:3.11"

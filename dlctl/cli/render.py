@@ -8,9 +8,9 @@ from typing import Any
 import yaml
 
 from dlctl.cli.frameworks import loadable
-from dlctl.cli.job_renderer import job_renderer
-from dlctl.cli.manifest_checks import check
-from dlctl.cli.manifests import check_built, job_kind, load, namespaced, with_example_name
+from dlctl.cli.manifests.checks import check
+from dlctl.cli.manifests.job_renderer import job_renderer
+from dlctl.cli.manifests.loading import check_built, job_kind, load, namespaced, with_example_name
 from dlctl.dialects.kind import Kind
 from dlctl.dialects.kinds import served_kinds
 from dlctl.errors import ConfigError

@@ -1,6 +1,6 @@
 """``dlctl run``: run jobs on an embedded cluster and watch them until they finish.
 
-Imports little; the work is in :mod:`dlctl.cli.run_session`.
+Imports little; the work is in :mod:`dlctl.cli.embedded.run_session`.
 """
 
 import argparse
@@ -8,11 +8,11 @@ import sys
 from pathlib import Path
 
 from dlctl.cli.arguments import CommandParser
+from dlctl.cli.embedded.local_options import add_local_arguments, parse_local_options
+from dlctl.cli.embedded.output_options import add_output_arguments, parse_output_options
+from dlctl.cli.embedded.script_options import add_script_arguments, given_without_kind, parse_script
 from dlctl.cli.interrupts import run_until_signalled
-from dlctl.cli.local_options import add_local_arguments, parse_local_options
-from dlctl.cli.manifests import Manifest, load
-from dlctl.cli.output_options import add_output_arguments, parse_output_options
-from dlctl.cli.script_options import add_script_arguments, given_without_kind, parse_script
+from dlctl.cli.manifests.loading import Manifest, load
 from dlctl.errors import ConfigError
 
 
@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
             f"Python of the script: {script.prefix} (--python PREFIX changes it)",
             file=sys.stderr if args.output else sys.stdout,
         )
-    from dlctl.cli.run_session import RunSession
+    from dlctl.cli.embedded.run_session import RunSession
 
     session = RunSession(
         manifests=[Manifest(script.manifest)] if script else _manifests(args),

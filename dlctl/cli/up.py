@@ -1,6 +1,6 @@
 """``dlctl up``: run the embedded cluster until Ctrl-C, or in the background.
 
-Imports little; the work is in :mod:`dlctl.cli.up_session`.
+Imports little; the work is in :mod:`dlctl.cli.embedded.up_session`.
 """
 
 import argparse
@@ -8,10 +8,10 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
-from dlctl.cli.detached import detach
+from dlctl.cli.embedded.detached import detach
+from dlctl.cli.embedded.local_options import add_local_arguments, parse_local_options
+from dlctl.cli.embedded.named_clusters import DEFAULT_NAME, NamedCluster
 from dlctl.cli.interrupts import run_until_signalled
-from dlctl.cli.local_options import add_local_arguments, parse_local_options
-from dlctl.cli.named_clusters import DEFAULT_NAME, NamedCluster
 from dlctl.local.file_lock import write_holder
 
 
@@ -62,7 +62,7 @@ def up(args: argparse.Namespace) -> int:
             write_holder(lock)
             end = f"It runs in the background until `{cluster.end_command}`; log: {cluster.log}"
             kubeconfig = kubeconfig or cluster.kubeconfig
-        from dlctl.cli.up_session import UpSession
+        from dlctl.cli.embedded.up_session import UpSession
 
         session = UpSession(
             options=options,

@@ -11,7 +11,7 @@ from dlctl.api.job import Job
 from dlctl.api.meta import ObjectKey
 from dlctl.api.status import Failure
 from dlctl.cli.frameworks import loadable
-from dlctl.cli.manifests import as_job_object
+from dlctl.cli.manifests.loading import as_job_object
 from dlctl.dialects.kinds import kind_of_api_version, served_kinds
 from docs.generate.tables import table
 

@@ -5,8 +5,12 @@ from typing import Final
 
 import attrs
 
-from dlctl.cli import et_operator, mpi_operator, training_operator
-from dlctl.cli.settings import describe_default, environment_variable, file_key
+from dlctl.cli.settings import et_operator, mpi_operator, training_operator
+from dlctl.cli.settings.sources import (
+    describe_default,
+    environment_variable,
+    file_key,
+)
 from dlctl.options import Options, flag
 from docs.generate.tables import table
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dlctl.cli.operators import operator_of
+from dlctl.cli.manifests.operators import operator_of
 from tests.builders import KINDS, mxjob
 from tests.cli.conftest import Dlctl, Written
 from tests.dialects.et_operator.manifests import elastic_job

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from dlctl.cli.job_forms import FORMS, JobForm, Program, job_form
+from dlctl.cli.manifests.job_forms import FORMS, JobForm, Program, job_form
 from tests.cli.conftest import Dlctl
 
 

@@ -49,7 +49,7 @@ main()
 # A second signal closes the lock before the programs of pods have ended.
 _FREES_ITS_NAME_FIRST = """
 import signal, time
-from dlctl.cli.named_clusters import NamedCluster
+from dlctl.cli.embedded.named_clusters import NamedCluster
 from dlctl.local.file_lock import write_holder
 
 def end(*_):

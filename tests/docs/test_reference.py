@@ -6,7 +6,7 @@ from typing import Final
 import attrs
 import pytest
 
-from dlctl.cli.settings import file_key
+from dlctl.cli.settings.sources import file_key
 from dlctl.metrics import Metrics
 from dlctl.options import Options, flag
 from docs.generate import conditions, fields, flags, metrics

@@ -15,7 +15,7 @@ import attrs
 import pytest
 
 from dlctl.api.meta import PODS
-from dlctl.cli.local_cluster import LocalControlPlane
+from dlctl.cli.embedded.local_cluster import LocalControlPlane
 from dlctl.kube.errors import ApiError
 
 JSON = dict[str, Any]

@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 from dlctl.api.meta import CONFIG_MAPS, PODS, ObjectKey, Resource
-from dlctl.cli.local_cluster import LocalControlPlane, local_control_plane
-from dlctl.cli.local_options import LocalOptions
+from dlctl.cli.embedded.local_cluster import LocalControlPlane, local_control_plane
+from dlctl.cli.embedded.local_options import LocalOptions
 from dlctl.dialects.et_operator.resources import SCALE_INS, SCALE_OUTS
 from dlctl.dialects.kinds import kind_of_api_version
 from tests.builders import KINDS

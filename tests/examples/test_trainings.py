@@ -13,8 +13,8 @@ import pytest
 import yaml
 
 from dlctl.api.meta import CONFIG_MAPS, PODS, ObjectKey
-from dlctl.cli.local_cluster import local_control_plane
-from dlctl.cli.local_options import LocalOptions
+from dlctl.cli.embedded.local_cluster import local_control_plane
+from dlctl.cli.embedded.local_options import LocalOptions
 from dlctl.dialects.kinds import kind_of_api_version
 from tests.builders import KINDS
 from tests.examples.running import JSON, LIMIT_S, PROJECT, Example, log, need, until

@@ -11,8 +11,8 @@ import attrs
 
 from dlctl.api.meta import ObjectKey, Resource
 from dlctl.api.verdict import Confidence
-from dlctl.cli.local_cluster import LocalControlPlane, local_control_plane
-from dlctl.cli.local_options import LocalOptions
+from dlctl.cli.embedded.local_cluster import LocalControlPlane, local_control_plane
+from dlctl.cli.embedded.local_options import LocalOptions
 from dlctl.dialects.kinds import kind_of_api_version
 from tests.builders import KINDS
 from tests.faults.fault import JSON, NAMESPACE, Fault, Scene

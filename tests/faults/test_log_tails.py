@@ -5,8 +5,8 @@ from typing import Final
 
 import pytest
 
-from dlctl.cli.local_cluster import local_control_plane
-from dlctl.cli.local_options import LocalOptions
+from dlctl.cli.embedded.local_cluster import local_control_plane
+from dlctl.cli.embedded.local_options import LocalOptions
 from dlctl.kube.client import Client
 from dlctl.manager import Manager
 from dlctl.options import Options

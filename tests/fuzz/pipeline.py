@@ -16,7 +16,7 @@ import msgspec
 from dlctl.api.elastic import WORKER, ScalerObject
 from dlctl.api.job import Job, JobObject
 from dlctl.api.meta import Object
-from dlctl.cli.job_renderer import with_all_workers_listed
+from dlctl.cli.manifests.job_renderer import with_all_workers_listed
 from dlctl.dialects import lenient_reader
 from dlctl.dialects.dialect import DecodedObject, Dialect
 from dlctl.dialects.et_operator import scalers

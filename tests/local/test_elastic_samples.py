@@ -17,8 +17,8 @@ import pytest
 import yaml
 
 from dlctl.api.meta import PODS, SERVICES, ObjectKey, Resource
-from dlctl.cli.local_cluster import LocalControlPlane, local_control_plane
-from dlctl.cli.local_options import LocalOptions
+from dlctl.cli.embedded.local_cluster import LocalControlPlane, local_control_plane
+from dlctl.cli.embedded.local_options import LocalOptions
 from dlctl.dialects.et_operator.resources import SCALE_INS, SCALE_OUTS
 from tests.builders import KINDS, kind_of
 from tests.support.history import History

@@ -19,8 +19,8 @@ import pytest
 import yaml
 
 from dlctl.api.meta import PODS, ObjectKey
-from dlctl.cli.local_cluster import LocalControlPlane, local_control_plane
-from dlctl.cli.local_options import LocalOptions
+from dlctl.cli.embedded.local_cluster import LocalControlPlane, local_control_plane
+from dlctl.cli.embedded.local_options import LocalOptions
 from dlctl.dialects.kinds import kind_of_api_version
 from tests.builders import KINDS
 from tests.support.history import History

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from dlctl.api.meta import PODS, SERVICES, ObjectKey
-from dlctl.cli.local_cluster import local_control_plane
-from dlctl.cli.local_options import LocalOptions, NetworkChoice
+from dlctl.cli.embedded.local_cluster import local_control_plane
+from dlctl.cli.embedded.local_options import LocalOptions, NetworkChoice
 from e2e.cluster.addresses import free_port
 from tests.builders import kind_of, manifest
 from tests.support.history import History

@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Iterator
 
-from dlctl.cli.settings import add_settings, load_settings
+from dlctl.cli.settings.sources import add_settings, load_settings
 from dlctl.options import Options
 from tests.cli.conftest import Dlctl, dlctl  # noqa: F401 - a fixture
 from tests.manifests.conftest import JSON, Objects

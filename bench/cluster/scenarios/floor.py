@@ -19,8 +19,8 @@ from bench.cluster.namespaces import namespace
 from bench.cluster.operators import Program
 from bench.cluster.scenario import Bench, Figures
 from dlctl.cli.frameworks import loadable
-from dlctl.cli.job_renderer import job_renderer
-from dlctl.cli.manifests import job_kind
+from dlctl.cli.manifests.job_renderer import job_renderer
+from dlctl.cli.manifests.loading import job_kind
 from dlctl.dialects.kind import Kind
 from dlctl.dialects.kinds import served_kinds
 

@@ -8,6 +8,8 @@ from typing import Final
 from dlctl.api.job import Job
 from dlctl.api.meta import PODS
 from dlctl.api.pods import Pod
+from dlctl.cli.display.log_lines import displayable
+from dlctl.cli.display.progress import JobProgress, job_progress
 from dlctl.cli.jobs.cluster import TargetCluster, add_cluster_arguments, named_job, run_in_cluster
 from dlctl.cli.jobs.explanation import FirstFailure, explain, first_failure
 from dlctl.cli.jobs.history import replica_names
@@ -16,8 +18,6 @@ from dlctl.cli.jobs.job_events import JobEvent, events_of
 from dlctl.cli.jobs.job_snapshot import JobSnapshot
 from dlctl.cli.jobs.log_streams import LogOptions
 from dlctl.cli.jobs.tables import aligned, duration
-from dlctl.cli.log_lines import displayable
-from dlctl.cli.progress import JobProgress, job_progress
 from dlctl.kube.errors import RequestError
 
 _MAX_LINES: Final = 10

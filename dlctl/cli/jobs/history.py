@@ -14,9 +14,9 @@ from dlctl.api.exit_codes import describe_exit_code
 from dlctl.api.job import LAUNCHER_REPLICA, Job, replica_type
 from dlctl.api.pods import ContainerStateTerminated, ContainerStatus, Pod
 from dlctl.api.status import JobStatus
+from dlctl.cli.display.pod_warnings import bare_message
 from dlctl.cli.jobs.job_events import JobEvent
 from dlctl.cli.jobs.job_snapshot import JobSnapshot
-from dlctl.cli.pod_warnings import bare_message
 from dlctl.errors import InvalidJobError
 from dlctl.reconcilers.status.waiting_replicas import some_names
 

@@ -6,9 +6,9 @@ from collections.abc import Collection
 import msgspec
 
 from dlctl.api.meta import EVENTS, Object
+from dlctl.cli.display.pod_warnings import InvolvedObject
 from dlctl.cli.jobs.cluster import TargetCluster
 from dlctl.cli.jobs.job_snapshot import JobSnapshot
-from dlctl.cli.pod_warnings import InvolvedObject
 from dlctl.clock import EPOCH
 
 

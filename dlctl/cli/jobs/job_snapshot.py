@@ -11,7 +11,7 @@ from dlctl.api import conditions
 from dlctl.api.job import Job, JobObject
 from dlctl.api.meta import UID, ObjectKey
 from dlctl.api.status import JobPhase, JobState, JobStatus
-from dlctl.cli.manifests import as_job_object
+from dlctl.cli.manifests.loading import as_job_object
 from dlctl.dialects.dialect import DecodedObject
 from dlctl.dialects.kind import Kind
 from dlctl.errors import InvalidJobError

@@ -9,10 +9,10 @@ from typing import Any, Final
 import attrs
 
 from dlctl.api.meta import PODS
+from dlctl.cli.display.log_lines import LineSplitter, LogPrefixes
+from dlctl.cli.display.progress import ContainerRun, JobProgress, ReplicaProgress, job_progress
 from dlctl.cli.jobs.cluster import TargetCluster
 from dlctl.cli.jobs.job_snapshot import JobSnapshot
-from dlctl.cli.log_lines import LineSplitter, LogPrefixes
-from dlctl.cli.progress import ContainerRun, JobProgress, ReplicaProgress, job_progress
 from dlctl.kube.errors import NotFoundError, RequestError
 from dlctl.tasks import unwrap_exception_groups
 

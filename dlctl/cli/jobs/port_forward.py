@@ -14,13 +14,13 @@ import attrs
 from dlctl.api.job import Job
 from dlctl.api.meta import ObjectKey
 from dlctl.api.pods import Pod, PodPhase
+from dlctl.cli.display.log_selection import chief_first
 from dlctl.cli.jobs.cluster import TargetCluster, add_cluster_arguments, run_in_cluster
 from dlctl.cli.jobs.history import replica_names
 from dlctl.cli.jobs.job_argument import add_job_argument
 from dlctl.cli.jobs.job_snapshot import JobSnapshot
 from dlctl.cli.jobs.names import known_kinds, parse_replica
 from dlctl.cli.jobs.waiting import waiting_lines
-from dlctl.cli.log_selection import chief_first
 from dlctl.errors import ConfigError, DlctlError
 from dlctl.kube.errors import RequestError
 from dlctl.reconcilers.launcher_job.launcher_state import creation_order

@@ -7,12 +7,12 @@ from typing import Final
 from dlctl.api.job import Job
 from dlctl.api.pods import Pod
 from dlctl.api.status import JobPhase
+from dlctl.cli.display.observed_replicas import observed_replicas
+from dlctl.cli.display.pod_warnings import bare_message
 from dlctl.cli.jobs.history import replica_names
 from dlctl.cli.jobs.job_events import JobEvent
 from dlctl.cli.jobs.job_snapshot import JobSnapshot
 from dlctl.cli.jobs.tables import duration
-from dlctl.cli.observed_replicas import observed_replicas
-from dlctl.cli.pod_warnings import bare_message
 from dlctl.reconcilers.observe import (
     Observed,
     ObservedReplica,

@@ -1,0 +1,174 @@
+"""Outcomes of jobs for people: one closing line, and the cause of what was no success. Pure."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import attrs
+import yaml
+
+from dlctl.api.status import Failure
+from dlctl.api.verdict import last_verdict
+from dlctl.cli.display.hints import hints
+from dlctl.cli.display.log_selection import chief_first
+from dlctl.cli.display.pod_warnings import bare_message
+from dlctl.cli.display.progress import JobProgress, ReplicaProgress
+from dlctl.cli.display.restart_limit import cannot_start, describe_restarts, replica_beyond
+from dlctl.cli.durations import describe_duration
+from dlctl.manifest_yaml import ManifestDumper
+
+# The last lines of a replica of a job, at most that many.
+LastLines = Callable[[JobProgress, str, int], Sequence[str]]
+
+_MAX_LINES: Final = 20
+_MAX_REPLICAS: Final = 10
+# Of a job of which no replica has failed.
+_MAX_LOGS: Final = 3
+
+
+@attrs.frozen
+class RunEnd:
+    """Why jobs are no longer followed, unless they have finished."""
+
+    timeout_s: float | None = None
+    interrupted: bool = False
+    max_restarts: int | None = None
+
+    def reason(self, job: JobProgress) -> str:
+        if self.interrupted:
+            return f"interrupted after {describe_duration(job.elapsed_s)}"
+        if self.timeout_s is not None:
+            return f"timed out after {describe_duration(self.timeout_s)}"
+        return "no longer followed"
+
+
+def status_yaml(obj: Mapping[str, Any]) -> str:
+    """Return an object's identity and status as a YAML document."""
+    metadata = obj["metadata"]
+    shown = {
+        "apiVersion": obj["apiVersion"],
+        "kind": obj["kind"],
+        "metadata": {name: metadata[name] for name in ("name", "namespace") if name in metadata},
+        "status": obj.get("status") or {},
+    }
+    return yaml.dump(
+        shown, Dumper=ManifestDumper, width=120, allow_unicode=True, explicit_start=True
+    )
+
+
+def closing_lines(job: JobProgress, end: RunEnd, last_lines: LastLines) -> Iterator[str]:
+    """Yield the outcome in one line; without a success also its cause, with log lines and hints."""
+    took = describe_duration(job.elapsed_s)
+    if job.succeeded:
+        yield f"{job} succeeded in {took}{_never_started(job)}"
+    elif job.failure is not None:
+        yield from _failed(job, job.failure, last_lines)
+    elif job.deleted:
+        yield f"{job} was deleted before it finished"
+    elif job.finished:
+        yield f"{job} failed after {took}: {job.reason}"
+    elif replica := replica_beyond(job, end.max_restarts):
+        yield f"{job} failed after {took}: {_where(replica.name, replica.pod)} " + (
+            f"cannot start{f': {replica.waiting_message}' if replica.waiting_message else ''}"
+            if cannot_start(replica)
+            else f"{describe_restarts(replica)}; --max-restarts allows {end.max_restarts}"
+        )
+        yield from _explained(job, replica.name, last_lines)
+    else:
+        why = f": {job.notice}" if job.notice else ""
+        yield f"{job} has not finished: {end.reason(job)}, it is {job.phase or 'not started'}{why}"
+        yield from _unfinished(job, end, last_lines)
+
+
+def _never_started(job: JobProgress) -> str:
+    names = job.never_started
+    if not names:
+        return ""
+    more = f" and {len(names) - _MAX_REPLICAS} more" if len(names) > _MAX_REPLICAS else ""
+    return f"; {', '.join(names[:_MAX_REPLICAS])}{more} never started"
+
+
+def _where(replica: str, pod: str) -> str:
+    return f"{replica} (pod {pod})" if replica else "the job"
+
+
+def _failed(job: JobProgress, failure: Failure, last_lines: LastLines) -> Iterator[str]:
+    """Yield the first cause of a failure, the end of its output, and what helps."""
+    beginning = f"{job} failed after {describe_duration(job.elapsed_s)}"
+    verdict = last_verdict(job.attempts)
+    if verdict is None or not verdict.replica:
+        where = _where(failure.replica, failure.pod)
+        yield f"{beginning}: {where}: {failure.message}"
+        if not failure.replica:
+            # Any of them may have hung.
+            yield from _logs_of(job, chief_first([r.name for r in job.replicas]), last_lines)
+            return
+        yield from _restarts(job, failure.replica)
+        yield from _explained(job, failure.replica, last_lines)
+        return
+    # All run on this machine.
+    yield f"{beginning}: {attrs.evolve(verdict, node='').headline}"
+    if not failure.replica:
+        yield f"  {failure.message}"
+    if verdict.collateral_count:
+        yield f"  ended with it: {verdict.describe_collateral()}"
+    yield from _restarts(job, verdict.replica)
+    yield from _explained(job, verdict.replica, last_lines, verdict.message_lines[1:])
+
+
+def _restarts(job: JobProgress, name: str) -> Iterator[str]:
+    replica = job.replica(name)
+    if replica and replica.restarts:
+        yield f"  {name} {describe_restarts(replica)}"
+
+
+def _unfinished(job: JobProgress, end: RunEnd, last_lines: LastLines) -> Iterator[str]:
+    order = chief_first([replica.name for replica in job.replicas])
+    # Those with trouble first, then the chief.
+    replicas = sorted(job.replicas, key=lambda r: (not _has_trouble(r), order.index(r.name)))
+    for replica in replicas[:_MAX_REPLICAS]:
+        said = bare_message(replica.waiting_message) in job.notice
+        trouble = "" if said else f": {replica.waiting_message}"
+        restarts = f", {describe_restarts(replica)}" if replica.restarts else ""
+        pod = replica.pod or "missing"
+        yield f"  {replica.name} (pod {pod}): {replica.phase}{restarts}{trouble}"
+    if len(replicas) > _MAX_REPLICAS:
+        yield f"  and {len(replicas) - _MAX_REPLICAS} more"
+    failing = [replica for replica in replicas if _has_failed(replica)]
+    if failing:
+        yield from _explained(job, failing[0].name, last_lines)
+    elif not end.interrupted:
+        yield from _logs_of(job, [r.name for r in replicas if not r.settled], last_lines)
+
+
+def _has_failed(replica: ReplicaProgress) -> bool:
+    return any(end.exit_code for end in replica.exits)
+
+
+def _has_trouble(replica: ReplicaProgress) -> bool:
+    return _has_failed(replica) or bool(replica.waiting_message)
+
+
+def _explained(
+    job: JobProgress, replica: str, last_lines: LastLines, known: Sequence[str] = ()
+) -> Iterator[str]:
+    # An init container has no log of its own here.
+    lines = last_lines(job, replica, _MAX_LINES) or known
+    yield from _log_lines(replica, lines)
+    found = job.replica(replica)
+    if not lines and found and any(not end.not_executed for end in found.exits):
+        yield f"{replica} has written nothing"
+    for hint in hints(lines):
+        yield f"hint: {hint}"
+
+
+def _logs_of(job: JobProgress, names: Sequence[str], last_lines: LastLines) -> Iterator[str]:
+    """Yield the ends of the logs of the first of some replicas."""
+    for name in names[:_MAX_LOGS]:
+        yield from _log_lines(name, last_lines(job, name, _MAX_LINES))
+
+
+def _log_lines(replica: str, lines: Sequence[str]) -> Iterator[str]:
+    if lines:
+        yield f"last lines of {replica}:"
+    for line in lines:
+        yield f"  | {line}"

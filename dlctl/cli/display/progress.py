@@ -1,0 +1,270 @@
+"""Progress of a job, replica by replica, as a value. Pure: views show it and compare two of them.
+
+A pod may be deleted before its termination is seen; its last known state is kept.
+"""
+
+import datetime
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import attrs
+
+from dlctl.api import conditions
+from dlctl.api.exit_codes import ExitClass
+from dlctl.api.job import Job, JobObject
+from dlctl.api.meta import ObjectKey
+from dlctl.api.pods import ContainerState, ContainerStateTerminated, ContainerStatus, Pod
+from dlctl.api.status import Failure, JobPhase, JobState, JobStatus
+from dlctl.api.verdict import Attempt
+from dlctl.cli.display.observed_replicas import observed_replicas
+from dlctl.dialects.kind import Kind
+from dlctl.errors import InvalidJobError
+from dlctl.reconcilers.observe import (
+    ObservedReplica,
+    ReplicaState,
+)
+
+_STOPPED: Final = "Stopped"
+_KEPT_EXITS: Final = 20
+_START_ERROR: Final = "StartError"
+_PHASE_BY_STATE: Final[Mapping[ReplicaState, str]] = {
+    ReplicaState.MISSING: "Waiting",
+    ReplicaState.PENDING: "Pending",
+    ReplicaState.RUNNING: "Running",
+    ReplicaState.TERMINATING: "Terminating",
+    ReplicaState.SUCCEEDED: "Succeeded",
+    ReplicaState.FAILED_RETRYABLE: "Lost",
+    ReplicaState.FAILED_PERMANENT: "Failed",
+    # A retired elastic worker: no pod replaces it under its name.
+    ReplicaState.RETIRED: _STOPPED,
+}
+_FINAL: Final = frozenset(
+    {_PHASE_BY_STATE[ReplicaState.SUCCEEDED], _PHASE_BY_STATE[ReplicaState.FAILED_PERMANENT]}
+)
+_SETTLED: Final = _FINAL | {_STOPPED, _PHASE_BY_STATE[ReplicaState.MISSING]}
+
+
+@attrs.frozen
+class ContainerRun:
+    """One run of a replica's program: its pod, its container, and its number there."""
+
+    pod_uid: str
+    container: str
+    number: int = 0
+
+
+@attrs.frozen
+class ContainerExit:
+    """How a run ended."""
+
+    run: ContainerRun
+    exit_code: int
+    # It could not be executed, as where its file is missing.
+    not_executed: bool = False
+
+
+@attrs.frozen
+class ReplicaProgress:
+    """One replica: its current or last pod, and the state of its program."""
+
+    name: str
+    type: str
+    pod: str = ""
+    phase: str = _PHASE_BY_STATE[ReplicaState.MISSING]
+    restarts: int = 0
+    exit_code: int | None = None
+    started: datetime.datetime | None = None
+    ended: datetime.datetime | None = None
+    run: ContainerRun | None = None
+    # How its last runs ended, in order.
+    exits: tuple[ContainerExit, ...] = ()
+    # Why its program does not start, as the node reports it.
+    waiting_message: str = ""
+    # The init container that it waits for, or that has failed.
+    init_container: str = ""
+
+    def elapsed_s(self, now: datetime.datetime) -> float | None:
+        """Return how many seconds the program has run so far, or ran in total."""
+        return ((self.ended or now) - self.started).total_seconds() if self.started else None
+
+    @property
+    def settled(self) -> bool:
+        return self.phase in _SETTLED
+
+    @property
+    def has_log(self) -> bool:
+        return self.started is not None
+
+    @property
+    def may_write_log(self) -> bool:
+        """Return whether its program may still write output."""
+        return self.started is not None and self.ended is None and not self.settled
+
+
+@attrs.frozen
+class JobProgress:
+    """One job: its status, and its replicas in the order of the spec."""
+
+    kind: str
+    key: ObjectKey
+    phase: JobPhase = JobPhase.NEW
+    state: JobState = JobState.UNKNOWN
+    reason: str = ""
+    failure: Failure | None = None
+    # Empty if the job has never failed.
+    attempts: tuple[Attempt, ...] = ()
+    # Why the job does not run, as the controller reports it.
+    notice: str = ""
+    replicas: tuple[ReplicaProgress, ...] = ()
+    deleted: bool = False
+    # Since it was submitted, until it finished.
+    elapsed_s: float = 0.0
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.key}"
+
+    @property
+    def finished(self) -> bool:
+        return self.deleted or self.phase in (JobPhase.DONE, JobPhase.FAILED)
+
+    @property
+    def succeeded(self) -> bool:
+        return not self.deleted and self.finished and self.state is JobState.SUCCEEDED
+
+    @property
+    def settled(self) -> bool:
+        """Return whether nothing about the job is going to change any more."""
+        return self.finished and all(replica.settled for replica in self.replicas)
+
+    @property
+    def never_started(self) -> list[str]:
+        """Return the replicas whose programs have not run."""
+        return [
+            replica.name
+            for replica in self.replicas
+            if replica.started is None and replica.phase not in _FINAL
+        ]
+
+    def replica(self, name: str) -> ReplicaProgress | None:
+        return next((r for r in self.replicas if r.name == name), None)
+
+
+def job_progress(
+    kind: Kind, obj: JobObject, pods: Sequence[Pod], before: JobProgress, now: datetime.datetime
+) -> JobProgress:
+    """Return the progress of a job, given its pods and the previous progress.
+
+    Pods that are not the job's own are those of its launcher's batch/v1 Job.
+    """
+    decoded = kind.decode(obj)
+    status = decoded.dialect.read_status(decoded)
+    seen = attrs.evolve(
+        before,
+        phase=status.phase,
+        state=status.state,
+        reason=status.reason,
+        failure=status.failure,
+        attempts=status.attempts,
+        notice=_notice(status),
+    )
+    try:
+        job = kind.read(decoded)
+    except InvalidJobError:
+        return seen
+    replicas = tuple(
+        _replica(job, one, before.replica(str(one.replica)))
+        for one in observed_replicas(job, pods, now)
+    )
+    return attrs.evolve(seen, replicas=replicas)
+
+
+def _notice(status: JobStatus) -> str:
+    if waiting := conditions.find(status.conditions, conditions.WAITING):
+        return waiting.message
+    last = status.conditions[-1] if status.conditions else None
+    return last.message if last and last.type == conditions.RESTARTING else ""
+
+
+def _replica(
+    job: Job, observed: ObservedReplica, before: ReplicaProgress | None
+) -> ReplicaProgress:
+    replica, pod, end = observed.replica, observed.pod, observed.termination
+    last = before or ReplicaProgress(str(replica), replica.type)
+    if pod is None:
+        return attrs.evolve(last, phase=_without_pod(observed, job.status, last))
+    spec = job.replica_spec(replica.type)
+    container = spec.container if spec else ""
+    status = pod.container_status(container)
+    run = ContainerRun(pod.metadata.uid, container, (status.restart_count or 0) if status else 0)
+    if run == last.run and last.phase in _FINAL:
+        # Later events do not change how the program terminated.
+        return last
+    state = (status.state if status else None) or ContainerState()
+    ended = state.terminated or (_last_termination(status) if state.waiting else None)
+    start, exit_ = state.running or ended, end or ended
+    return attrs.evolve(
+        last,
+        pod=pod.metadata.name,
+        phase=_phase(observed, status),
+        restarts=last.restarts + _starts_since(last.run, run),
+        exit_code=exit_.exit_code if exit_ else None,
+        started=start.started_at if start else None,
+        ended=ended.finished_at if ended else None,
+        run=run,
+        exits=_exits(last, run, status, exit_.exit_code if exit_ else None),
+        waiting_message=_waiting_message(observed, state),
+        init_container="" if start else pod.unfinished_init_container,
+    )
+
+
+def _exits(
+    last: ReplicaProgress, run: ContainerRun, status: ContainerStatus | None, code: int | None
+) -> tuple[ContainerExit, ...]:
+    """Return the ends of runs, with those that the status shows: of this run and the one before."""
+    seen = {end.run: end for end in last.exits}
+    before = _last_termination(status)
+    failed_start = before is not None and before.reason == _START_ERROR
+    if run.number and code is None and before:
+        ended = attrs.evolve(run, number=run.number - 1)
+        seen.setdefault(ended, ContainerExit(ended, before.exit_code, failed_start))
+    if code is not None:
+        seen[run] = ContainerExit(run, code, failed_start)
+    return tuple(seen.values())[-_KEPT_EXITS:]
+
+
+def _last_termination(status: ContainerStatus | None) -> ContainerStateTerminated | None:
+    """Return how the program that waits for a restart terminated."""
+    return status.last_state.terminated if status and status.last_state else None
+
+
+def _waiting_message(observed: ObservedReplica, state: ContainerState) -> str:
+    """Return why a program has not started yet; empty for others."""
+    if observed.state is not ReplicaState.PENDING or state.waiting is None:
+        return ""
+    return state.waiting.message or ""
+
+
+def _starts_since(last: ContainerRun | None, run: ContainerRun) -> int:
+    if last is None:
+        return run.number
+    return run.number - last.number if last.pod_uid == run.pod_uid else run.number + 1
+
+
+def _without_pod(observed: ObservedReplica, status: JobStatus, last: ReplicaProgress) -> str:
+    if observed.state is ReplicaState.SUCCEEDED:
+        return _PHASE_BY_STATE[ReplicaState.SUCCEEDED]
+    spent = observed.state is ReplicaState.RETIRED
+    if spent or status.phase in (JobPhase.CLEAN_UP, JobPhase.DONE):
+        # Its pod was cleaned up: the last seen outcome stands.
+        return last.phase if last.settled and last.pod else _STOPPED
+    return _PHASE_BY_STATE[ReplicaState.MISSING]
+
+
+def _phase(observed: ObservedReplica, status: ContainerStatus | None) -> str:
+    if observed.state is ReplicaState.PENDING:
+        waiting = status.state.waiting if status and status.state else None
+        return (waiting.reason if waiting else None) or _PHASE_BY_STATE[ReplicaState.PENDING]
+    if observed.state is ReplicaState.RETIRED and (end := observed.termination):
+        done = end.exit_class is ExitClass.SUCCESS
+        return _PHASE_BY_STATE[ReplicaState.SUCCEEDED if done else ReplicaState.FAILED_PERMANENT]
+    return _PHASE_BY_STATE[observed.state]

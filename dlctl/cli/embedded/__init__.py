@@ -1,0 +1,1 @@
+"""The embedded cluster as ``run`` and ``up`` start it: options, sessions, and clusters by name."""

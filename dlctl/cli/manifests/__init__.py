@@ -1,0 +1,1 @@
+"""Manifests: loaded, checked, explained, rendered and submitted."""

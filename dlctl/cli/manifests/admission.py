@@ -1,0 +1,201 @@
+"""What the API server would refuse in jobs, in scalers and in the pods of jobs; offline.
+
+Objects are validated by the CRDs that ``dlctl crds`` prints, with the code of the embedded server.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import attrs
+import msgspec
+
+from dlctl.api.json_types import JSON
+from dlctl.api.meta import PODS, Resource
+from dlctl.cli.manifests.job_renderer import job_renderer
+from dlctl.cli.manifests.pod_references import templates
+from dlctl.cli.manifests.yaml_lines import Path, dotted, parsed
+from dlctl.dialects.kind import Kind
+from dlctl.dialects.kind_crds import kind_crds
+from dlctl.dialects.pod_canonicalization import canonicalize_pod_template
+from dlctl.dialects.pod_values import invalid_reason
+from dlctl.errors import InvalidJobError
+from dlctl.local.apiserver.builtins.pod_defaults import default_pod
+from dlctl.local.apiserver.builtins.strategies import BuiltinStrategy
+from dlctl.local.apiserver.crds.custom_strategy import UNCHECKED, CustomStrategy
+from dlctl.local.apiserver.resources import Strategy
+from dlctl.local.apiserver.serialization.typed_decoding import decode_metadata
+from dlctl.local.apiserver.status import FieldError, StatusError
+from dlctl.local.apiserver.validation import metadata
+from dlctl.local.apiserver.validation.pods import pod_errors
+
+# The field that the message of an error of the whole object names.
+_NAMED_FIELD_RE: Final = re.compile(r"(?<![\w.])(?:metadata|spec)\b[\w.\[\]-]*")
+_WRONG_TYPE_RE: Final = re.compile(r"must be of type ([a-z,]+): ")
+_TYPE_OF_SCHEMA: Final = {
+    "string": "str",
+    "boolean": "bool",
+    "integer": "int64",
+    # Of numbers, only fractions are refused.
+    "integer,string": "str",
+}
+_PODS: Final = BuiltinStrategy(PODS, default=default_pod, errors=pod_errors)
+
+
+@attrs.frozen
+class Rejection:
+    """One reason why an object is not created; ``message`` names the field."""
+
+    path: Path
+    message: str
+
+
+@attrs.frozen
+class Admission:
+    """Validates new objects; the schema of each version is compiled once."""
+
+    _strategies: dict[Resource, CustomStrategy] = attrs.field(factory=dict)
+
+    def rejections(self, kind: Kind, resource: Resource, obj: JSON) -> list[Rejection]:
+        """Return why a job, or a scaler of jobs of the kind, would not be created."""
+        strategy, sent = self._strategy(kind, resource), _sent(obj)
+        unknown = strategy.unknown_fields(sent)
+        if unknown:
+            return [_unknown_field(field) for field in unknown]
+        return list(_without_repetitions(_create_errors(strategy, resource, sent), sent))
+
+    def wrong_values(self, kind: Kind, obj: JSON) -> Iterator[Rejection]:
+        """Yield which values of a job are wrong, whatever misspelt fields leave out."""
+        sent = _sent(obj)
+        errors = _create_errors(self._strategy(kind, kind.resource), kind.resource, sent)
+        of_scalars = [error for error in errors if _is_scalar(_value_of(error, sent))]
+        return _without_repetitions(of_scalars, sent)
+
+    def pod_rejections(self, kind: Kind, manifest: JSON) -> Iterator[Rejection]:
+        """Yield why the pods of a valid job would not be created, once for each pod template.
+
+        The manifest has a name and a namespace.
+        """
+        renderer = job_renderer(kind, manifest)
+        # All replicas of a type have the same pods but for names.
+        of_type = {replica.type: replica for replica in renderer.job.replicas}
+        try:
+            pods = [renderer.pod(replica) for replica in of_type.values()]
+        except InvalidJobError as invalid:
+            yield Rejection(parsed(invalid.field), str(invalid))
+            return
+        found = [(pod, error) for pod in pods for error in _create_errors(_PODS, PODS, pod)]
+        wrong = {error.message for _, error in found}
+        placed = set[str]()
+        for path, error in _template_errors(manifest) if found else ():
+            # The controller replaces some fields of templates: only what stays in the pods counts.
+            if error.message in wrong:
+                placed.add(error.message)
+                yield _rejection(error, path)
+        for pod, error in found:
+            if error.message not in placed:
+                placed.add(error.message)
+                message = f"{error.field}: {error.message}"
+                yield Rejection(("spec",), f"spec: pod {pod['metadata']['name']}: {message}")
+
+    def _strategy(self, kind: Kind, resource: Resource) -> CustomStrategy:
+        if resource not in self._strategies:
+            schema = _schema(kind, resource)
+            self._strategies[resource] = CustomStrategy.of(
+                resource, schema, storage_schema=schema, has_status=True
+            )
+        return self._strategies[resource]
+
+
+def _template_errors(manifest: Mapping[str, Any]) -> Iterator[tuple[Path, FieldError]]:
+    for (*path, _), _ in templates(manifest):
+        template: Any = manifest
+        for step in path:
+            template = template[step]
+        template = canonicalize_pod_template(template, "")
+        meta = {**template.get("metadata", {}), "name": "template", "namespace": "default"}
+        for error in _create_errors(_PODS, PODS, {"metadata": meta, "spec": template["spec"]}):
+            yield tuple(path), error
+
+
+def _schema(kind: Kind, resource: Resource) -> JSON:
+    crd = next(c for c in kind_crds(kind) if c["metadata"]["name"] == resource.group_resource)
+    version = next(v for v in crd["spec"]["versions"] if v["name"] == resource.version)
+    schema: JSON = version["schema"]["openAPIV3Schema"]
+    return schema
+
+
+def _create_errors(strategy: Strategy, resource: Resource, obj: JSON) -> list[FieldError]:
+    errors: list[FieldError] = []
+    try:
+        decoded = decode_metadata(obj, resource)
+        errors += metadata.errors(decoded, resource)
+        strategy.admit_create(decoded)
+    except StatusError as error:
+        causes = (error.details or {}).get("causes")
+        if causes is None:
+            # A value of a type that cannot be decoded: the message names it.
+            return [FieldError("", error.message)]
+        errors += [FieldError(**cause) for cause in causes]
+    return errors
+
+
+def _without_repetitions(errors: Sequence[FieldError], obj: JSON) -> Iterator[Rejection]:
+    seen = set[Rejection]()
+    typed = {error.field for error in errors if error.reason == "FieldValueTypeInvalid"}
+    for error in errors:
+        # A value of the wrong type also breaks the other rules of its field.
+        repeats = error.field in typed and error.reason != "FieldValueTypeInvalid"
+        if repeats or error == UNCHECKED:
+            continue
+        rejection = _rejection(_with_fix(error, _value_of(error, obj)), ())
+        if rejection not in seen:
+            seen.add(rejection)
+            yield rejection
+
+
+def _sent(obj: JSON) -> JSON:
+    """Return a copy as a client sends it, for defaults to be filled in."""
+    return msgspec.json.decode(msgspec.json.encode(obj), type=JSON)
+
+
+def _value_of(error: FieldError, obj: JSON) -> Any:
+    """Return the value that an error is about, or the object in which it is missing."""
+    value: Any = obj
+    for step in parsed(error.field):
+        is_there = step in value if isinstance(value, dict) else isinstance(value, list)
+        if not is_there:
+            break
+        value = value[step]
+    return value
+
+
+def _is_scalar(value: Any) -> bool:
+    return not isinstance(value, dict | list)
+
+
+def _with_fix(error: FieldError, value: Any) -> FieldError:
+    """Return the error of a wrong type with the value and the fix, which servers do not name."""
+    found = _WRONG_TYPE_RE.search(error.message)
+    if error.reason != "FieldValueTypeInvalid" or not found or not _is_scalar(value):
+        return error
+    reason = invalid_reason(value, _TYPE_OF_SCHEMA.get(found[1], ""))
+    return attrs.evolve(error, message=reason or error.message)
+
+
+def _unknown_field(field: str) -> Rejection:
+    path = parsed(field)
+    return Rejection(path, f"{field}: unknown field {path[-1]!r}")
+
+
+def _rejection(error: FieldError, parent: Path) -> Rejection:
+    field, message = error.field, error.message
+    if not field.startswith(("metadata", "spec")):
+        named = _NAMED_FIELD_RE.search(message)
+        field, message = named[0] if named else "", message.removeprefix("Invalid value: ")
+    message = message.replace(f"{field} in body ", "", 1)
+    path = (*parent, *parsed(field))
+    shown = dotted(parent) + (f".{field}" if parent and field else field)
+    if shown and not message.startswith(shown):
+        message = f"{shown}: {message}"
+    return Rejection(path, message)

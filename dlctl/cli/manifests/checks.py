@@ -1,0 +1,178 @@
+"""What is wrong with manifests, before anything is created: with file, line, field and fix."""
+
+import importlib.util
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import attrs
+
+from dlctl.cli.manifests.loading import (
+    Manifest,
+    as_job_object,
+    job_kind,
+    namespaced,
+    scaler_resource,
+    with_example_name,
+)
+from dlctl.cli.manifests.served_kinds import unserved_reason
+from dlctl.cli.manifests.unknown_fields import misspelt, unknown_fields
+from dlctl.cli.manifests.yaml_lines import Path, dotted, parsed
+from dlctl.dialects.dialect import DecodedObject
+from dlctl.dialects.kind import Kind
+from dlctl.dialects.pod_canonicalization import canonicalize_pod_template
+from dlctl.errors import ConfigError, InvalidJobError
+
+if TYPE_CHECKING:
+    from dlctl.cli.manifests.admission import Admission, Rejection
+
+
+@attrs.frozen
+class Problem:
+    """One error in a manifest; ``message`` names the field, unless the path is empty."""
+
+    manifest: Manifest
+    path: Path
+    message: str
+
+    @property
+    def line(self) -> int | None:
+        """Return the line of the field, if the manifest comes from a file."""
+        return self.manifest.place.line(self.path) if self.manifest.place else None
+
+    def __str__(self) -> str:
+        return f"{self.manifest.titled(self.path)}: {self.message}"
+
+
+def check(kinds: Sequence[Kind], manifests: Iterable[Manifest], namespace: str) -> None:
+    """Raise a ConfigError that lists the problems of all manifests, one per line."""
+    report(manifest_problems(kinds, manifests, namespace), ConfigError)
+
+
+def report(problems: Iterable[Problem], error: type[Exception]) -> None:
+    """Raise the error if there are problems: one line for each."""
+    lines = [str(problem) for problem in in_order(problems)]
+    if len(lines) > 1:
+        lines.insert(0, f"{len(lines)} problems:")
+    if lines:
+        raise error("\n  ".join(lines))
+
+
+def in_order(problems: Iterable[Problem]) -> list[Problem]:
+    """Return the problems in the order of their manifests and lines."""
+    position: dict[int, int] = {}
+    return sorted(
+        problems,
+        key=lambda each: (position.setdefault(id(each.manifest), len(position)), each.line or 0),
+    )
+
+
+def manifest_problems(
+    kinds: Sequence[Kind], manifests: Iterable[Manifest], namespace: str
+) -> Iterator[Problem]:
+    """Yield what the API server or the controller would reject, and fields that are unknown."""
+    jobs: dict[tuple[str, str], Manifest] = {}
+    admission = _admission()
+    for manifest in manifests:
+        if not manifest.obj.get("apiVersion"):
+            yield _without_version(manifest)
+            continue
+        kind = job_kind(kinds, manifest.obj)
+        if kind is None:
+            if reason := unserved_reason(kinds, manifest.obj):
+                yield Problem(manifest, ("kind",), reason)
+            elif admission and (scaler := scaler_resource(kinds, manifest.obj)):
+                named = with_example_name(namespaced(manifest.obj, namespace))
+                yield from _problems(manifest, admission.rejections(*scaler, named))
+            continue
+        yield from _job_problems(kind, manifest, namespace, admission)
+        metadata = namespaced(manifest.obj, namespace)["metadata"]
+        key = (str(metadata["namespace"]), str(metadata.get("name") or ""))
+        first = jobs.setdefault(key, manifest)
+        if key[1] and first is not manifest:
+            in_ = f" in {first.place}" if first.place else ""
+            message = f"metadata.name: {first.title}{in_} has it as well"
+            yield Problem(manifest, ("metadata", "name"), f"{message}: give each job its own")
+
+
+def _without_version(manifest: Manifest) -> Problem:
+    field = misspelt(manifest.obj, "apiVersion")
+    if field is None:
+        return Problem(manifest, (), "apiVersion: is missing")
+    return Problem(manifest, field.path, f"{dotted(field.path)}: {field.message}")
+
+
+def _admission() -> "Admission | None":
+    # The controller's image lacks the packages of the laptop mode, and `dlctl render` works there.
+    if not can_admit():
+        return None
+    from dlctl.cli.manifests.admission import Admission
+
+    return Admission()
+
+
+def can_admit() -> bool:
+    """Return whether manifests are also checked as the API server would."""
+    return importlib.util.find_spec("cel_expr_python") is not None
+
+
+def _problems(manifest: Manifest, rejections: Iterable["Rejection"]) -> Iterator[Problem]:
+    for rejection in rejections:
+        yield Problem(manifest, rejection.path, rejection.message)
+
+
+def _job_problems(
+    kind: Kind, manifest: Manifest, namespace: str, admission: "Admission | None"
+) -> Iterator[Problem]:
+    named = with_example_name(namespaced(manifest.obj, namespace))
+    try:
+        obj = kind.decode(as_job_object(kind, named))
+    except ConfigError as error:
+        yield _metadata_problem(manifest) or Problem(manifest, ("metadata",), str(error))
+        return
+    if obj.doubt:
+        yield Problem(manifest, ("apiVersion",), obj.doubt)
+        return
+    unknown = list(unknown_fields(manifest.obj, obj.dialect))
+    for field in unknown:
+        yield Problem(manifest, field.path, f"{dotted(field.path)}: {field.message}")
+    if unknown:
+        # The missing field may be the misspelt one, but wrong values are wrong in any case.
+        if admission:
+            yield from _problems(manifest, admission.wrong_values(kind, named))
+        return
+    if not obj.metadata.name:
+        yield Problem(manifest, ("metadata",), "metadata.name: is missing: name the job")
+        return
+    found = _read_problem(kind, obj, manifest)
+    if found is not None:
+        yield found
+    if admission is None or obj.invalid_reason:
+        return
+    rejections = admission.rejections(kind, kind.resource, named)
+    yield from _problems(manifest, (each for each in rejections if not _repeats(each, found)))
+    if not (found or rejections):
+        yield from _problems(manifest, admission.pod_rejections(kind, named))
+
+
+def _metadata_problem(manifest: Manifest) -> Problem | None:
+    """Return which field of the metadata has a value of the wrong type."""
+    try:
+        canonicalize_pod_template({"metadata": manifest.obj.get("metadata")}, "")
+    except InvalidJobError as error:
+        field = error.field.removeprefix(".")
+        return Problem(manifest, parsed(field), str(error).removeprefix("."))
+    return None
+
+
+def _read_problem(kind: Kind, obj: DecodedObject, manifest: Manifest) -> Problem | None:
+    """Return why the controller cannot read a job."""
+    try:
+        kind.read(obj)
+    except InvalidJobError as error:
+        return Problem(manifest, parsed(error.field), f"{error}")
+    return None
+
+
+def _repeats(rejection: "Rejection", found: Problem | None) -> bool:
+    """Return whether a rejection is of the same field, or of one around it, as CEL rules are."""
+    return found is not None and found.path[: len(rejection.path)] == rejection.path

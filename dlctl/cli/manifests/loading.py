@@ -1,0 +1,240 @@
+"""Load manifests: YAML or JSON, several documents, ``-`` for stdin."""
+
+import pathlib
+import shlex
+import sys
+from collections.abc import Iterable, Iterator
+from types import NoneType
+from typing import Any, Final
+
+import attrs
+import msgspec
+import yaml
+
+from dlctl.api.job import JobObject
+from dlctl.api.json_types import JSON
+from dlctl.api.meta import Resource
+from dlctl.cli.manifests.pod_references import containers
+from dlctl.cli.manifests.unknown_fields import misspelt
+from dlctl.cli.manifests.yaml_errors import describe_yaml_error
+from dlctl.cli.manifests.yaml_lines import DuplicateFieldError, Path, child, documents, line_of
+from dlctl.dialects.kind import Kind
+from dlctl.dialects.kinds import kind_of_api_version
+from dlctl.errors import ConfigError, InvalidJobError
+
+# Like the suffix that the server appends to a ``generateName``, of which it keeps 58 characters.
+_SUFFIX: Final = "x5c7v"
+_MAX_PREFIX_CHARS: Final = 58
+# The names under which kustomize looks for what to build.
+_KUSTOMIZATIONS: Final = ("kustomization.yaml", "kustomization.yml", "Kustomization")
+
+
+@attrs.frozen(eq=False)
+class _Place:
+    """Where an object was read."""
+
+    file: str
+    # The number of its document, if the file has several.
+    document: int | None
+    node: yaml.Node
+
+    def __str__(self) -> str:
+        return self.of(())
+
+    def of(self, path: Path) -> str:
+        """Return the place of a field: file, document, line."""
+        document = f", document {self.document}" if self.document else ""
+        return f"{self.file}{document}, line {self.line(path)}"
+
+    def line(self, path: Path) -> int:
+        """Return the line of a field, counted from 1."""
+        return line_of(self.node, path)
+
+    def items(self) -> Iterator["_Place"]:
+        """Yield the places of the items of a ``List``."""
+        node = child(self.node, "items")
+        for item in node.value if isinstance(node, yaml.SequenceNode) else ():
+            yield attrs.evolve(self, node=item)
+
+
+@attrs.frozen(eq=False)
+class Manifest:
+    """An object, and where it was read; None for one that no file has."""
+
+    obj: JSON
+    place: _Place | None = None
+
+    @property
+    def title(self) -> str:
+        """Return the kind and name, for messages."""
+        metadata = self.obj.get("metadata") or {}
+        return f"{self.obj.get('kind')} {metadata.get('name') or metadata.get('generateName')}"
+
+    def titled(self, path: Path = ()) -> str:
+        """Return the title, after the place of a field, if it is known."""
+        return f"{self.place.of(path)}: {self.title}" if self.place else self.title
+
+
+def load(files: Iterable[str]) -> Iterator[Manifest]:
+    """Yield the objects of the files in order, and the items of a ``List``.
+
+    :raises ConfigError: if a file cannot be read, or contains something else than objects.
+    """
+    for name in files:
+        yield from parse(_text(name), name)
+
+
+def parse(text: str, name: str) -> Iterator[Manifest]:
+    """Yield the objects of a file's text.
+
+    :raises ConfigError: if it contains something else than objects.
+    """
+    read = _documents(text, name)
+    for number, (value, node) in enumerate(read, 1):
+        document = _Place(name, number if len(read) > 1 else None, node)
+        if _is_list(value):
+            items = value.get("items") or []
+            if not isinstance(items, list):
+                raise ConfigError(f"{document.of(('items',))}: items must be a list")
+            places = zip(items, document.items(), strict=False)
+            yield from (_manifest(item, place) for item, place in places)
+        else:
+            yield _manifest(value, document)
+
+
+def _is_list(value: Any) -> bool:
+    """Return whether a document is a ``List``, or one of a kind, as API servers return it."""
+    if not isinstance(value, dict):
+        return False
+    kind = value.get("kind")
+    return kind == "List" or ("items" in value and str(kind).endswith("List"))
+
+
+def _manifest(value: Any, place: _Place) -> Manifest:
+    if isinstance(value, dict) and (field := misspelt(value, "kind")):
+        raise ConfigError(f"{place.of(field.path)}: {field.message}")
+    if not isinstance(value, dict) or not value.get("kind"):
+        if pathlib.Path(place.file).name in _KUSTOMIZATIONS:
+            raise _KustomizationError(pathlib.Path(place.file).parent)
+        raise ConfigError(f"{place}: a document has no kind; each must be a Kubernetes object")
+    if not isinstance(value.get("metadata"), dict | NoneType):
+        raise ConfigError(f"{place.of(('metadata',))}: metadata must be a mapping")
+    return Manifest(value, place)
+
+
+def check_built(manifests: Iterable[Manifest]) -> None:
+    """Check that no manifest is one for kustomize.
+
+    :raises ConfigError: with the way to build it.
+    """
+    for each in manifests:
+        api_version, place = str(each.obj.get("apiVersion")), each.place
+        if place and api_version.startswith("kustomize.config.k8s.io/"):
+            raise _KustomizationError(pathlib.Path(place.file).parent)
+
+
+class _KustomizationError(ConfigError):
+    """A directory that kustomize must build first."""
+
+    def __init__(self, directory: pathlib.Path) -> None:
+        super().__init__(
+            f"{directory} is a kustomization: build it with "
+            f"`kubectl kustomize {shlex.quote(str(directory))}`, and pipe the output to `-`"
+        )
+
+
+def namespaced(manifest: JSON, default: str) -> JSON:
+    """Return the manifest with its namespace filled in; an empty one is none, as for kubectl.
+
+    Fields of its metadata that are null are left out: to the API server they are absent.
+    """
+    metadata = {n: v for n, v in (manifest.get("metadata") or {}).items() if v is not None}
+    namespace = metadata.get("namespace") or default or "default"
+    return {**manifest, "metadata": {**metadata, "namespace": namespace}}
+
+
+def with_example_name(manifest: JSON) -> JSON:
+    """Return a manifest that has only a ``generateName`` with a name like the server's."""
+    metadata = manifest.get("metadata") or {}
+    prefix = metadata.get("generateName")
+    if metadata.get("name") or not isinstance(prefix, str) or not prefix:
+        return manifest
+    return {**manifest, "metadata": {**metadata, "name": prefix[:_MAX_PREFIX_CHARS] + _SUFFIX}}
+
+
+def job_kind(kinds: Iterable[Kind], manifest: JSON) -> Kind | None:
+    """Return the kind of a job manifest, or None for other objects."""
+    return kind_of_api_version(kinds, str(manifest.get("apiVersion")), str(manifest.get("kind")))
+
+
+def scaler_resource(kinds: Iterable[Kind], manifest: JSON) -> tuple[Kind, Resource] | None:
+    """Return the resource of a manifest that scales jobs, and their kind; None for others."""
+    wanted = (manifest.get("apiVersion"), manifest.get("kind"))
+    for kind in kinds:
+        for resource in kind.scalers:
+            if (resource.api_version, resource.kind) == wanted:
+                return kind, resource
+    return None
+
+
+def as_job_object(kind: Kind, manifest: JSON) -> JobObject:
+    try:
+        return msgspec.json.decode(msgspec.json.encode(manifest), type=kind.object_type)
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"the metadata of the manifest is malformed: {error}") from error
+    except UnicodeEncodeError as error:
+        raise ConfigError(
+            f"{error.object!r} is not UTF-8, as the API needs it: rename the file, or change it"
+        ) from error
+
+
+def replica_names(kind: Kind, manifest: JSON) -> list[str]:
+    """Return the names of a job's replicas; empty if they are not known yet."""
+    obj = kind.decode(as_job_object(kind, namespaced(manifest, "default")))
+    try:
+        job = kind.read(obj)
+    except InvalidJobError:
+        return []
+    # Replicas of a job that scales come and go.
+    return [] if job.elasticity else [str(replica) for replica in job.replicas]
+
+
+def images(manifest: Any) -> Iterator[str]:
+    """Yield the images of all containers, wherever in the manifest they are."""
+    if isinstance(manifest, dict):
+        for _, container in containers(manifest, ()):
+            if isinstance(name := container.get("image"), str):
+                yield name
+        manifest = list(manifest.values())
+    if isinstance(manifest, list):
+        for part in manifest:
+            yield from images(part)
+
+
+def _text(name: str) -> str:
+    if name.startswith(("http://", "https://")):
+        raise ConfigError(f"{name}: save it as a file, or pipe it to `-`")
+    path = pathlib.Path(name)
+    if name != "-" and path.is_dir():
+        if any((path / each).exists() for each in _KUSTOMIZATIONS):
+            raise _KustomizationError(path)
+        raise ConfigError(f"{name} is a directory: name its files, such as {path}/*.yaml")
+    try:
+        data = sys.stdin.buffer.read() if name == "-" else path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"cannot read {name}: {error.strerror}") from error
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise ConfigError(f"{name} is not UTF-8 (line {line}): save it in that encoding") from error
+
+
+def _documents(text: str, name: str) -> list[tuple[Any, yaml.Node]]:
+    try:
+        return list(documents(text))
+    except RecursionError:
+        raise ConfigError(f"{name}: its lists and mappings are nested too deeply") from None
+    except yaml.YAMLError as error:
+        title = name if isinstance(error, DuplicateFieldError) else f"{name} is not YAML"
+        raise ConfigError(f"{title}: {describe_yaml_error(error, text)}") from error

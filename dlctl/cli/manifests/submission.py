@@ -1,0 +1,89 @@
+"""Create the objects of manifests, of any kind, in an order that works."""
+
+import json
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from typing import Any, Final
+
+import attrs
+
+from dlctl.api.meta import CRDS, NAMESPACES, Object, ObjectKey, Resource
+from dlctl.cli.manifests.loading import Manifest, job_kind, namespaced
+from dlctl.cli.suggestions import did_you_mean
+from dlctl.dialects.kind import Kind
+from dlctl.errors import ConfigError
+from dlctl.kube.client import Client
+from dlctl.kube.errors import AlreadyExistsError, ApiError, NotFoundError
+
+# As kubectl does: unknown fields are errors.
+_STRICT: Final = {"fieldValidation": "Strict"}
+
+
+@attrs.frozen
+class SubmittedJob:
+    """A job that was created on the server."""
+
+    kind: Kind
+    key: ObjectKey
+
+
+async def submit(
+    client: Client, kinds: Sequence[Kind], manifests: Iterable[Manifest], namespace: str
+) -> list[SubmittedJob]:
+    """Create all objects, jobs last, after the namespaces they mention.
+
+    :raises ConfigError: if the server does not serve a kind, or rejects an object.
+    """
+    jobs: list[tuple[Kind, Manifest]] = []
+    for manifest in manifests:
+        kind = job_kind(kinds, manifest.obj)
+        if kind is not None:
+            jobs.append((kind, manifest))
+        else:
+            await _create(client, await _resource(client, manifest), manifest, namespace)
+    return [
+        SubmittedJob(kind, await _create(client, kind.resource, manifest, namespace))
+        for kind, manifest in jobs
+    ]
+
+
+async def _resource(client: Client, manifest: Manifest) -> Resource:
+    api_version, kind = str(manifest.obj.get("apiVersion")), str(manifest.obj["kind"])
+    group, _, version = api_version.rpartition("/")
+    try:
+        response = await client.get_raw(f"/apis/{api_version}" if group else f"/api/{api_version}")
+    except NotFoundError:
+        response = b"{}"
+    resources = json.loads(response).get("resources", ())
+    for served in resources:
+        if served["kind"] == kind and "/" not in served["name"]:
+            return Resource(group, version, served["name"], kind, namespaced=served["namespaced"])
+    title = manifest.titled(("kind",))
+    suggestion = did_you_mean(kind, {served["kind"] for served in resources})
+    raise ConfigError(
+        f"{title}: the cluster does not serve kind {kind} in {api_version}{suggestion}"
+    )
+
+
+async def _create(
+    client: Client, resource: Resource, manifest: Manifest, namespace: str
+) -> ObjectKey:
+    obj = manifest.obj
+    body: dict[str, Any] = namespaced(obj, namespace) if resource.namespaced else obj
+    home = body["metadata"]["namespace"] if resource.namespaced else ""
+    try:
+        if home:
+            await ensure_namespace(client, home)
+        created = await client.create(resource, home, body, Object, params=_STRICT)
+    except ApiError as error:
+        if resource == CRDS and isinstance(error, AlreadyExistsError):
+            # One of our own CRDs, which users may list beside their jobs.
+            return ObjectKey("", body["metadata"]["name"])
+        raise ConfigError(f"{manifest.titled()} is rejected: {error}") from error
+    return created.key
+
+
+async def ensure_namespace(client: Client, name: str) -> None:
+    """Create a namespace unless it exists."""
+    with suppress(AlreadyExistsError):
+        await client.create(NAMESPACES, "", {"metadata": {"name": name}})

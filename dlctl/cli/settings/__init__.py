@@ -1,0 +1,1 @@
+"""Settings of the controller, and the flags of the operators that it replaces."""

@@ -1,0 +1,280 @@
+from collections.abc import Sequence
+
+import attrs
+import pytest
+import yaml
+
+from dlctl.api.meta import ObjectKey
+from dlctl.api.status import Failure, JobPhase, JobState
+from dlctl.api.verdict import Attempt, Cause, Confidence, Verdict
+from dlctl.cli.display.outcome import RunEnd, closing_lines, status_yaml
+from dlctl.cli.display.progress import ContainerExit, ContainerRun, JobProgress, ReplicaProgress
+from tests.builders import NOW
+
+RUN = ContainerRun("uid-0", "mxnet")
+WORKER_0 = ReplicaProgress(
+    "worker-0", "worker", pod="linear-worker-x-0", phase="Running", started=NOW, run=RUN
+)
+WORKER_1 = ReplicaProgress(
+    "worker-1", "worker", pod="linear-worker-x-1", phase="Failed", started=NOW
+)
+JOB = JobProgress(
+    "mxjob",
+    ObjectKey("ml", "linear"),
+    phase=JobPhase.DONE,
+    state=JobState.FAILED,
+    replicas=(WORKER_0, WORKER_1),
+    elapsed_s=12.4,
+)
+RUNNING = attrs.evolve(JOB, phase=JobPhase.RUNNING)
+SUCCEEDED = attrs.evolve(JOB, state=JobState.SUCCEEDED)
+FAILURE = Failure("worker-1", "linear-worker-x-1", "Error", "exit code 1 (general error)", NOW, 1)
+VERDICT = Verdict(
+    Cause.USER_CODE,
+    Confidence.MEDIUM,
+    "KeyError: 'x'",
+    NOW,
+    replica="worker-1",
+    pod="linear-worker-x-1",
+    node="localhost",
+    rank=1,
+    exit_code=1,
+    collateral=("worker-0",),
+    collateral_count=1,
+)
+LOGS = {"worker-0": ["epoch 1"], "worker-1": ["Traceback", "KeyError: 'x'"]}
+CRASHING = attrs.evolve(
+    WORKER_0,
+    phase="CrashLoopBackOff",
+    restarts=3,
+    exits=tuple(ContainerExit(attrs.evolve(RUN, number=n), 1) for n in range(4)),
+)
+
+
+def last_lines(_job: JobProgress, replica: str, _count: int) -> Sequence[str]:
+    return LOGS.get(replica, ())
+
+
+def closing(job: JobProgress, end: RunEnd | None = None) -> list[str]:
+    return list(closing_lines(job, end or RunEnd(max_restarts=3), last_lines))
+
+
+def test_success_is_one_line() -> None:
+    assert closing(SUCCEEDED) == ["mxjob ml/linear succeeded in 12 s"]
+
+
+def test_success_names_replicas_that_never_started() -> None:
+    never = tuple(
+        ReplicaProgress(f"worker-{n}", "worker", pod="p", phase="PodInitializing") for n in (1, 2)
+    )
+    job = attrs.evolve(SUCCEEDED, replicas=(WORKER_0, *never))
+    assert closing(job) == ["mxjob ml/linear succeeded in 12 s; worker-1, worker-2 never started"]
+    # One whose run was too short to be seen has run.
+    done = attrs.evolve(never[0], phase="Succeeded")
+    job = attrs.evolve(SUCCEEDED, replicas=(WORKER_0, done))
+    assert closing(job) == ["mxjob ml/linear succeeded in 12 s"]
+
+
+def test_cause_of_a_failure_is_the_first_one_with_its_replicas_log() -> None:
+    assert closing(attrs.evolve(JOB, failure=FAILURE)) == [
+        (
+            "mxjob ml/linear failed after 12 s: worker-1 (pod linear-worker-x-1): "
+            "exit code 1 (general error)"
+        ),
+        "last lines of worker-1:",
+        "  | Traceback",
+        "  | KeyError: 'x'",
+    ]
+
+
+def test_headline_of_a_failure_is_its_first_cause_in_a_sentence() -> None:
+    failed = attrs.evolve(JOB, failure=FAILURE, attempts=(Attempt(0, NOW, NOW, VERDICT),))
+    assert closing(failed) == [
+        (
+            "mxjob ml/linear failed after 12 s: worker-1 (rank 1): KeyError: 'x' "
+            "(exit code 1, user code)"
+        ),
+        "  ended with it: worker-0",
+        "last lines of worker-1:",
+        "  | Traceback",
+        "  | KeyError: 'x'",
+    ]
+
+
+def test_failure_of_the_whole_job_follows_its_first_cause() -> None:
+    failure = attrs.evolve(FAILURE, replica="", pod="", message="no restart is left")
+    attempts = (Attempt(0, NOW, NOW, attrs.evolve(VERDICT, collateral_count=0)),)
+    lines = closing(attrs.evolve(JOB, failure=failure, attempts=attempts))
+    assert "worker-1 (rank 1): KeyError: 'x'" in lines[0]
+    assert lines[1:3] == ["  no restart is left", "last lines of worker-1:"]
+
+
+@pytest.mark.parametrize("executed", [True, False])
+def test_program_that_has_written_nothing_is_named(executed: bool) -> None:
+    end = ContainerExit(RUN, 139, not_executed=not executed)
+    silent = ReplicaProgress("worker-7", "worker", phase="Failed", exits=(end,))
+    failure = attrs.evolve(FAILURE, replica="worker-7")
+    lines = closing(attrs.evolve(JOB, failure=failure, replicas=(silent,)))
+    assert lines[1:] == ["worker-7 has written nothing"] * executed
+
+
+def test_last_words_in_the_verdict_stand_for_a_missing_log() -> None:
+    verdict = attrs.evolve(
+        VERDICT,
+        replica="worker-7",
+        confidence=Confidence.LOW,
+        message="init container fetch: exit code 1: general error\nthe bucket is missing",
+    )
+    lines = closing(attrs.evolve(JOB, failure=FAILURE, attempts=(Attempt(0, NOW, NOW, verdict),)))
+    assert lines[0].endswith(
+        "worker-7 (rank 1): init container fetch: exit code 1: general error (probably user code)"
+    )
+    assert lines[2:] == ["last lines of worker-7:", "  | the bucket is missing"]
+
+
+def test_cause_of_an_invalid_job_is_the_field_and_the_fix() -> None:
+    invalid = attrs.evolve(JOB, phase=JobPhase.FAILED, reason="spec.x: is missing")
+    assert closing(invalid) == ["mxjob ml/linear failed after 12 s: spec.x: is missing"]
+
+
+def test_failure_of_the_whole_job_shows_what_its_replicas_did_last() -> None:
+    deadline = attrs.evolve(FAILURE, replica="", pod="", message="deadline exceeded")
+    assert closing(attrs.evolve(JOB, failure=deadline)) == [
+        "mxjob ml/linear failed after 12 s: the job: deadline exceeded",
+        "last lines of worker-0:",
+        "  | epoch 1",
+        "last lines of worker-1:",
+        "  | Traceback",
+        "  | KeyError: 'x'",
+    ]
+
+
+def test_replica_that_crashes_again_and_again_is_the_cause_with_each_exit_code() -> None:
+    job = attrs.evolve(RUNNING, replicas=(CRASHING, WORKER_1))
+    assert closing(job)[:3] == [
+        (
+            "mxjob ml/linear failed after 12 s: worker-0 (pod linear-worker-x-0) was restarted "
+            "3 times; exit code 1 (general error) each time; --max-restarts allows 3"
+        ),
+        "last lines of worker-0:",
+        "  | epoch 1",
+    ]
+
+
+def test_replica_whose_program_cannot_be_executed_cannot_start() -> None:
+    ends = tuple(ContainerExit(attrs.evolve(RUN, number=n), 127, not_executed=True) for n in (0, 1))
+    job = attrs.evolve(RUNNING, replicas=(attrs.evolve(CRASHING, exits=ends), WORKER_1))
+    first = closing(job)[0]
+    assert first == (
+        "mxjob ml/linear failed after 12 s: worker-0 (pod linear-worker-x-0) cannot start"
+    )
+
+
+def test_restarts_of_the_failed_replica_are_counted_with_their_exit_codes() -> None:
+    exits = tuple(
+        ContainerExit(attrs.evolve(RUN, number=n), code) for n, code in ((0, 137), (1, 1))
+    )
+    again = attrs.evolve(WORKER_1, restarts=1, exits=exits)
+    lines = closing(attrs.evolve(JOB, failure=FAILURE, replicas=(WORKER_0, again)))
+    assert lines[1] == "  worker-1 was restarted 1 time; exit codes 137, 1"
+
+
+def test_job_that_took_too_long_shows_the_state_of_each_replica() -> None:
+    running = attrs.evolve(RUNNING, notice="a gang waits")
+    assert closing(running, RunEnd(timeout_s=90.0)) == [
+        "mxjob ml/linear has not finished: timed out after 1m30s, it is Running: a gang waits",
+        "  worker-0 (pod linear-worker-x-0): Running",
+        "  worker-1 (pod linear-worker-x-1): Failed",
+        "last lines of worker-0:",
+        "  | epoch 1",
+    ]
+
+
+def test_interrupted_job_shows_the_log_of_a_replica_that_has_failed() -> None:
+    job = attrs.evolve(RUNNING, replicas=(WORKER_1, attrs.evolve(CRASHING, restarts=1)))
+    lines = closing(job, RunEnd(interrupted=True, max_restarts=None))
+    assert lines[:2] == [
+        "mxjob ml/linear has not finished: interrupted after 12 s, it is Running",
+        (
+            "  worker-0 (pod linear-worker-x-0): CrashLoopBackOff, was restarted 1 time; "
+            "exit code 1 (general error) each time"
+        ),
+    ]
+    assert lines[-2:] == ["last lines of worker-0:", "  | epoch 1"]
+
+
+def test_interrupted_job_without_a_failure_shows_no_log() -> None:
+    lines = closing(RUNNING, RunEnd(interrupted=True))
+    assert not any("last lines" in line for line in lines)
+
+
+def test_of_many_replicas_a_few_are_shown() -> None:
+    many = tuple(attrs.evolve(WORKER_0, name=f"worker-{n}") for n in range(1000))
+    assert len(closing(attrs.evolve(RUNNING, replicas=many), RunEnd(timeout_s=1.0))) < 20
+
+
+def test_deleted_job_is_reported_as_such() -> None:
+    assert closing(attrs.evolve(JOB, deleted=True)) == [
+        "mxjob ml/linear was deleted before it finished"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "hint"),
+    [
+        pytest.param(
+            "cannot start the container: train: No such file or directory",
+            "hint: no such file: train: is the image mapped? see --image; own code needs --mount",
+            id="program",
+        ),
+        pytest.param(
+            "python3: can't open file '/opt/app/train.py': [Errno 2] No such file or directory",
+            "hint: no such file: /opt/app/train.py: --mount DIR:/opt/app shows a directory of this"
+            " machine there",
+            id="script",
+        ),
+        pytest.param(
+            "python3: can't open file '/tmp/dlctl-a1/pods/b-2/work/train.py': [Errno 2] No such",
+            "hint: no such file: train.py: --workdir DIR is where containers start",
+            id="relative script",
+        ),
+        pytest.param(
+            "FileNotFoundError: [Errno 2] No such file or directory: '/data/train.csv'",
+            "hint: no such file: /data/train.csv: --mount DIR:/data shows a directory of this"
+            " machine there",
+            id="file",
+        ),
+        pytest.param(
+            "ModuleNotFoundError: No module named 'torch.nn'",
+            "hint: the container's Python has no module torch: map the image to an environment"
+            " that has it, see --image, or --python for a script",
+            id="module",
+        ),
+        pytest.param(
+            "OSError: [Errno 98] Address already in use",
+            "hint: a port is in use, by another program of the pod, or of its host network",
+            id="port",
+        ),
+    ],
+)
+def test_known_cause_gets_a_hint(line: str, hint: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(LOGS, "worker-1", ["before", line])
+    assert closing(attrs.evolve(JOB, failure=FAILURE))[-1] == hint
+
+
+def test_status_is_a_document_that_names_its_job() -> None:
+    obj = {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "MXJob",
+        "metadata": {"name": "linear", "namespace": "ml", "uid": "1"},
+        "spec": {},
+    }
+    documents = status_yaml({**obj, "status": {"state": "Succeeded"}}) + status_yaml(obj)
+    first, second = yaml.safe_load_all(documents)
+    assert first == {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "MXJob",
+        "metadata": {"name": "linear", "namespace": "ml"},
+        "status": {"state": "Succeeded"},
+    }
+    assert second["status"] == {}

@@ -1,0 +1,68 @@
+"""Malformed values in manifests are reported; none crashes a check."""
+
+import copy
+from collections.abc import Iterator
+from typing import Any, Final
+
+import pytest
+
+from dlctl.cli.check import manifest_reports
+from dlctl.cli.manifests.loading import Manifest
+from tests.builders import KINDS
+
+_HOSTILE: Final[tuple[object, ...]] = (None, "x", 5, True, [], {}, [None], [{}], {"name": None})
+_POD: Final[dict[str, Any]] = {
+    "serviceAccountName": "default",
+    "volumes": [
+        {"name": "a", "configMap": {"name": "kube-root-ca.crt"}},
+        {"name": "b", "projected": {"sources": [{"secret": {"name": "s"}}]}},
+        {"name": "c", "hostPath": {"path": "/", "type": "Directory"}},
+    ],
+    "containers": [
+        {
+            "name": "pytorch",
+            "image": "python",
+            "envFrom": [{"secretRef": {"name": "s"}}],
+            "env": [{"name": "X", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}],
+        }
+    ],
+}
+_JOB: Final[dict[str, Any]] = {
+    "apiVersion": "kubeflow.org/v1",
+    "kind": "PyTorchJob",
+    "metadata": {"name": "train", "namespace": "ml"},
+    "spec": {"pytorchReplicaSpecs": {"Worker": {"replicas": 1, "template": {"spec": _POD}}}},
+}
+
+
+def _paths(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    if path:
+        yield path
+    if isinstance(value, dict | list):
+        for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _paths(item, (*path, key))
+
+
+def _replaced(path: tuple[Any, ...], value: object) -> dict[str, Any]:
+    job = copy.deepcopy(_JOB)
+    inner: Any = job
+    for step in path[:-1]:
+        inner = inner[step]
+    inner[path[-1]] = value
+    return job
+
+
+@pytest.mark.parametrize("value", _HOSTILE, ids=repr)
+def test_each_value_may_be_malformed(value: object) -> None:
+    for path in _paths(_JOB):
+        # ``load`` refuses documents without a kind, and other metadata.
+        if path not in {("kind",), ("metadata",)}:
+            (report,) = manifest_reports(KINDS, [Manifest(_replaced(path, value))], "default")
+            assert "\n".join(report.lines())
+
+
+def test_text_that_is_not_utf8_is_a_problem() -> None:
+    container = ("spec", "pytorchReplicaSpecs", "Worker", "template", "spec", "containers", 0)
+    job = _replaced((*container, "image"), "t\udcff.py")
+    (report,) = manifest_reports(KINDS, [Manifest(job)], "default")
+    assert "'t\\udcff.py' is not UTF-8" in str(report.problems[0])

@@ -1,0 +1,97 @@
+"""Malformed YAML is explained by the line to change, not by the token that a parser misses."""
+
+import pytest
+import yaml
+
+from dlctl.cli.manifests.yaml_errors import describe_yaml_error
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        pytest.param(
+            "metadata:\n\tname: a\n",
+            "line 2, column 1: it is indented with a tab: use spaces",
+            id="tab",
+        ),
+        pytest.param("- \tname: a\n", "line 1, column 3: a tab: use spaces", id="tab in a line"),
+        pytest.param(
+            "spec:\n  replicas: 1\n   template: {}\n",
+            "line 3, column 12: it is indented deeper than line 2, which has a value already: "
+            "begin it in column 3",
+            id="too deep",
+        ),
+        pytest.param(
+            "containers:\n  - name: a\n   image: b\n",
+            "line 3, column 4: its indentation matches no line above: align it with line 2, "
+            "column 5",
+            id="between",
+        ),
+        pytest.param(
+            "spec:\n    a:\n      b: {}\n  c: {}\n",
+            "line 4, column 3: its indentation matches no line above: align it with line 2, "
+            "column 5",
+            id="not deep enough",
+        ),
+        pytest.param(
+            "args:\n    - a\n  - b\n",
+            "line 3, column 3: its indentation matches no line above: align it with line 2, "
+            "column 5",
+            id="item not deep enough",
+        ),
+        pytest.param(
+            "spec:\n  - a\n  b: c\n",
+            "line 3, column 3: a field among the items of a list, from line 2 on: begin it with - "
+            "or indent it otherwise",
+            id="field in a list",
+        ),
+        pytest.param(
+            "a:\n  b: c\n  - d\n",
+            "line 3, column 3: an item of a list among the fields of a mapping, from line 2 on: "
+            "align it with its list",
+            id="item in a mapping",
+        ),
+        pytest.param(
+            "metadata:\n  name:train\n  labels: {}\n",
+            "line 3, column 9: line 2 has no space after the colon of name",
+            id="no space",
+        ),
+        pytest.param(
+            "metadata:\n  name train\n  labels: {}\n",
+            "line 3, column 9: line 2 has no colon after its field: write NAME: VALUE",
+            id="no colon",
+        ),
+        pytest.param(
+            "metadata: {}\nname\n",
+            "line 3, column 1: line 2 has no colon after its field: write NAME: VALUE",
+            id="no colon at the end",
+        ),
+        pytest.param(
+            "name: a: b\n",
+            "line 1, column 8: a second colon in the line: put the value in quotes",
+            id="two colons",
+        ),
+        pytest.param(
+            "name: 'a\nb: c\n",
+            "line 3, column 1: the quote that line 1 opens is not closed",
+            id="open quote",
+        ),
+        pytest.param(
+            "name: @a\n",
+            "line 1, column 7: no value begins with @: put it in quotes",
+            id="reserved character",
+        ),
+        pytest.param(
+            "name: [a}\n", "line 1, column 9: expected ',' or ']', but got '}'", id="in brackets"
+        ),
+        pytest.param(
+            'name: "a" b\n',
+            "line 1, column 11: expected <block end>, but found '<scalar>'",
+            id="after a quote",
+        ),
+    ],
+)
+def test_error_names_the_line_and_the_fix(text: str, message: str) -> None:
+    with pytest.raises(yaml.YAMLError) as raised:
+        yaml.safe_load(text)
+    assert describe_yaml_error(raised.value, text) == message
