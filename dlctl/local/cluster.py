@@ -27,14 +27,14 @@ from dlctl.local.apiserver.storage.journal import Journal
 from dlctl.local.apiserver.storage.objects import Objects
 from dlctl.local.data_directory import DataDirectory
 from dlctl.local.job_controller.job_controller import JobController
+from dlctl.local.node.agent.sandboxes import Network, StartError
 from dlctl.local.node.api_access import ApiAccess
-from dlctl.local.node.connections import Connection
-from dlctl.local.node.devices import DEVICE_RESOURCES
-from dlctl.local.node.exec_sessions import ContainerSession, ExecCommand, NotRunningError
+from dlctl.local.node.containers.devices import DEVICE_RESOURCES
+from dlctl.local.node.containers.exec_sessions import ContainerSession, ExecCommand, NotRunningError
+from dlctl.local.node.containers.logs import LogOptions
 from dlctl.local.node.interrupted_pods import interrupted_pod
 from dlctl.local.node.kubelet import Kubelet, KubeletOptions, LogUnavailableError
-from dlctl.local.node.logs import LogOptions
-from dlctl.local.node.sandboxes import Network, StartError
+from dlctl.local.node.network.connections import Connection
 from dlctl.local.node.scheduler import Scheduler
 from dlctl.local.private_file import write_private_file
 from dlctl.local.run_directory import temporary_run_directory

@@ -11,7 +11,7 @@ import attrs
 from dlctl.api.meta import ObjectKey
 from dlctl.api.verdict import Cause
 from dlctl.kube.client import Client
-from dlctl.local.node.control_groups import open_groups
+from dlctl.local.node.containers.control_groups import open_groups
 
 JSON = dict[str, Any]
 NAMESPACE: Final = "default"

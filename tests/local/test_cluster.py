@@ -18,9 +18,9 @@ from dlctl.api.nodes import NODES
 from dlctl.kube import config
 from dlctl.kube.client import Client
 from dlctl.local.cluster import LocalCluster
+from dlctl.local.node.containers.launch import PodPaths
+from dlctl.local.node.containers.logs import LogFiles
 from dlctl.local.node.kubelet import KubeletOptions
-from dlctl.local.node.launch import PodPaths
-from dlctl.local.node.logs import LogFiles
 from tests.local.node.harness import NodeHarness
 
 HOST = KubeletOptions(network="host")

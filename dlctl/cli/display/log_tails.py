@@ -15,9 +15,9 @@ from dlctl.api.meta import UID
 from dlctl.cli.display.log_lines import LineSplitter
 from dlctl.cli.display.log_selection import LogSelection
 from dlctl.cli.display.progress import ContainerRun, JobProgress
-from dlctl.local.node import logs
-from dlctl.local.node.launch import PodPaths
-from dlctl.local.node.logs import LogFiles, LogOptions
+from dlctl.local.node.containers import logs
+from dlctl.local.node.containers.launch import PodPaths
+from dlctl.local.node.containers.logs import LogFiles, LogOptions
 
 # New lines of a replica of a job, and the beginning of its next line.
 OnLines = Callable[[JobProgress, str, Sequence[str], str], Awaitable[None]]

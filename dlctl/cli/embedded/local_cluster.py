@@ -26,9 +26,9 @@ from dlctl.kube.client import Client
 from dlctl.kube.errors import AlreadyExistsError
 from dlctl.local.cluster import LocalCluster
 from dlctl.local.data_directory import DataDirectory
+from dlctl.local.node.agent.sandboxes import Network
 from dlctl.local.node.directories import NodeDirectories
 from dlctl.local.node.kubelet import KubeletOptions
-from dlctl.local.node.sandboxes import Network
 from dlctl.manager import Manager
 
 # Caps long grace periods: a user is waiting.

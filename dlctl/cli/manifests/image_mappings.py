@@ -5,7 +5,7 @@ from pathlib import Path
 
 from dlctl.cli.manifests.loading import Manifest, images
 from dlctl.errors import ConfigError
-from dlctl.local.node.images import find, unused
+from dlctl.local.node.containers.images import find, unused
 
 
 def check_mappings_used(mappings: Mapping[str, Path], manifests: Sequence[Manifest]) -> None:

@@ -22,7 +22,7 @@ from dlctl.cli.manifests.yaml_lines import Path as FieldPath
 from dlctl.cli.manifests.yaml_lines import dotted
 from dlctl.dialects.kind import Kind
 from dlctl.errors import DlctlError
-from dlctl.local.node.images import NoCommandError, find
+from dlctl.local.node.containers.images import NoCommandError, find
 
 Spec = Mapping[str, Any]
 # The keys of ConfigMaps and Secrets, by kind, namespace and name.

@@ -21,29 +21,29 @@ from dlctl.informers.handlers import Change
 from dlctl.informers.informer import Informer
 from dlctl.kube.client import Client
 from dlctl.kube.errors import AlreadyExistsError
-from dlctl.local.node import logs
-from dlctl.local.node.addresses import AddressPool
-from dlctl.local.node.agent_process import open_sandboxes
+from dlctl.local.node.agent.agent_process import open_sandboxes
+from dlctl.local.node.agent.sandboxes import Network, NetworkChoice, NodeSockets
 from dlctl.local.node.api_access import ApiAccess
 from dlctl.local.node.api_types import NodePod, NodeService
-from dlctl.local.node.connections import Connection
-from dlctl.local.node.control_groups import control_groups
-from dlctl.local.node.devices import DevicePool, find_devices
+from dlctl.local.node.containers import logs
+from dlctl.local.node.containers.control_groups import control_groups
+from dlctl.local.node.containers.devices import DevicePool, find_devices
+from dlctl.local.node.containers.exec_sessions import ContainerSession, ExecCommand, NotRunningError
+from dlctl.local.node.containers.log_times import LogTimes
+from dlctl.local.node.containers.logs import LogArchive, LogOptions
+from dlctl.local.node.containers.restarts import CRASH_LOOP
 from dlctl.local.node.directories import NodeDirectories
-from dlctl.local.node.etc_files import machine_hosts, write_etc
-from dlctl.local.node.exec_sessions import ContainerSession, ExecCommand, NotRunningError
-from dlctl.local.node.hosts_files import HostsFiles
-from dlctl.local.node.internet import relay_connections
-from dlctl.local.node.log_times import LogTimes
-from dlctl.local.node.logs import LogArchive, LogOptions
-from dlctl.local.node.name_server import answer_queries
+from dlctl.local.node.network.addresses import AddressPool
+from dlctl.local.node.network.connections import Connection
+from dlctl.local.node.network.etc_files import machine_hosts, write_etc
+from dlctl.local.node.network.hosts_files import HostsFiles
+from dlctl.local.node.network.internet import relay_connections
+from dlctl.local.node.network.name_server import answer_queries
 from dlctl.local.node.node_object import node_object
 from dlctl.local.node.pod_api import PodApi
 from dlctl.local.node.pod_events import PodEvents
 from dlctl.local.node.pod_setup import NodeContext
 from dlctl.local.node.pod_worker import PodWorker
-from dlctl.local.node.restarts import CRASH_LOOP
-from dlctl.local.node.sandboxes import Network, NetworkChoice, NodeSockets
 from dlctl.local.node.status import Waiting
 
 NODE_NAME: Final = "localhost"

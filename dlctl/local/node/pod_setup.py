@@ -12,22 +12,22 @@ import attrs
 
 from dlctl.backoff import Backoff
 from dlctl.clock import Clock
-from dlctl.local.node.addresses import LOOPBACK_IP, NODE_IP, AddressPool
+from dlctl.local.node.agent.sandboxes import Sandboxes, StartError
 from dlctl.local.node.api_access import ApiAccess, ServiceAccountFiles
 from dlctl.local.node.api_types import NodePod, NodeService
-from dlctl.local.node.control_groups import ControlGroups
-from dlctl.local.node.devices import DevicePool
+from dlctl.local.node.containers.control_groups import ControlGroups
+from dlctl.local.node.containers.devices import DevicePool
+from dlctl.local.node.containers.env import PodPlacement
+from dlctl.local.node.containers.launch import PodPaths, PodRuntime
+from dlctl.local.node.containers.log_times import LogTimes
+from dlctl.local.node.containers.logs import LogArchive
+from dlctl.local.node.containers.substitution import service_names
+from dlctl.local.node.containers.volumes import VolumeManager
 from dlctl.local.node.directories import NodeDirectories
-from dlctl.local.node.env import PodPlacement
-from dlctl.local.node.hosts_files import HostsFiles, PodAddress
-from dlctl.local.node.launch import PodPaths, PodRuntime
-from dlctl.local.node.log_times import LogTimes
-from dlctl.local.node.logs import LogArchive
+from dlctl.local.node.network.addresses import LOOPBACK_IP, NODE_IP, AddressPool
+from dlctl.local.node.network.hosts_files import HostsFiles, PodAddress
 from dlctl.local.node.pod_api import PodApi
 from dlctl.local.node.pod_events import PodEvents
-from dlctl.local.node.sandboxes import Sandboxes, StartError
-from dlctl.local.node.substitution import service_names
-from dlctl.local.node.volumes import VolumeManager
 
 logger = logging.getLogger(__name__)
 

@@ -17,25 +17,25 @@ import attrs
 
 from dlctl.api.meta import CONFIG_MAPS, ObjectKey
 from dlctl.errors import DlctlError
-from dlctl.local.node.addresses import LOOPBACK_IP, NoAddressError
+from dlctl.local.node.agent.sandboxes import StartError
 from dlctl.local.node.api_types import Container, NodePod
-from dlctl.local.node.connections import Connection, connect
-from dlctl.local.node.container_runner import CONFIG_RETRY_S, ContainerRunner
-from dlctl.local.node.devices import NoDeviceError
-from dlctl.local.node.env import references
-from dlctl.local.node.exec_sessions import (
+from dlctl.local.node.containers.container_runner import CONFIG_RETRY_S, ContainerRunner
+from dlctl.local.node.containers.devices import NoDeviceError
+from dlctl.local.node.containers.env import references
+from dlctl.local.node.containers.exec_sessions import (
     ContainerSession,
     ExecCommand,
     NotRunningError,
     open_session,
 )
-from dlctl.local.node.handlers import Handlers
-from dlctl.local.node.images import Image, find
-from dlctl.local.node.launch import PodPaths, PodRuntime
+from dlctl.local.node.containers.handlers import Handlers
+from dlctl.local.node.containers.images import Image, find
+from dlctl.local.node.containers.launch import PodPaths, PodRuntime
+from dlctl.local.node.containers.restarts import CrashLoopBackoff
+from dlctl.local.node.network.addresses import LOOPBACK_IP, NoAddressError
+from dlctl.local.node.network.connections import Connection, connect
 from dlctl.local.node.pod_setup import NodeContext, PodSetup
 from dlctl.local.node.protocol import StartContainer
-from dlctl.local.node.restarts import CrashLoopBackoff
-from dlctl.local.node.sandboxes import StartError
 from dlctl.local.node.status import PodState, Waiting, status
 from dlctl.tasks import run_until_first, unwrap_exception_groups
 

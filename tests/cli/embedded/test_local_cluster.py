@@ -8,9 +8,9 @@ import pytest
 from dlctl.cli.embedded.local_cluster import describe_network, local_control_plane
 from dlctl.cli.embedded.local_options import LocalOptions
 from dlctl.errors import ConfigError
+from dlctl.local.node.agent.sandboxes import Network
 from dlctl.local.node.directories import NodeDirectories
 from dlctl.local.node.protocol import Mount
-from dlctl.local.node.sandboxes import Network
 
 LATIN = "/data/\udcfcbung"
 

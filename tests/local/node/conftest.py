@@ -10,8 +10,8 @@ import pytest_asyncio
 from dlctl.backoff import Backoff
 from dlctl.kube.client import Client
 from dlctl.local.cluster import LocalCluster
+from dlctl.local.node.agent.sandboxes import NetworkChoice
 from dlctl.local.node.kubelet import KubeletOptions
-from dlctl.local.node.sandboxes import NetworkChoice
 from tests.local.node.harness import NodeHarness
 
 # Otherwise pytest-asyncio creates a loop to restore, and never closes it.

@@ -9,8 +9,8 @@ import pytest
 from dlctl.api.meta import CONFIG_MAPS, SECRETS, ObjectKey
 from dlctl.local.apiserver import status
 from dlctl.local.apiserver.faults import Fault
-from dlctl.local.node.exec_sessions import ExecCommand
-from dlctl.local.node.sandboxes import StartError
+from dlctl.local.node.agent.sandboxes import StartError
+from dlctl.local.node.containers.exec_sessions import ExecCommand
 from tests.local.node.builders import make_container
 from tests.local.node.harness import NodeHarness, container, exit_code
 

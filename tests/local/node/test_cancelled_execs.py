@@ -10,7 +10,8 @@ import attrs
 import msgspec
 import pytest
 
-from dlctl.local.node.exec_sessions import ExecCommand, open_session
+from dlctl.local.node.agent.sandboxes import Network, Sandboxes
+from dlctl.local.node.containers.exec_sessions import ExecCommand, open_session
 from dlctl.local.node.protocol import (
     AgentRequest,
     AgentResponse,
@@ -20,7 +21,6 @@ from dlctl.local.node.protocol import (
     StartContainer,
     StopContainer,
 )
-from dlctl.local.node.sandboxes import Network, Sandboxes
 
 # More than a session takes from the agent's response until it is open.
 _ITERATIONS = range(12)

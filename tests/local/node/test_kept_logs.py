@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from dlctl.api.meta import UID
-from dlctl.local.node.launch import PodPaths
+from dlctl.local.node.containers.launch import PodPaths
 
 
 @pytest.fixture

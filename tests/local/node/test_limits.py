@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from dlctl.local.node.control_groups import ROOT, open_groups
+from dlctl.local.node.containers.control_groups import ROOT, open_groups
 from tests.local.node.builders import make_container
 from tests.local.node.harness import NodeHarness, container
 

@@ -1,0 +1,125 @@
+"""The agent's process: started with namespaces where the system allows it, otherwise without.
+
+It ends with the block, and with it every container of the node.
+"""
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+import attrs
+import msgspec
+
+from dlctl.errors import ConfigError
+from dlctl.local.node.agent.sandboxes import (
+    RESPONSE_TIMEOUT_S,
+    Network,
+    NetworkChoice,
+    NodeSockets,
+    Sandboxes,
+)
+from dlctl.local.node.protocol import LINE_LIMIT, AgentMessage, AgentStarted
+
+_STOP_TIMEOUT_S: Final = 10.0
+_HELLO_BYTES: Final = 1 << 16
+
+_decode = msgspec.json.Decoder(AgentMessage).decode
+
+
+@asynccontextmanager
+async def open_sandboxes(log_path: Path, *, choice: NetworkChoice) -> AsyncIterator[Sandboxes]:
+    """Run an agent for the duration of the block; no container is left afterwards."""
+    async with AsyncExitStack() as stack:
+        reason = "requested"
+        for mode in _isolated_modes() if choice != "host" else ():
+            trial = _agent(log_path, mode)
+            started, sockets, descriptors, reader, writer = await stack.enter_async_context(trial)
+            if not started.error:
+                network = Network("isolated", no_internet=started.no_internet)
+                yield Sandboxes(network, reader, writer, descriptors, NodeSockets(*sockets))
+                return
+            reason = started.error
+        if choice == "isolated":
+            raise ConfigError(f"this machine allows no network namespaces: {reason}")
+        _, _, descriptors, reader, writer = await stack.enter_async_context(
+            _agent(log_path, "host")
+        )
+        yield Sandboxes(Network("host", reason), reader, writer, descriptors)
+
+
+def _isolated_modes() -> tuple[str, ...]:
+    # Root in a container often lacks the capability, but may use a user namespace like any other
+    # user.
+    return ("root", "user") if os.geteuid() == 0 else ("user",)
+
+
+_AgentConnection = tuple[
+    AgentStarted,
+    list[socket.socket],
+    socket.socket,
+    asyncio.StreamReader,
+    asyncio.StreamWriter,
+]
+
+
+@asynccontextmanager
+async def _agent(log_path: Path, mode: str) -> AsyncIterator[_AgentConnection]:
+    ours, theirs = socket.socketpair()
+    descriptors, their_descriptors = socket.socketpair(type=socket.SOCK_SEQPACKET)
+    given = theirs.fileno(), their_descriptors.fileno()
+    with theirs, their_descriptors, log_path.open("ab") as log:
+        # A session of its own: Ctrl-C is for dlctl, which then stops the pods in order.
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            *("-m", "dlctl.local.node.agent", *map(str, given), mode),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            pass_fds=given,
+            start_new_session=True,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+        )
+    async with AsyncExitStack() as stack:
+        stack.enter_context(descriptors)
+        stack.push_async_callback(_ended, process)
+        # Before asyncio reads from the socket: it ignores file descriptors sent along with the
+        # bytes.
+        try:
+            started, sockets = await asyncio.to_thread(_receive_hello, ours)
+        except BaseException:
+            ours.shutdown(socket.SHUT_RDWR)
+            ours.close()
+            raise
+        for opened in sockets:
+            stack.enter_context(opened)
+        reader, writer = await asyncio.open_connection(sock=ours, limit=LINE_LIMIT)
+        stack.callback(writer.close)
+        yield started, sockets, descriptors, reader, writer
+
+
+async def _ended(process: asyncio.subprocess.Process) -> None:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_STOP_TIMEOUT_S):
+            await process.wait()
+    if process.returncode is None:
+        process.send_signal(signal.SIGKILL)
+        await process.wait()
+
+
+def _receive_hello(agent: socket.socket) -> tuple[AgentStarted, list[socket.socket]]:
+    """Return the agent's first message, and the sockets sent with it; blocking."""
+    agent.settimeout(RESPONSE_TIMEOUT_S)
+    line, fds, _, _ = socket.recv_fds(agent, _HELLO_BYTES, len(attrs.fields(NodeSockets)))
+    if not line:
+        return AgentStarted(error="the agent ended before its first message; see its log"), []
+    for fd in fds:
+        os.set_inheritable(fd, False)
+    message = _decode(line)
+    sockets = [socket.socket(fileno=fd) for fd in fds]
+    return message if isinstance(message, AgentStarted) else AgentStarted(), sockets

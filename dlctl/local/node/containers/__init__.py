@@ -1,0 +1,1 @@
+"""One container: its program, files, devices, limits, output, probes and commands beside it."""

@@ -1,0 +1,258 @@
+"""From a container of a manifest to the program that the agent executes.
+
+All decisions about command, environment, working directory and mounts are made here. It checks
+whether directories exist, so it runs off the event loop.
+"""
+
+import os
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final, Self
+
+import attrs
+
+from dlctl.api.meta import UID
+from dlctl.local.node.api_access import MOUNT_PATH, ServiceAccountFiles
+from dlctl.local.node.api_types import Container, NodePod, VolumeMount
+from dlctl.local.node.containers.env import (
+    INHERITED,
+    ConfigSources,
+    PodPlacement,
+    environment,
+    expand,
+)
+from dlctl.local.node.containers.images import Image
+from dlctl.local.node.containers.ssh_settings import ssh_mounts
+from dlctl.local.node.containers.substitution import replace, volume_paths
+from dlctl.local.node.containers.volumes import UnsupportedVolumeError
+from dlctl.local.node.directories import NodeDirectories
+from dlctl.local.node.protocol import Mount, StartContainer
+
+DEFAULT_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+DEFAULT_MESSAGE_PATH: Final = "/dev/termination-log"
+# Programs are root's on this machine if dlctl is, which mpirun would refuse.
+_ROOT_FOR_ANOTHER: Final = {
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+}
+_STARTUP_FILES: Final = (".bashrc", ".bash_profile", ".profile", ".zshenv")
+
+
+@attrs.frozen
+class PodPaths:
+    """The directories of one pod, all within one that is removed with the pod."""
+
+    root: Path
+
+    @classmethod
+    def of(cls, run_dir: Path, pod: UID) -> Self:
+        return cls(run_dir / "pods" / pod)
+
+    @property
+    def hosts(self) -> Path:
+        return self.root / "hosts"
+
+    @property
+    def volumes(self) -> Path:
+        return self.root / "volumes"
+
+    @property
+    def work(self) -> Path:
+        """The working directory of containers whose own does not exist on this machine."""
+        return self.root / "work"
+
+    @property
+    def scratch(self) -> Path:
+        return self.root / "scratch"
+
+    @property
+    def account(self) -> Path:
+        return self.root / "serviceaccount"
+
+    @property
+    def kube(self) -> Path:
+        """The substitute for the owner's directory of kubectl."""
+        return self.root / "kube"
+
+    @property
+    def sessions(self) -> Path:
+        return self.root / "sessions"
+
+    def logs(self, container: str) -> Path:
+        return self.root / "logs" / container
+
+    def ssh(self, container: str) -> Path:
+        return self.root / "ssh" / container
+
+    def message(self, container: str) -> Path:
+        return self.root / "messages" / container
+
+    @property
+    def _directories(self) -> tuple[Path, ...]:
+        own = ("messages", "ssh")
+        return self.volumes, self.work, self.scratch, self.kube, *(self.root / n for n in own)
+
+    def make(self) -> None:
+        for path in self._directories:
+            path.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+    def remove(self, *, keep_logs: bool) -> None:
+        """Remove the directories; whatever fails is removed with the run directory."""
+        if not keep_logs:
+            shutil.rmtree(self.root, ignore_errors=True)
+        elif self.root.exists():
+            for file in (self.hosts, ServiceAccountFiles(self.account).kubeconfig):
+                with suppress(OSError):
+                    file.unlink()
+            for path in (*self._directories, self.account):
+                shutil.rmtree(path, ignore_errors=True)
+
+
+@attrs.frozen
+class PodRuntime:
+    """The shared environment of a pod's containers, once the pod is set up."""
+
+    pod: NodePod
+    place: PodPlacement
+    paths: PodPaths
+    isolated: bool
+    sources: ConfigSources
+    volumes: Mapping[str, Path]
+    directories: NodeDirectories
+    # Name resolution for all pods: replacements of files in /etc.
+    etc: Mapping[str, Path]
+    # Empty in isolated networks, where names are resolved instead.
+    names: Mapping[str, str]
+    # Variables with the address of the API server; empty where pods cannot reach it.
+    api: Mapping[str, str]
+    account: ServiceAccountFiles | None
+    # Variables by container that restrict it to its devices.
+    device_env: Mapping[str, Mapping[str, str]]
+    warn: Callable[[str, str], None]
+
+    def start_request(self, container: Container, image: Image, log_path: Path) -> StartContainer:
+        """Return the program to start; raise a DlctlError that names what is missing."""
+        given = environment(container, self.pod, self.place, self.sources)
+        argv = [expand(word, given) for word in image.command(container.command, container.args)]
+        mounted = [self._mount(mount) for mount in container.volume_mounts or ()]
+        replacements = self._replacements(mounted)
+        given = {name: replace(value, replacements) for name, value in given.items()}
+        env = self._env(container, given, image)
+        return StartContainer(
+            id=0,
+            container=f"{self.pod.metadata.uid}/{container.name}/{log_path.stem}",
+            pod=self.pod.metadata.uid,
+            argv=[replace(word, replacements) for word in argv],
+            env=env,
+            cwd=self._directory(container, image, replacements),
+            log_path=str(log_path),
+            hostname=self.pod.hostname,
+            mounts=[
+                *mounted,
+                *self._own_mounts(container),
+                *ssh_mounts(mounted, self.paths.ssh(container.name), env["PATH"]),
+                *self.directories.mounts,
+            ]
+            if self.isolated
+            else [],
+            scratch=str(self.paths.scratch),
+        )
+
+    def exec_argv(self, container: Container, argv: Sequence[str]) -> list[str]:
+        """Return a command to execute beside the container's program."""
+        mounted = [self._mount(mount) for mount in container.volume_mounts or ()]
+        replacements = self._replacements(mounted)
+        return [replace(word, replacements) for word in argv]
+
+    def _replacements(self, mounted: Sequence[Mount]) -> dict[str, str]:
+        if self.isolated:
+            return dict(self.names)
+        account = (self.account.mount(),) if self.account else ()
+        shown = [*mounted, *account, *self.directories.mounts]
+        return dict(self.names) | volume_paths((m.target, Path(m.source)) for m in shown)
+
+    def _env(self, container: Container, given: Mapping[str, str], image: Image) -> dict[str, str]:
+        env = {name: os.environ[name] for name in INHERITED if name in os.environ}
+        # The output of a Python program is seen as it is written, unless the manifest objects.
+        env |= {"HOSTNAME": self.pod.hostname, "PYTHONUNBUFFERED": "1", **self.api}
+        env |= self.device_env.get(container.name, {})
+        if self.account and not self.isolated:
+            env["KUBECONFIG"] = str(self.account.kubeconfig)
+        if os.geteuid() == 0 and self.pod.spec.run_as_user(container):
+            env |= _ROOT_FOR_ANOTHER
+        env |= given
+        env["PATH"] = image.path(env.get("PATH", DEFAULT_PATH))
+        return env
+
+    def _directory(
+        self, container: Container, image: Image, replacements: Mapping[str, str]
+    ) -> str:
+        wanted = container.working_dir
+        default = self._default_directory(container, replacements)
+        if wanted is None:
+            return default
+        if self._is_mounted(wanted, container) and self.isolated:
+            return wanted
+        found = image.directory(replace(wanted, replacements))
+        if found is None:
+            self.warn(
+                "WorkingDirMissing",
+                f'container "{container.name}": workingDir {wanted} is not on this machine; '
+                f"using {default}",
+            )
+            return default
+        return str(found)
+
+    def _default_directory(self, container: Container, replacements: Mapping[str, str]) -> str:
+        if self.directories.working_dir:
+            return replace(self.directories.working_dir, replacements)
+        # A volume on /tmp may hide this working directory.
+        hidden = self.isolated and self._is_mounted(str(self.paths.work), container)
+        return "/" if hidden else str(self.paths.work)
+
+    def _is_mounted(self, path: str, container: Container) -> bool:
+        targets = [mount.mount_path for mount in container.volume_mounts or ()]
+        targets += [mount.target for mount in self.directories.mounts]
+        return any(Path(path).is_relative_to(target) for target in targets)
+
+    def _mount(self, mount: VolumeMount) -> Mount:
+        if mount.name not in self.volumes:
+            raise UnsupportedVolumeError(f'volumeMounts: volume "{mount.name}" is not defined')
+        source = self.volumes[mount.name]
+        if mount.sub_path:
+            source = source / mount.sub_path
+            if not source.exists():
+                source.mkdir(parents=True)
+        read_only = bool(mount.read_only) or mount.name in self._read_only_claims
+        return Mount(str(source), mount.mount_path, read_only)
+
+    @property
+    def _read_only_claims(self) -> set[str]:
+        volumes = self.pod.spec.volumes or ()
+        claims = {volume.name: volume.persistent_volume_claim for volume in volumes}
+        return {name for name, claim in claims.items() if claim and claim.read_only}
+
+    def _own_mounts(self, container: Container) -> list[Mount]:
+        mounts = [Mount(str(source), target) for target, source in self.etc.items()]
+        if not self.pod.spec.host_network:
+            mounts.append(Mount(str(self.paths.hosts), "/etc/hosts"))
+        path = container.termination_message_path
+        if path and path != DEFAULT_MESSAGE_PATH:
+            mounts.append(Mount(str(self.paths.message(container.name)), path))
+        return [*mounts, *self._user_mounts(container)]
+
+    def _user_mounts(self, container: Container) -> list[Mount]:
+        """Return mounts that give the container its own account, instead of the machine owner's."""
+        mounts = []
+        if self.account and not self._is_mounted(MOUNT_PATH, container):
+            mounts.append(self.account.mount())
+        theirs = Path.home() / ".kube"
+        # Unlike methods of Path, these also take what may not be looked into as missing.
+        if os.path.isdir(theirs) and not self._is_mounted(str(theirs), container):
+            mounts.append(Mount(str(self.paths.kube), str(theirs)))
+        # A login by ssh is not the owner's: their shell's startup files do not apply.
+        startup = (Path.home() / name for name in _STARTUP_FILES)
+        mounts += [Mount(os.devnull, str(file)) for file in startup if os.path.isfile(file)]
+        return mounts

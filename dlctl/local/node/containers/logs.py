@@ -1,0 +1,186 @@
+"""The output of containers: one file per start, read as ``kubectl logs`` requests it.
+
+The last two starts are kept, or all of them in an archive.
+"""
+
+import asyncio
+import datetime
+import os
+import re
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+import attrs
+
+from dlctl.api.meta import ObjectKey
+from dlctl.local.node.containers.log_times import LineTimes
+
+_CHUNK_BYTES: Final = 1 << 16
+# Delay until a new line of a followed log is seen.
+_POLL_S: Final = 0.1
+_KEPT_LOGS: Final = 2
+
+
+@attrs.frozen
+class LogOptions:
+    """The requested part of a log; times are known only of the node's own."""
+
+    previous: bool = False
+    follow: bool = False
+    timestamps: bool = False
+    since: datetime.datetime | None = None
+    tail_lines: int | None = None
+    limit_bytes: int | None = None
+
+
+@attrs.frozen
+class LogFiles:
+    """The logs of one container."""
+
+    directory: Path
+
+    def path(self, start: int) -> Path:
+        return self.directory / f"{start}.log"
+
+    def rotate(self, start: int) -> None:
+        """Prepare for a start; delete the log of the start before the previous one."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        if start >= _KEPT_LOGS:
+            self.path(start - _KEPT_LOGS).unlink(missing_ok=True)
+
+
+@attrs.define
+class LogArchive:
+    """A directory that keeps each log of each container: ``POD/CONTAINER-NUMBER.log``.
+
+    Numbers count the starts in all pods of that name. Files of an earlier cluster are replaced.
+    """
+
+    directory: Path
+    _starts: dict[tuple[str, str], int] = attrs.field(init=False, factory=dict)
+
+    def keep(self, log: Path, pod: ObjectKey, container: str) -> None:
+        """Make the log of a start, which does not exist yet, a link to a file of the archive."""
+        if log.is_symlink():
+            return
+        # As on a real node; a name contains no underscore.
+        name = pod.name if pod.namespace == "default" else f"{pod.namespace}_{pod.name}"
+        directory = self.directory / name
+        directory.mkdir(parents=True, exist_ok=True)
+        number = self._starts.get((name, container), 0)
+        if number == 0:
+            for old in directory.iterdir():
+                if re.fullmatch(re.escape(container) + r"-\d+\.log", old.name):
+                    old.unlink()
+        self._starts[name, container] = number + 1
+        log.symlink_to(directory.absolute() / f"{container}-{number}.log")
+
+
+async def read(
+    path: Path, query: LogOptions, ended: Callable[[], bool], times: LineTimes | None = None
+) -> AsyncIterator[bytes]:
+    """Yield the file; with ``follow``, also what is appended until ``ended``."""
+    left = query.limit_bytes
+    start = await asyncio.to_thread(_start, path, query, times)
+    output = _contents(path, start, lambda: not query.follow or ended())
+    if query.timestamps and times is not None:
+        output = _with_times(output, start, times)
+    async for data in output:
+        if left is None:
+            yield data
+            continue
+        yield data[:left]
+        left -= len(data)
+        if left <= 0:
+            return
+
+
+async def _contents(path: Path, position: int, ended: Callable[[], bool]) -> AsyncIterator[bytes]:
+    while True:
+        # Checked before reading: the program's last output was written before it ended.
+        last = ended()
+        data = await asyncio.to_thread(_read, path, position)
+        position += len(data)
+        if data:
+            yield data
+        elif last:
+            return
+        else:
+            await asyncio.sleep(_POLL_S)
+
+
+async def _with_times(
+    output: AsyncIterator[bytes], position: int, times: LineTimes
+) -> AsyncIterator[bytes]:
+    """Yield the lines, each after its time; unfinished ones last."""
+    rest = b""
+    async for data in output:
+        *lines, rest = (rest + data).split(b"\n")
+        stamped = []
+        for line in lines:
+            position += len(line) + 1
+            stamped.append(_stamp(times.at(position)) + line + b"\n")
+        if stamped:
+            yield b"".join(stamped)
+    if rest:
+        yield _stamp(times.at(position + len(rest))) + rest
+
+
+def _stamp(time: datetime.datetime) -> bytes:
+    return time.strftime("%Y-%m-%dT%H:%M:%S.%f000Z ").encode()
+
+
+def _start(path: Path, query: LogOptions, times: LineTimes | None) -> int:
+    """Return the offset of the first requested line."""
+    position = tail_position(path, query.tail_lines)
+    if query.since is None or times is None:
+        return position
+    return max(position, _line_start(path, times.size_before(query.since)))
+
+
+def _line_start(path: Path, position: int) -> int:
+    """Return the offset at which the line of a position begins."""
+    while position > 0:
+        begin = max(position - _CHUNK_BYTES, 0)
+        found = _read(path, begin)[: position - begin].rfind(b"\n")
+        if found >= 0:
+            return begin + found + 1
+        position = begin
+    return 0
+
+
+def tail_position(path: Path, lines: int | None) -> int:
+    """Return the offset of the last lines; an unfinished line counts as one."""
+    if lines is None:
+        return 0
+    # The pod may be removed at any time.
+    with suppress(FileNotFoundError), path.open("rb") as file:
+        position = end = file.seek(0, os.SEEK_END)
+        if lines == 0:
+            return end
+        # The newline at the end of the last line separates nothing.
+        limit, wanted = max(end - 1, 0), lines
+        while limit > 0:
+            position = max(limit - _CHUNK_BYTES, 0)
+            file.seek(position)
+            chunk = file.read(limit - position)
+            while wanted and (found := chunk.rfind(b"\n")) >= 0:
+                wanted -= 1
+                if not wanted:
+                    return position + found + 1
+                chunk = chunk[:found]
+            limit = position
+    return 0
+
+
+def _read(path: Path, position: int) -> bytes:
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return b""
+    try:
+        return os.pread(fd, _CHUNK_BYTES, position)
+    finally:
+        os.close(fd)

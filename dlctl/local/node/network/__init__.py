@@ -1,0 +1,1 @@
+"""Addresses, names and connections of pods, in the node and to the outside."""
