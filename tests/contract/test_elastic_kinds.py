@@ -1,26 +1,18 @@
 """What the CRDs of et-operator's kinds reject and accept, for new and stored objects."""
 
 import asyncio
-import json
 from typing import Any
 
 import pytest
 
-from dlctl.dialects.kind_crds import kind_crds
-from tests.builders import kind_of
 from tests.contract.api import CRDS, Api
+from tests.contract.elastic_kinds import DEFINITIONS, JSON, path
 from tests.contract.jobs import merged
-from tests.dialects.et_operator.manifests import GROUP, elastic_job, scale_in, scale_out
+from tests.dialects.et_operator.manifests import elastic_job, scale_in, scale_out
 
-JSON = dict[str, Any]
 ANYTHING = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
 SPECS = "spec.etReplicaSpecs"
 ONE_OF_THEM = ".spec.toDelete.count or .spec.toDelete.podNames, only one of them should be set"
-DEFINITIONS: dict[str, JSON] = {
-    # As installed: serialized, so that no part is shared.
-    wire["spec"]["names"]["kind"]: json.loads(json.dumps(wire))
-    for wire in kind_crds(kind_of(GROUP, "TrainingJob"))
-}
 NONE: Any = None
 
 
@@ -32,11 +24,6 @@ def new(wire: JSON, change: JSON | None = None) -> JSON:
 
 def job(change: JSON | None = None, **fields: Any) -> JSON:
     return new(elastic_job(**fields), change)
-
-
-def path(api: Api, wire: JSON, *rest: str) -> str:
-    plural = f"{wire['kind'].lower()}s"
-    return api.path(plural, "/".join(rest), group=GROUP)
 
 
 def bad(wire: JSON, said: str, /, id_: str) -> Any:

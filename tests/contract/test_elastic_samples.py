@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from tests.contract.api import Api
-from tests.contract.test_elastic_kinds import DEFINITIONS, path
+from tests.contract.elastic_kinds import DEFINITIONS, path
 
 JSON = dict[str, Any]
 FOLDER = Path(__file__).parents[2].parent / "shared" / "samples" / "et-operator"

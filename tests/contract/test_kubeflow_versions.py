@@ -1,7 +1,6 @@
 """The versions of one of Kubeflow's kinds: each in its form, all stored under the schema of v1."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -9,6 +8,13 @@ import yaml
 from tests.builders import KINDS, entry, job_object, mxjob, template
 from tests.contract.api import Api
 from tests.contract.jobs import GROUP, JSON, definition_of, job, plural, refusal
+from tests.contract.kubeflow_jobs import (
+    LISTED,
+    OLDER_MAPS,
+    TORCH_LISTED,
+    tf_map,
+    tfjob,
+)
 
 SAMPLES = Path(__file__).parents[2].parent / "shared" / "samples" / "kubeflow-v1"
 SERVED = [kind.resource.kind for kind in KINDS if kind.resource.group == "kubeflow.org"]
@@ -19,51 +25,9 @@ MANIFESTS = [
 ]
 
 
-def tfjob(version: str, spec: JSON) -> JSON:
-    api_version = f"kubeflow.org/{version}"
-    return {"apiVersion": api_version, "kind": "TFJob", "metadata": {"name": "a"}, "spec": spec}
-
-
-def tf_entry(type_: str, replicas: int, **fields: Any) -> JSON:
-    pod = {"template": template("tensorflow"), "replicas": replicas}
-    return {"tfReplicaType": type_, **pod, **fields}
-
-
-def tf_map(*types: str) -> JSON:
-    return {type_: {"replicas": 1, "template": template("tensorflow")} for type_ in types}
-
-
-LISTED = tfjob(
-    "v1alpha1",
-    {
-        "replicaSpecs": [tf_entry("MASTER", 1), tf_entry("PS", 2, tfPort=2223)],
-        "tfImage": "tensorflow/tensorflow:1.3.0",
-        "terminationPolicy": {"chief": {"replicaName": "MASTER", "replicaIndex": 0}},
-    },
-)
-TORCH_LISTED: JSON = {
-    "apiVersion": "kubeflow.org/v1alpha1",
-    "kind": "PyTorchJob",
-    "metadata": {"name": "a"},
-    "spec": {
-        "backend": "tcp",
-        "masterPort": "23456",
-        "replicaSpecs": [
-            {"replicaType": "MASTER", "replicas": 1, "template": template("pytorch")},
-            {"replicaType": "WORKER", "replicas": 3, "template": template("pytorch")},
-        ],
-        "terminationPolicy": {"master": {"replicaName": "MASTER", "replicaRank": 0}},
-    },
-}
 ELASTIC = job("PyTorchJob", {"elasticPolicy": {"maxReplicas": 3, "rdzvConf": [{"key": "a"}]}})
 TOP = {"cleanPodPolicy": "Running", "ttlSecondsAfterFinished": 60}
 DRAFT = {"tfReplicaSpecs": tf_map("Chief", "PS", "Eval"), "restartPolicy": "OnFailure"}
-# Older versions of other kinds, which already were maps.
-OLDER_MAPS = {
-    "PyTorchJob": ("v1alpha2", "v1beta1", "v1beta2"),
-    "MPIJob": ("v1alpha2",),
-    "MXJob": ("v1alpha2", "v1beta1"),
-}
 MPI_TEMPLATE: JSON = {
     "apiVersion": "kubeflow.org/v1alpha1",
     "kind": "MPIJob",

@@ -13,7 +13,7 @@ import pytest
 from tests.builders import KINDS, bare_job, entry, mxjob
 from tests.contract.api import Api
 from tests.contract.jobs import JSON, REPLICAS, as_installed, definition_of, job
-from tests.contract.test_kubeflow_versions import LISTED, OLDER_MAPS, TORCH_LISTED, tf_map, tfjob
+from tests.contract.kubeflow_jobs import LISTED, OLDER_MAPS, TORCH_LISTED, tf_map, tfjob
 from tests.dialects.et_operator.manifests import elastic_job
 from tests.support.core_types import undecodable
 

@@ -10,7 +10,7 @@ import pytest
 from tests.builders import mxjob
 from tests.contract.api import Api
 from tests.contract.jobs import GROUP, JSON, definition_of, plural, refusal
-from tests.contract.test_kubeflow_versions import LISTED, TORCH_LISTED
+from tests.contract.kubeflow_jobs import LISTED, TORCH_LISTED
 from tests.support.typed_clients import undecodable_spec, undecodable_status
 
 FORMS = [

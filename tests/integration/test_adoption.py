@@ -10,8 +10,8 @@ from dlctl.frameworks.kubeflow.torch_elastic import HORIZONTAL_POD_AUTOSCALERS
 from dlctl.local.apiserver import status
 from dlctl.local.apiserver.faults import Fault
 from tests.builders import kind_of, renderer_of
-from tests.integration.test_autoscaling import change, elastic, limits
-from tests.integration.test_training_operator_migration import (
+from tests.integration.autoscaling import change, elastic, limits
+from tests.integration.tfjobs_left_behind import (
     AT_END,
     CREATED,
     RUN,

@@ -13,8 +13,7 @@ from dlctl.local.apiserver.faults import Fault
 from dlctl.local.apiserver.status import FieldError
 from dlctl.reconcilers.job import decoding
 from tests.builders import kind_of, mxjob
-from tests.integration.test_job_metrics import metric_value
-from tests.integration.test_waiting_jobs import patch_spec
+from tests.integration.mxjobs import metric_value, patch_spec
 from tests.support.harness import ClusterHarness, RunningController, StartCluster
 from tests.support.outcomes import KEEPS_RUNNING, Exit
 

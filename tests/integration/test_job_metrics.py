@@ -3,15 +3,9 @@
 from typing import Any
 
 from tests.builders import kind_of, mxjob
-from tests.support.harness import RunningController, StartCluster
+from tests.integration.mxjobs import metric_value
+from tests.support.harness import StartCluster
 from tests.support.outcomes import DONE, Evicted, Exit
-
-NAME = "mxjobs.kubeflow.org"
-
-
-def metric_value(controller: RunningController, name: str, **labels: str) -> float | None:
-    sample = {"kind": NAME, **labels}
-    return controller.manager.metrics.registry.get_sample_value(name, sample)
 
 
 def job_with_new_pods() -> dict[str, Any]:

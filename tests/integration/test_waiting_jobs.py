@@ -1,20 +1,12 @@
 """Jobs whose children cannot be created: they wait if that can help, and report the cause."""
 
-from typing import Any
-
 from dlctl.api.meta import PODS
 from dlctl.local.apiserver import status
 from dlctl.local.apiserver.faults import Fault
-from tests.builders import kind_of, mxjob, template, training_job
+from tests.builders import mxjob, template, training_job
+from tests.integration.mxjobs import JOBS, patch_spec
 from tests.support.harness import ClusterHarness, StartCluster
 from tests.support.outcomes import script_of
-
-JSON = dict[str, Any]
-JOBS = kind_of().resource
-
-
-async def patch_spec(cluster: ClusterHarness, spec: JSON) -> None:
-    await cluster.user.patch(JOBS, cluster.key(), {"spec": spec})
 
 
 async def test_job_waits_for_a_taken_name_until_it_is_free(

@@ -8,7 +8,7 @@ import pytest
 
 from dlctl.local.cluster import LocalCluster
 from dlctl.local.node.kubelet import KubeletOptions
-from tests.local.test_kubectl import KUBECTL, Kubectl, lines
+from tests.local.kubectl import KUBECTL, Kubectl, lines
 
 pytestmark = pytest.mark.skipif(KUBECTL is None, reason="kubectl is not installed")
 

@@ -8,8 +8,7 @@ from dlctl.api.status import JobPhase
 from dlctl.cli.display.progress import ContainerExit, ContainerRun, JobProgress, ReplicaProgress
 from dlctl.cli.display.restart_limit import max_restarts, replica_beyond
 from dlctl.local.node.scheduling_filters import rejection
-from tests.local.node.builders import make_container, make_pod
-from tests.local.node.test_scheduling_filters import GPU, make_node
+from tests.local.node.builders import GPU, make_container, make_node, make_pod
 
 JOB = JobProgress("mxjob", ObjectKey("ml", "linear"), phase=JobPhase.RUNNING)
 

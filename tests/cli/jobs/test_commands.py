@@ -8,9 +8,9 @@ import pytest
 import yaml
 
 from tests.builders import bare_job
+from tests.cli.completions import completed
 from tests.cli.conftest import Dlctl, Finished
 from tests.cli.jobs.live_jobs import command_job, create_event, create_jobs, until
-from tests.cli.test_completion import completed
 
 pytestmark = pytest.mark.slow
 

@@ -21,7 +21,7 @@ from tests.builders import (
     template,
     training_job,
 )
-from tests.dialects.replica_lists.test_list_status import STATUSES
+from tests.dialects.statuses import STATUSES
 from tests.support.typed_clients import undecodable_status
 
 

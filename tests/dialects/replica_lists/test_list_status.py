@@ -11,46 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dlctl.api.conditions import Condition
-from dlctl.api.status import Failure, JobPhase, JobState, JobStatus, ReplicaStatus, RestartRecord
+from dlctl.api.status import JobPhase, JobState, JobStatus, ReplicaStatus
 from dlctl.dialects.replica_lists import list_status
 from tests.builders import NOW
+from tests.dialects.statuses import STATUSES, TEXT
 
-TEXT = st.text(max_size=8)
-COUNT = st.integers(min_value=0, max_value=9_999)
-TIMES = st.datetimes(
-    min_value=datetime.datetime(1970, 1, 1),
-    max_value=datetime.datetime(2100, 1, 1),
-    timezones=st.just(datetime.UTC),
-).map(lambda time: time.replace(microsecond=0))
-CODES = st.none() | st.integers(min_value=-1, max_value=255)
-STATUSES = st.builds(
-    JobStatus,
-    phase=st.sampled_from(JobPhase),
-    state=st.sampled_from(JobState),
-    reason=TEXT,
-    replica_statuses=st.lists(
-        st.builds(
-            ReplicaStatus,
-            type=st.sampled_from(["scheduler", "server", "worker"]),
-            state=st.sampled_from(JobState),
-            count_by_state=st.dictionaries(st.sampled_from(JobState), COUNT.filter(bool)),
-            completed_indexes=st.frozensets(COUNT, max_size=5),
-        ),
-        max_size=3,
-    ).map(tuple),
-    conditions=st.lists(
-        st.builds(Condition, TEXT, st.booleans(), TEXT, TEXT, TIMES, TIMES), max_size=3
-    ).map(tuple),
-    start_time=st.none() | TIMES,
-    completion_time=st.none() | TIMES,
-    restarts=st.dictionaries(
-        TEXT, st.builds(RestartRecord, COUNT, COUNT, TEXT, TEXT, TIMES, CODES), max_size=3
-    ),
-    failure=st.none() | st.builds(Failure, TEXT, TEXT, TEXT, TEXT, TIMES, CODES),
-    observed_generation=COUNT,
-    scaled_down=st.dictionaries(TEXT, st.frozensets(COUNT, min_size=1, max_size=5), max_size=3),
-)
 JSON_VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.floats(allow_nan=False) | TEXT,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),

@@ -6,7 +6,6 @@ import pytest
 
 from dlctl.api.meta import (
     CONFIG_MAPS,
-    MANAGED_BY_LABEL,
     PODS,
     ROLE_BINDINGS,
     ROLES,
@@ -18,13 +17,11 @@ from dlctl.dialects.et_operator.resources import SCALE_INS, SCALE_OUTS
 from dlctl.kube.errors import InvalidError
 from dlctl.local.apiserver import status
 from dlctl.local.apiserver.faults import Fault
-from tests.builders import renderer_of
-from tests.dialects.et_operator.manifests import elastic_job
+from tests.integration.elastic.et_operator_jobs import JSON, left_by_et_operator
 from tests.support.elastic_harness import JOBS, ElasticHarness, start_elastic_cluster
 
 pytestmark = [pytest.mark.looptime(noop_cycles=8)]
 
-JSON = dict[str, Any]
 ONE: Final = {"count": 1}
 OWN: Final = (ROLES, SERVICE_ACCOUNTS, ROLE_BINDINGS, CONFIG_MAPS, SECRETS)
 
@@ -222,36 +219,6 @@ def owned(stage: ElasticHarness, resource: Any) -> list[JSON]:
 def uids(stage: ElasticHarness) -> set[str]:
     owned_ = (stage.cluster.owned(r, stage.cluster.job()) for r in (PODS, SERVICES, *OWN))
     return {obj["metadata"]["uid"] for objects in owned_ for obj in objects}
-
-
-async def left_by_et_operator(stage: ElasticHarness) -> None:
-    """Run a job with workers 0 and 2, without dlctl's labels."""
-    manifest = elastic_job(worker={"replicas": 2})
-    job = await stage.cluster.submit(manifest)
-    names = ["linear-worker-0", "linear-worker-2"]
-    status = {
-        "phase": "Running",
-        "targetWorkers": names,
-        "currentWorkers": names,
-        "replicaStatuses": {"Launcher": {"active": 1}, "Worker": {"active": 2}},
-        "restartCount": 0,
-        "conditions": [
-            {"type": type_, "status": "True", "reason": ""}
-            for type_ in ("Created", "WorkersCreated", "WorkersReady", "LauncherCreated", "Running")
-        ],
-    }
-    key = stage.cluster.key()
-    await stage.cluster.user.patch(JOBS, key, {"status": status}, subresource="status")
-    renderer = renderer_of({**manifest, **job, "status": status})
-    made = [(one.resource, renderer.dependent(one)) for one in renderer.framework.dependents([])]
-    made += [(one.resource, renderer.dependent(one)) for one in renderer.framework.secrets()]
-    made += [(SERVICES, renderer.service(r)) for r in renderer.replicas_with_service()]
-    made += [(PODS, renderer.pod(replica)) for replica in renderer.job.replicas]
-    for resource, obj in made:
-        del obj["metadata"]["labels"][MANAGED_BY_LABEL]
-        obj["metadata"].pop("annotations", None)
-        await stage.cluster.user.create(resource, stage.cluster.namespace, obj)
-    await stage.cluster.until(lambda: stage.runs("linear-launcher"))
 
 
 async def test_secret_of_a_former_job_of_the_same_name_is_not_used() -> None:

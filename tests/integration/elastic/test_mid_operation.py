@@ -8,7 +8,7 @@ from dlctl.api.meta import NAMESPACES, UID, ObjectKey, owner_reference
 from dlctl.dialects.et_operator.resources import SCALE_INS
 from dlctl.options import Options
 from tests.dialects.et_operator.manifests import scale_in
-from tests.integration.elastic.test_access import left_by_et_operator
+from tests.integration.elastic.et_operator_jobs import left_by_et_operator
 from tests.support.elastic_harness import JOBS, ElasticHarness, start_elastic_cluster
 
 pytestmark = [pytest.mark.looptime(noop_cycles=8)]

@@ -63,3 +63,7 @@ def gadget(name: str = "a", *, api_version: str = "test.io/v1", **spec: Any) -> 
         "metadata": {"name": name},
         "spec": spec,
     }
+
+
+def under_spec(**properties: JSON) -> JSON:
+    return {"type": "object", "properties": {"spec": {"type": "object", "properties": properties}}}

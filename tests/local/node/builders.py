@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 
 from dlctl.local.node.api_types import NodePod, NodeService
+from dlctl.local.node.scheduling_filters import SchedulableNode
 
 
 def make_container(name: str = "main", **fields: Any) -> dict[str, Any]:
@@ -36,3 +37,22 @@ def make_service(name: str = "svc", *, selector: dict[str, str], **spec: Any) ->
         "spec": {"clusterIP": "None", "selector": selector, **spec},
     }
     return msgspec.convert(body, NodeService)
+
+
+GPU = "nvidia.com/gpu"
+
+
+def make_node(
+    *, gpus: int = 0, labels: dict[str, str] | None = None, **spec: Any
+) -> SchedulableNode:
+    body = {
+        "metadata": {"name": "localhost", "labels": labels or {}},
+        "spec": spec,
+        "status": {"allocatable": {"cpu": "2", **({GPU: str(gpus)} if gpus else {})}},
+    }
+    return msgspec.convert(body, SchedulableNode)
+
+
+def scheduled(status: dict[str, Any]) -> dict[str, Any]:
+    conditions = status.get("conditions") or []
+    return next((dict(c) for c in conditions if c["type"] == "PodScheduled"), {})

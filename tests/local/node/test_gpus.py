@@ -13,9 +13,8 @@ from dlctl.api.nodes import NODES
 from dlctl.kube.client import Client
 from dlctl.local.cluster import LocalCluster
 from dlctl.local.node.kubelet import NODE_NAME, KubeletOptions
-from tests.local.node.builders import make_container
+from tests.local.node.builders import make_container, scheduled
 from tests.local.node.harness import NodeHarness
-from tests.local.node.test_scheduler import scheduled
 
 GPU = "nvidia.com/gpu"
 NODE = ObjectKey("", NODE_NAME)

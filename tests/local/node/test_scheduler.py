@@ -5,14 +5,10 @@ from typing import Any
 import pytest
 
 from dlctl.api.meta import PODS, ObjectKey
+from tests.local.node.builders import scheduled
 from tests.local.node.harness import NodeHarness
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-
-
-def scheduled(status: dict[str, Any]) -> dict[str, Any]:
-    conditions = status.get("conditions") or []
-    return next((dict(c) for c in conditions if c["type"] == "PodScheduled"), {})
 
 
 async def test_pod_is_bound_once_its_last_gate_is_removed(harness: NodeHarness) -> None:

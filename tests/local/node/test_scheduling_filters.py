@@ -2,25 +2,12 @@
 
 from typing import Any
 
-import msgspec
 import pytest
 
-from dlctl.local.node.scheduling_filters import SchedulableNode, rejection
-from tests.local.node.builders import make_container, make_pod
+from dlctl.local.node.scheduling_filters import rejection
+from tests.local.node.builders import GPU, make_container, make_node, make_pod
 
-GPU = "nvidia.com/gpu"
 SELECTOR = "1 node(s) didn't match Pod's node affinity/selector"
-
-
-def make_node(
-    *, gpus: int = 0, labels: dict[str, str] | None = None, **spec: Any
-) -> SchedulableNode:
-    body = {
-        "metadata": {"name": "localhost", "labels": labels or {}},
-        "spec": spec,
-        "status": {"allocatable": {"cpu": "2", **({GPU: str(gpus)} if gpus else {})}},
-    }
-    return msgspec.convert(body, SchedulableNode)
 
 
 def requesting(count: int) -> Any:

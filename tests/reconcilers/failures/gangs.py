@@ -13,6 +13,9 @@ from dlctl.reconcilers.failures.first_cause import first_cause
 from dlctl.reconcilers.nodes.node_conditions import NodeFault
 from dlctl.reconcilers.termination import termination
 from tests.builders import NOW, make_job, make_pod, training_job
+from tests.reconcilers.failures.torch_jobs import (
+    JSON,
+)
 
 MX_JOB = make_job(workers=8)
 TORCH_JOB = make_job(training_job("PyTorchJob", Master=1, Worker=7))
@@ -76,3 +79,8 @@ def member(
 
 def verdict_of(*members: FailedReplica, job: Job = TORCH_JOB) -> Verdict:
     return first_cause(job, members, NOW)
+
+
+def said(message: str, state: JSON) -> JSON:
+    state["state"]["terminated"]["message"] = message
+    return state

@@ -14,6 +14,7 @@ from dlctl.reconcilers.nodes.node_conditions import LostNode, NodeCondition, Nod
 from dlctl.reconcilers.observe import Children, observe
 from dlctl.reconcilers.plan import Plan
 from dlctl.reconcilers.planning.job import plan_job
+from tests.reconcilers.failures.gangs import said
 from tests.reconcilers.failures.policy_jobs import (
     ANY_REPLICA,
     RESTART_WORKERS,
@@ -36,11 +37,6 @@ from tests.reconcilers.failures.torch_jobs import (
 from tests.reconcilers.program_output.outputs import GLOO_CLOSED, raised
 
 ON_42: JSON = {"action": "FailJob", "onExitCodes": {"operator": "In", "values": [42]}}
-
-
-def said(message: str, state: JSON) -> JSON:
-    state["state"]["terminated"]["message"] = message
-    return state
 
 
 def test_each_replica_that_restarts_alone_is_decided_by_its_own_failure() -> None:

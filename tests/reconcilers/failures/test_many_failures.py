@@ -13,8 +13,8 @@ from dlctl.reconcilers.failures.evidence import Evidence
 from dlctl.reconcilers.failures.output_evidence import output_evidence
 from dlctl.reconcilers.plan import Plan
 from dlctl.reconcilers.program_output.log_text import LogLine
+from tests.reconcilers.failures.gangs import said
 from tests.reconcilers.failures.policy_jobs import ANY_REPLICA, failure_reason, torch
-from tests.reconcilers.failures.test_ends_of_a_downtime import said
 from tests.reconcilers.failures.torch_jobs import JSON, causes, failed, planned, pods
 from tests.reconcilers.program_output.outputs import GLOO_CLOSED, raised
 

@@ -7,7 +7,7 @@ from dlctl.local.apiserver.fieldmanager.merging import merge
 from dlctl.local.apiserver.schemas.cel_rules import Rules
 from dlctl.local.apiserver.schemas.patterns import matches
 from dlctl.local.apiserver.schemas.validation import validate
-from tests.local.apiserver.schemas.test_schema import under_spec
+from tests.local.apiserver.definitions import under_spec
 
 
 @pytest.mark.timeout(60)

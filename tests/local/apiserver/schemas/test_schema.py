@@ -11,12 +11,9 @@ from dlctl.local.apiserver.schemas.coercion import PRESERVE, drop_nulls, fill_de
 from dlctl.local.apiserver.schemas.list_types import duplicates
 from dlctl.local.apiserver.schemas.patterns import matches
 from dlctl.local.apiserver.schemas.validation import validate
+from tests.local.apiserver.definitions import under_spec
 
 JSON = dict[str, Any]
-
-
-def under_spec(**properties: JSON) -> JSON:
-    return {"type": "object", "properties": {"spec": {"type": "object", "properties": properties}}}
 
 
 def messages(value: Any, schema: JSON, **options: Any) -> list[str]:

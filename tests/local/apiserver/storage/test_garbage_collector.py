@@ -1,5 +1,3 @@
-import asyncio
-
 from tests.local.apiserver.raw_client import (
     CONFIG_MAPS,
     PODS,
@@ -10,13 +8,7 @@ from tests.local.apiserver.raw_client import (
     pod,
     widget,
 )
-
-
-async def settled(api: RawClient) -> None:
-    """Run the garbage collector until it is idle."""
-    for _ in range(20):
-        await asyncio.sleep(0)
-    await api.get("/api/v1/namespaces")
+from tests.local.apiserver.storage.garbage import settled
 
 
 async def test_background_deletion_deletes_dependents_after_their_owner(widgets: RawClient) -> None:

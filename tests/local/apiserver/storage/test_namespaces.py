@@ -1,5 +1,5 @@
 from tests.local.apiserver.raw_client import RawClient, config_map, pod
-from tests.local.apiserver.storage.test_garbage_collector import settled
+from tests.local.apiserver.storage.garbage import settled
 
 NAMESPACES = "/api/v1/namespaces"
 
