@@ -159,11 +159,16 @@ class LoadedCredentials:
     async def start(self) -> Any:
         """Load for the first time and return the result; raise ConfigError if that fails."""
         try:
-            return await self._load(renew=False)
+            configuration = await self._load(renew=False)
         except Exception as error:  # noqa: BLE001 - plugins and the library raise anything
             raise ConfigError(f"credentials: {_redacted_message(error)}") from None
+        self._reload_at = time.monotonic() + REFRESH_S
+        return configuration
 
     async def access(self, rejected: Access | None = None) -> Access:
+        if self._lock.locked() and rejected is not self._access:
+            # A slow plugin holds up only the request that runs it.
+            return self._access
         async with self._lock:
             # Another request may have renewed the rejected credentials in the meantime.
             renew = rejected is self._access
@@ -172,15 +177,16 @@ class LoadedCredentials:
         return self._access
 
     async def _refresh(self, *, renew: bool) -> None:
-        self._reload_at = time.monotonic() + REFRESH_S
-        if not renew and not self.periodic():
-            return
         try:
-            await self._load(renew=renew)
+            if renew or self.periodic():
+                await self._load(renew=renew)
         except Exception as error:  # noqa: BLE001 - plugins and the library raise anything
             logger.warning(
                 "credentials could not be refreshed", extra={"error": _redacted_message(error)}
             )
+        finally:
+            # Counted from the end: a plugin may have taken as long as the interval.
+            self._reload_at = time.monotonic() + REFRESH_S
 
     async def _load(self, *, renew: bool) -> Any:
         async with asyncio.timeout(LOAD_TIMEOUT_S):
@@ -193,7 +199,6 @@ class LoadedCredentials:
             tls = await asyncio.to_thread(_context, configuration)
         self._files = files
         self._access = Access(headers, tls)
-        self._reload_at = time.monotonic() + REFRESH_S
         return configuration
 
 

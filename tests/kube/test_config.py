@@ -1,5 +1,6 @@
 """Sources of the configuration, and renewal of credentials."""
 
+import asyncio
 import base64
 import ssl
 import subprocess
@@ -244,6 +245,27 @@ async def test_rejected_credentials_are_renewed_once_for_all_requests(account: P
     renewed = await cluster.credentials.access(rejected)
     assert renewed.headers == {"Authorization": "Bearer second"}
     assert await cluster.credentials.access(rejected) is renewed
+
+
+async def test_credentials_stay_in_use_while_a_plugin_hangs(account: Path) -> None:
+    cluster = await in_cluster(account)
+    credentials = cluster.credentials
+    assert isinstance(credentials, LoadedCredentials)
+    hanging = asyncio.Event()
+
+    async def reload(renew: bool) -> None:
+        hanging.set()
+        await asyncio.get_running_loop().create_future()
+
+    credentials.reload = reload
+    make_due(cluster)
+    first = asyncio.create_task(credentials.access())
+    await hanging.wait()
+    assert await authorization(cluster) == "Bearer first"
+    first.cancel()
+    await asyncio.wait([first])
+    # The next attempt is a minute later.
+    assert await authorization(cluster) == "Bearer first"
 
 
 async def test_service_account_without_a_token_is_a_configuration_error(account: Path) -> None:
