@@ -20,10 +20,12 @@ _PROCESS_HEADER: Final = re.compile(rb"\n==> /proc/\d+/cmdline <==\n")
 # The output may be anything: a launcher's image is the tenant's.
 _MAX_ROWS: Final = 20_000
 _MAX_PROCESSES: Final = 4096
+# Of a process; the name of its target is among the first.
+_MAX_WORDS: Final = 64
 _MAX_REASON_CHARS: Final = 200
 # Lines of a probe that name no worker, such as warnings of a shell.
 _MAX_OTHER_LINES: Final = 100
-_SSH_OPTIONS_WITH_VALUE: Final = frozenset("BbcDEeFIiJLlmOopQRSWw")
+_SSH_OPTIONS_WITH_VALUE: Final = b"BbcDEeFIiJLlmOopQRSWw"
 _IPV4_BYTES: Final = 4
 _MAPPED_PREFIX: Final = bytes(10) + b"\xff\xff"
 
@@ -88,7 +90,7 @@ def parse_workers_in_use(
     return frozenset(
         worker
         for worker, address in workers.items()
-        if worker in named or (address and not peers.isdisjoint(_kernel_forms(address)))
+        if worker.encode() in named or (address and not peers.isdisjoint(_kernel_forms(address)))
     )
 
 
@@ -111,31 +113,30 @@ def _kernel_forms(text: str) -> Iterator[bytes]:
         yield b"".join(groups).hex().upper().encode()
 
 
-def _argv(process: bytes) -> Sequence[str]:
+def _argv(process: bytes) -> Sequence[bytes]:
     # The text after the last NUL is truncated and may be a prefix of another name.
-    words = process[:MAX_CMDLINE_CHARS].split(b"\0")[:-1]
-    return [word.decode(errors="replace") for word in words]
+    return process[:MAX_CMDLINE_CHARS].split(b"\0", _MAX_WORDS)[:-1]
 
 
-def _targets(words: Sequence[str]) -> Iterator[str]:
+def _targets(words: Sequence[bytes]) -> Iterator[bytes]:
     """Yield the host names that a program connects to; a script follows its interpreter."""
     for position, word in enumerate(words[:2]):
         rest = words[position + 1 :]
-        program = word.rpartition("/")[2]
-        if program == "kubexec.sh":
+        program = word.rpartition(b"/")[2]
+        if program == b"kubexec.sh":
             yield from rest[:1]
-        elif program == "kubectl" and "exec" in rest:
-            before = rest[: rest.index("--")] if "--" in rest else rest
-            yield from (each.removeprefix("pod/").removeprefix("pods/") for each in before)
-        elif program == "ssh":
+        elif program == b"kubectl" and b"exec" in rest:
+            before = rest[: rest.index(b"--")] if b"--" in rest else rest
+            yield from (each.removeprefix(b"pod/").removeprefix(b"pods/") for each in before)
+        elif program == b"ssh":
             yield from _ssh_host(rest)
 
 
-def _ssh_host(words: Sequence[str]) -> Iterator[str]:
+def _ssh_host(words: Sequence[bytes]) -> Iterator[bytes]:
     remaining = iter(words)
     for word in remaining:
-        if not word.startswith("-"):
-            yield word.rpartition("@")[2]
+        if not word.startswith(b"-"):
+            yield word.rpartition(b"@")[2]
             return
-        if len(word) == 2 and word[1] in _SSH_OPTIONS_WITH_VALUE:
+        if len(word) == 2 and word[1:] in _SSH_OPTIONS_WITH_VALUE:
             next(remaining, None)

@@ -1,10 +1,14 @@
+import asyncio
 import ipaddress
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dlctl.api.meta import ObjectKey
+from dlctl.kube.execs import ExecResult
 from dlctl.reconcilers.membership.exec_output import (
     InspectionError,
     ProbeMethod,
@@ -13,6 +17,7 @@ from dlctl.reconcilers.membership.exec_output import (
     parse_workers_in_use,
 )
 from dlctl.reconcilers.membership.exec_requests import MAX_CMDLINE_CHARS
+from dlctl.reconcilers.membership.launcher_shell import LauncherShell
 
 TITLE = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid\n"
 
@@ -205,6 +210,31 @@ def test_command_line_is_read_as_far_as_it_was_requested() -> None:
     output = b"rem_address\n%ssh\0kubexec.sh\0%s\0w\0" % (_PROCESS, b"x" * MAX_CMDLINE_CHARS)
     output += b"".join([_PROCESS, b"\0" * _LAUNCHER_BYTES])
     assert parse_workers_in_use(output, {"w": ""}) == frozenset()
+
+
+def test_only_the_first_words_of_a_command_line_are_read() -> None:
+    words = b"ssh\0%sw\0"
+    few, many = (b"rem_address\n%s%s" % (_PROCESS, words % (b"-T\0" * n)) for n in (62, 63))
+    assert parse_workers_in_use(few, {"w": ""}) == {"w"}
+    assert parse_workers_in_use(many, {"w": ""}) == frozenset()
+
+
+async def test_long_list_of_a_launcher_is_read_beside_the_loop() -> None:
+    output = b"rem_address\n%s" % (_PROCESS + b"ssh\0w\0" + b"x\0" * 200) * 400
+    ticks = 0
+
+    async def execute(*args: Any, **options: Any) -> ExecResult:
+        return ExecResult(0, output)
+
+    async def tick() -> None:
+        nonlocal ticks
+        ticks += 1
+
+    ticking = asyncio.create_task(tick())
+    shell = LauncherShell(execute, ObjectKey("ns", "job-launcher"), "main")
+    assert await shell.workers_in_use({"w": "", "v": ""}) == {"w"}
+    assert ticks
+    await ticking
 
 
 def test_unknown_method_and_long_reason_of_a_probe_are_bounded() -> None:
