@@ -11,7 +11,7 @@ from dlctl.dialects.kind import Kind
 from dlctl.dialects.kinds import served_kinds
 from dlctl.frameworks.registry import load_frameworks
 from dlctl.kube.client import Client
-from dlctl.kube.errors import AlreadyExistsError, NotFoundError
+from dlctl.kube.errors import AlreadyExistsError, ConflictError, NotFoundError
 from tests.support.harness import ClusterHarness
 
 JSON = dict[str, Any]
@@ -89,3 +89,16 @@ async def admit(cluster: ClusterHarness, *, phase: str = "Inqueue", name: str = 
     """Set a PodGroup's phase, as Volcano does once there is room for the gang."""
     status = {"status": {"phase": phase}}
     await cluster.user.patch(VOLCANO_POD_GROUPS, cluster.key(name), status, subresource="status")
+
+
+async def admit_gangs(cluster: ClusterHarness, groups: Resource, every_s: float = 0.5) -> None:
+    """Admit each new PodGroup after a while, as Volcano does where there is room."""
+    status = {"status": {"phase": "Inqueue"}}
+    while True:
+        await asyncio.sleep(every_s)
+        for group in cluster.objects(groups):
+            if "status" in group:
+                continue
+            with suppress(ConflictError, NotFoundError):
+                key = cluster.key(group["metadata"]["name"])
+                await cluster.user.patch(groups, key, status, subresource="status")
