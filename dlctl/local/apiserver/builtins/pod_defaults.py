@@ -11,6 +11,7 @@ from dlctl.api.json_types import JSON
 
 _TOLERATION_S: Final = 300
 _FILE_MODE: Final = 0o644
+_TOKEN_S: Final = 3600
 
 
 def default_pod(pod: JSON) -> None:
@@ -110,6 +111,9 @@ def _default_container(container: JSON) -> None:
     for name in ("livenessProbe", "readinessProbe", "startupProbe"):
         if name in container:
             _default_probe(container[name])
+    for handler in container.get("lifecycle", {}).values():
+        if isinstance(handler, dict):
+            _default_handler(handler)
 
 
 def _default_requests(resources: JSON) -> None:
@@ -141,9 +145,15 @@ def _default_probe(probe: JSON) -> None:
     }
     for name, value in defaults.items():
         probe[name] = probe.get(name) or value
-    if "httpGet" in probe:
-        probe["httpGet"].setdefault("path", "/")
-        probe["httpGet"].setdefault("scheme", "HTTP")
+    _default_handler(probe)
+    if "grpc" in probe:
+        probe["grpc"].setdefault("service", "")
+
+
+def _default_handler(handler: JSON) -> None:
+    if "httpGet" in handler:
+        handler["httpGet"].setdefault("path", "/")
+        handler["httpGet"].setdefault("scheme", "HTTP")
 
 
 def _default_volume(volume: JSON) -> None:
@@ -155,6 +165,10 @@ def _default_volume(volume: JSON) -> None:
     if "hostPath" in volume:
         volume["hostPath"].setdefault("type", "")
     for part in (volume, *volume.get("projected", {}).get("sources", ())):
+        if "serviceAccountToken" in part:
+            part["serviceAccountToken"].setdefault("expirationSeconds", _TOKEN_S)
         for item in part.get("downwardAPI", {}).get("items", ()):
             if "fieldRef" in item:
                 item["fieldRef"].setdefault("apiVersion", "v1")
+            if "resourceFieldRef" in item:
+                item["resourceFieldRef"].setdefault("divisor", "0")

@@ -20,6 +20,12 @@ _SOURCES: Final = (
 )
 _HANDLERS: Final = ("exec", "httpGet", "tcpSocket", "grpc")
 _STANDARD: Final = ("cpu", "memory", "ephemeral-storage")
+_RESOURCE_FIELDS: Final = tuple(
+    f"{which}.{name}"
+    for which in ("limits", "requests")
+    for name in ("cpu", "ephemeral-storage", "memory")
+)
+_HUGE_PAGES: Final = ("limits.hugepages-", "requests.hugepages-")
 _FIELD_PATHS: Final = (
     "metadata.name",
     "metadata.namespace",
@@ -121,6 +127,16 @@ def _value_from(variable: JSON, path: str) -> Iterator[FieldError]:
             yield FieldError.required(f"{path}.{name}.key")
     if "fieldRef" in source:
         yield from _field_ref(source["fieldRef"], f"{path}.fieldRef")
+    if "resourceFieldRef" in source:
+        yield from _resource_field_ref(source["resourceFieldRef"], f"{path}.resourceFieldRef")
+
+
+def _resource_field_ref(reference: JSON, path: str) -> Iterator[FieldError]:
+    resource = reference.get("resource", "")
+    if not resource:
+        yield FieldError.required(f"{path}.resource")
+    elif resource not in _RESOURCE_FIELDS and not resource.startswith(_HUGE_PAGES):
+        yield FieldError.unsupported(f"{path}.resource", resource, _RESOURCE_FIELDS)
 
 
 def _field_ref(reference: JSON, path: str) -> Iterator[FieldError]:

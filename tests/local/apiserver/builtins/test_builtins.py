@@ -1,5 +1,6 @@
 """Defaults and checks of built-in kinds, by their strategies."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -52,6 +53,14 @@ def service(**spec: Any) -> JSON:
     return {"kind": "Service", "metadata": {"name": "s"}, "spec": {"ports": [{"port": 80}], **spec}}
 
 
+def values(value: Any) -> Iterator[Any]:
+    """Yield the value and everything in it."""
+    yield value
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    for each in inner:
+        yield from values(each)
+
+
 def refusals(strategy: Strategy, obj: JSON) -> list[str]:
     with pytest.raises(StatusError) as error:
         strategy.admit_create(obj)
@@ -78,6 +87,37 @@ def test_pod_gets_the_defaults_that_clients_rely_on(pods: Strategy) -> None:
         "terminationMessagePolicy": "File",
         "resources": {},
     }
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        pytest.param(
+            {"containers": [container(lifecycle={"preStop": {"httpGet": {"port": 80}}})]},
+            {"httpGet": {"port": 80, "path": "/", "scheme": "HTTP"}},
+            id="hook",
+        ),
+        pytest.param(
+            {"containers": [container(readinessProbe={"grpc": {"port": 80}})]},
+            {"port": 80, "service": ""},
+            id="gRPC",
+        ),
+        pytest.param(
+            {
+                "volumes": [
+                    {
+                        "name": "v",
+                        "projected": {"sources": [{"serviceAccountToken": {"path": "t"}}]},
+                    }
+                ]
+            },
+            {"path": "t", "expirationSeconds": 3600},
+            id="token",
+        ),
+    ],
+)
+def test_nested_fields_get_defaults(pods: Strategy, spec: JSON, expected: JSON) -> None:
+    assert expected in list(values(pods.admit_create(pod(**spec))["spec"]))
 
 
 def test_admitting_twice_changes_nothing(pods: Strategy) -> None:
@@ -157,6 +197,24 @@ LABEL_RULE = (
         ),
         pytest.param(
             pod({"name": "main"}), "spec.containers[0].image: Required value", id="no image"
+        ),
+        pytest.param(
+            pod(
+                container(
+                    env=[
+                        {
+                            "name": "GPUS",
+                            "valueFrom": {
+                                "resourceFieldRef": {"resource": "limits.nvidia.com/gpu"}
+                            },
+                        }
+                    ]
+                )
+            ),
+            "spec.containers[0].env[0].valueFrom.resourceFieldRef.resource: Unsupported value: "
+            '"limits.nvidia.com/gpu": supported values: "limits.cpu", "limits.ephemeral-storage", '
+            '"limits.memory", "requests.cpu", "requests.ephemeral-storage", "requests.memory"',
+            id="resource that no variable can have",
         ),
         pytest.param(
             pod(container(), container()),
