@@ -100,9 +100,13 @@ class PodState:
         return all(record.initialized for record in self.init_containers)
 
     @property
+    def lasting(self) -> list[ContainerRecord]:
+        """Return the containers that run until the pod ends."""
+        return [*(record for record in self.init_containers if record.sidecar), *self.containers]
+
+    @property
     def ready(self) -> bool:
-        sidecars = [record for record in self.init_containers if record.sidecar]
-        return self.initialized and all(record.ready for record in (*self.containers, *sidecars))
+        return self.initialized and all(record.ready for record in self.lasting)
 
 
 def phase(pod_state: PodState) -> str:
@@ -141,7 +145,7 @@ def status(
         ],
         "hostIP": pod_state.host_ip,
         "startTime": timestamp(pod_state.started_at),
-        "qosClass": "BestEffort",
+        "qosClass": (pod.status or {}).get("qosClass", "BestEffort"),
         "containerStatuses": [_container(record, pod) for record in pod_state.containers],
     }
     if pod_state.init_containers:
@@ -155,31 +159,56 @@ def status(
     return wire
 
 
+@attrs.frozen
+class _Unmet:
+    """Why a condition is false."""
+
+    reason: str
+    message: str = ""
+
+
 def _conditions(pod_state: PodState, before: Iterable[JSON], now: datetime.datetime) -> list[JSON]:
-    finished = bool(_outcome(pod_state))
-    not_ready = "PodCompleted" if finished else "ContainersNotReady"
+    ready = _unready(pod_state)
     values = {
-        "PodScheduled": (True, ""),
-        "Initialized": (pod_state.initialized, "ContainersNotInitialized"),
-        "ContainersReady": (pod_state.ready and not finished, not_ready),
-        "Ready": (pod_state.ready and not finished, not_ready),
+        "PodScheduled": None,
+        "Initialized": _uninitialized(pod_state),
+        "ContainersReady": ready,
+        "Ready": ready,
     }
     return _changed(values, before, now)
 
 
+def _uninitialized(pod_state: PodState) -> _Unmet | None:
+    names = [record.name for record in pod_state.init_containers if not record.initialized]
+    if not names:
+        return None
+    message = f"containers with incomplete status: [{' '.join(names)}]"
+    return _Unmet("ContainersNotInitialized", message)
+
+
+def _unready(pod_state: PodState) -> _Unmet | None:
+    if outcome := _outcome(pod_state):
+        return _Unmet("PodFailed" if outcome == "Failed" else "PodCompleted")
+    if pod_state.ready:
+        return None
+    names = [record.name for record in pod_state.lasting if not record.ready]
+    return _Unmet("ContainersNotReady", f"containers with unready status: [{' '.join(names)}]")
+
+
 def _changed(
-    values: Mapping[str, tuple[bool, str]], before: Iterable[JSON], now: datetime.datetime
+    values: Mapping[str, _Unmet | None], before: Iterable[JSON], now: datetime.datetime
 ) -> list[JSON]:
     known = {condition.get("type"): condition for condition in before}
     conditions = []
-    for kind, (value, reason) in values.items():
-        wire = {"type": kind, "status": str(value)}
+    for kind, unmet in values.items():
+        wire = {"type": kind, "status": str(unmet is None)}
         old = known.get(kind, {})
         same = old.get("status") == wire["status"]
         since = old.get("lastTransitionTime") if same else None
         wire["lastTransitionTime"] = since or timestamp(now)
-        if not value:
-            wire["reason"] = reason
+        if unmet:
+            wire |= {"reason": unmet.reason}
+            wire |= {"message": unmet.message} if unmet.message else {}
         conditions.append(wire)
     return conditions
 

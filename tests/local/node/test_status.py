@@ -101,6 +101,42 @@ def test_transition_time_is_kept_until_the_condition_changes() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("facts", "expected"),
+    [
+        pytest.param(
+            make_facts(make_record(WAITING), make_record(Running(NOW))),
+            ("ContainersNotReady", "containers with unready status: [main]"),
+            id="one is waiting",
+        ),
+        pytest.param(
+            make_facts(make_record(ended(0), done=True)), ("PodCompleted", None), id="done"
+        ),
+        pytest.param(
+            make_facts(make_record(ended(1), done=True)), ("PodFailed", None), id="failed"
+        ),
+    ],
+)
+def test_condition_says_why_the_pod_is_not_ready(
+    facts: PodState, expected: tuple[str, str | None]
+) -> None:
+    ready = status(make_pod(), facts, [], NOW)["conditions"][-1]
+    assert (ready["type"], ready["status"]) == ("Ready", "False")
+    assert (ready["reason"], ready.get("message")) == expected
+
+
+def test_condition_names_the_init_containers_that_have_not_succeeded() -> None:
+    facts = make_facts(make_record(WAITING), inits=[make_record(Running(NOW))])
+    initialized = status(make_pod(), facts, [], NOW)["conditions"][1]
+    assert initialized["reason"] == "ContainersNotInitialized"
+    assert initialized["message"] == "containers with incomplete status: [main]"
+
+
+def test_quality_of_service_of_the_server_is_kept() -> None:
+    pod = msgspec.structs.replace(make_pod(), status={"qosClass": "Guaranteed"})
+    assert status(pod, make_facts(make_record(WAITING)), [], NOW)["qosClass"] == "Guaranteed"
+
+
 def test_foreign_conditions_are_kept() -> None:
     theirs = {"type": "DisruptionTarget", "status": "True"}
     pod = msgspec.structs.replace(make_pod(), status={"conditions": [theirs]})
