@@ -226,6 +226,13 @@ class PodDNSConfig(Projection, frozen=True, gc=False):
     searches: list[str] | None = None
 
 
+class HostAlias(Projection, frozen=True, gc=False):
+    """Names of an address, only in this pod."""
+
+    ip: str
+    hostnames: list[str] | None = None
+
+
 class NodePodSpec(Projection, frozen=True, gc=False):
     """The supported part of a pod's spec."""
 
@@ -241,6 +248,7 @@ class NodePodSpec(Projection, frozen=True, gc=False):
     hostname: str | None = None
     subdomain: str | None = None
     host_network: bool | None = None
+    host_aliases: list[HostAlias] | None = None
     dns_config: PodDNSConfig | None = None
     service_account_name: str | None = None
     automount_service_account_token: bool | None = None

@@ -96,6 +96,10 @@ class PodSetup:
             subdomain=pod.spec.subdomain or "",
             searches=(pod.spec.dns_config and pod.spec.dns_config.searches) or (),
             labels=pod.metadata.labels or {},
+            aliases=[
+                f"{alias.ip}\t{' '.join(alias.hostnames or ())}"
+                for alias in pod.spec.host_aliases or ()
+            ],
             ready=not pod.has_readiness_probe,
         )
         await context.names.add(uid, neighbour)

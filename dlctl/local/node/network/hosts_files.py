@@ -44,8 +44,17 @@ class PodAddress:
     labels: Mapping[str, str] = attrs.field(factory=dict)
     # Domains in which the pod may omit the end of a name, beside that of its namespace.
     searches: Sequence[str] = ()
+    # Lines of the pod's own.
+    aliases: Sequence[str] = ()
     ready: bool = False
     finished: bool = False
+
+    @property
+    def own_line(self) -> str:
+        """Return the line of the host name, after the full name if there is one, as in kubelets."""
+        full = f"{self.hostname}.{self.subdomain}.{self.namespace}.svc.{DOMAIN}"
+        names = [full, self.hostname] if self.subdomain else [self.hostname]
+        return f"{self.ip}\t{' '.join(names)}"
 
     @property
     def domains(self) -> tuple[str, ...]:
@@ -162,8 +171,9 @@ class HostsFiles:
                 short[pod.domains] = [
                     line for domain in pod.domains for line in _short_lines(shared, domain)
                 ]
-            own = _LOOPBACK + _API + f"{pod.ip}\t{pod.hostname}\n"
-            text = own + "\n".join([*short[pod.domains], *shared, *self._machine_lines, ""])
+            own = (pod.own_line, *pod.aliases)
+            lines = [*own, *short[pod.domains], *shared, *self._machine_lines, ""]
+            text = _LOOPBACK + _API + "\n".join(lines)
             if text != self._written.get(uid):
                 texts[uid] = (pod.hosts_path, text)
         return texts

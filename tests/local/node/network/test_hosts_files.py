@@ -84,6 +84,21 @@ async def test_short_names_resolve_in_their_own_namespace(
     assert ("a.svc" in words) is short
 
 
+async def test_own_line_begins_with_the_full_name_of_a_pod_with_a_subdomain(tmp_path: Path) -> None:
+    table = HostsFiles([])
+    pod = make_neighbour(
+        "a",
+        "10.244.0.2",
+        subdomain="svc",
+        hosts_path=tmp_path / "a",
+        aliases=["10.1.2.3\tdata data.example.org"],
+    )
+    await table.add(UID("1"), pod)
+    lines = (tmp_path / "a").read_text().splitlines()
+    assert "10.244.0.2\ta.svc.default.svc.cluster.local a" in lines
+    assert "10.1.2.3\tdata data.example.org" in lines
+
+
 async def test_names_resolve_in_the_search_domains_of_a_pod(tmp_path: Path) -> None:
     table = HostsFiles([make_service("svc", selector={"job": "j"})])
     domains = {"searches": ["svc.default.svc.cluster.local"]}
