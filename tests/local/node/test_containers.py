@@ -138,6 +138,23 @@ async def test_failing_container_is_restarted_until_it_succeeds(harness: NodeHar
     assert container(status)["lastState"]["terminated"]["exitCode"] == 1
 
 
+async def test_last_state_is_of_the_run_before_the_last_one(harness: NodeHarness) -> None:
+    mounts = [{"name": "count", "mountPath": "/count"}]
+    ends = ["sh", "-c", "echo x >>/count/n; exit $(wc -l </count/n)"]
+    waits = ["sh", "-c", "until test $(wc -l </count/n) = 2; do sleep 0.05; done"]
+    sidecar = make_container("side", command=ends, restartPolicy="Always", volumeMounts=mounts)
+    status = await harness.run(
+        "two-runs",
+        volumes=[{"name": "count", "emptyDir": {}}],
+        initContainers=[sidecar],
+        containers=[make_container(command=waits, volumeMounts=mounts)],
+    )
+    [side] = status["initContainerStatuses"]
+    assert side["restartCount"] == 1
+    assert side["state"]["terminated"]["exitCode"] == 2
+    assert side["lastState"]["terminated"]["exitCode"] == 1
+
+
 async def test_crash_looping_container_backs_off(harness: NodeHarness) -> None:
     await harness.start("crash-loop", restartPolicy="Always", command=["true"])
     status = await harness.until(

@@ -134,7 +134,7 @@ class ContainerRunner:
         self.changed()
 
     async def _back_off(self, ended: Terminated, wait_s: float) -> None:
-        self.record.last = ended
+        before, self.record.last = self.record.last, ended
         if wait_s:
             self.record.state = Waiting(
                 "CrashLoopBackOff",
@@ -143,7 +143,7 @@ class ContainerRunner:
             self.changed()
             await self._stopped_within(wait_s)
         if self._stopping.is_set():
-            self.record.state = ended
+            self.record.state, self.record.last = ended, before
         else:
             self.record.restarts += 1
 
