@@ -38,9 +38,11 @@ class ObjectFieldSelector(Projection, frozen=True, gc=False):
 
 
 class ResourceFieldSelector(Projection, frozen=True, gc=False):
-    """A resource limit or request of a container."""
+    """A resource limit or request of a container, such as ``limits.cpu``."""
 
     resource: str = ""
+    container_name: str = ""
+    divisor: Any = None
 
 
 class EnvVarSource(Projection, frozen=True, gc=False):
@@ -131,6 +133,7 @@ class DownwardAPIVolumeFile(Projection, frozen=True, gc=False):
 
     path: str
     field_ref: ObjectFieldSelector | None = None
+    resource_field_ref: ResourceFieldSelector | None = None
 
 
 class FileVolumeSource(Projection, frozen=True, gc=False):
@@ -255,6 +258,10 @@ class NodePodSpec(Projection, frozen=True, gc=False):
     active_deadline_seconds: int | None = None
     termination_grace_period_seconds: int | None = None
     security_context: SecurityContext | None = None
+
+    @property
+    def all_containers(self) -> list[Container]:
+        return [*(self.init_containers or ()), *self.containers]
 
     def run_as_user(self, container: Container) -> int:
         """Return the user ID of a container; 0 if it is left to the image."""

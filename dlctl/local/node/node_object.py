@@ -23,8 +23,7 @@ def node_object(
 ) -> dict[str, Any]:
     """Return a ready node; in a cluster of one process, heartbeats are not needed."""
     capacity = {
-        "cpu": str(os.cpu_count() or 1),
-        "memory": f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') // 1024}Ki",
+        **machine_capacity(),
         "pods": _POD_LIMIT,
         **{resource: str(len(found)) for resource, found in devices.items()},
     }
@@ -59,6 +58,14 @@ def node_object(
             ],
             "nodeInfo": _node_info(architecture),
         },
+    }
+
+
+def machine_capacity() -> dict[str, str]:
+    """Return this machine's processors and memory."""
+    return {
+        "cpu": str(os.cpu_count() or 1),
+        "memory": f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') // 1024}Ki",
     }
 
 

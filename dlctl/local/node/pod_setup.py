@@ -26,6 +26,7 @@ from dlctl.local.node.containers.volumes import VolumeManager
 from dlctl.local.node.directories import NodeDirectories
 from dlctl.local.node.network.addresses import LOOPBACK_IP, NODE_IP, AddressPool
 from dlctl.local.node.network.hosts_files import HostsFiles, PodAddress
+from dlctl.local.node.node_object import machine_capacity
 from dlctl.local.node.pod_api import PodApi
 from dlctl.local.node.pod_events import PodEvents
 
@@ -109,7 +110,7 @@ class PodSetup:
         """Create the volumes; raise if a reference is missing."""
         context, pod = self.context, self.pod
         namespace = pod.metadata.namespace or ""
-        place = PodPlacement(context.node_name, ip, context.host_ip)
+        place = PodPlacement(context.node_name, ip, context.host_ip, machine_capacity())
         sources = await context.pod_api.sources(pod)
         claims = context.directories.claims_in(context.run_dir) / namespace
         maker = self._volume_manager = VolumeManager(

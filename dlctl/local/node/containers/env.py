@@ -6,12 +6,21 @@ so that a job does not depend on the shell it was started from.
 
 import re
 from collections.abc import Mapping
+from decimal import ROUND_CEILING, Decimal
 from typing import Final
 
 import attrs
 
+from dlctl.api.quantities import parse_quantity
 from dlctl.errors import DlctlError
-from dlctl.local.node.api_types import Container, EnvVar, LocalObjectReference, NodePod
+from dlctl.local.node.api_types import (
+    Container,
+    EnvVar,
+    LocalObjectReference,
+    NodePod,
+    ResourceFieldSelector,
+    ResourceRequirements,
+)
 
 INHERITED: Final = ("HOME", "LANG", "LC_ALL", "PATH", "TMPDIR", "TZ", "USER")
 
@@ -38,6 +47,8 @@ class PodPlacement:
     node_name: str
     pod_ip: str
     host_ip: str
+    # The node's own resources: the limits of a container that sets none.
+    allocatable: Mapping[str, str] = attrs.field(factory=dict)
 
 
 def expand(text: str, env: Mapping[str, str]) -> str:
@@ -74,6 +85,24 @@ def field(pod: NodePod, path: str, place: PodPlacement) -> str:
     return fields[path]
 
 
+def resource_field(
+    pod: NodePod, reference: ResourceFieldSelector, place: PodPlacement, default_container: str = ""
+) -> str:
+    """Return a limit or request in units of the divisor, rounded up."""
+    wanted = reference.container_name or default_container
+    named = (each for each in pod.spec.all_containers if each.name == wanted)
+    if (container := next(named, None)) is None:
+        raise MissingReferenceError(f'resourceFieldRef: container "{wanted}" is not in the pod')
+    which, _, resource = reference.resource.partition(".")
+    resources = container.resources or ResourceRequirements()
+    held = resources.limits if which == "limits" else resources.requests
+    amount = parse_quantity(str((held or {}).get(resource, 0)))
+    if which == "limits" and not amount:
+        amount = parse_quantity(place.allocatable.get(resource, "0"))
+    divisor = parse_quantity(str(reference.divisor or 0)) or Decimal(1)
+    return str(int((amount / divisor).to_integral_value(ROUND_CEILING)))
+
+
 def _format_map(entries: Mapping[str, str] | None) -> str:
     return "\n".join(f'{key}="{value}"' for key, value in sorted((entries or {}).items()))
 
@@ -94,7 +123,7 @@ def environment(
                 holder = f'{kind} "{reference.name}"'
                 env |= {prefix + key: _text(content, key, holder) for key in content}
     for variable in container.env or ():
-        value = _value(variable, pod, place, sources)
+        value = _value(variable, container, pod, place, sources)
         if value is not None:
             env[variable.name] = expand(value, env) if variable.value_from is None else value
     return env
@@ -109,13 +138,19 @@ def _content(
 
 
 def _value(
-    variable: EnvVar, pod: NodePod, place: PodPlacement, sources: ConfigSources
+    variable: EnvVar,
+    container: Container,
+    pod: NodePod,
+    place: PodPlacement,
+    sources: ConfigSources,
 ) -> str | None:
     source = variable.value_from
     if source is None:
         return variable.value or ""
     if source.field_ref is not None:
         return field(pod, source.field_ref.field_path, place)
+    if source.resource_field_ref is not None:
+        return resource_field(pod, source.resource_field_ref, place, container.name)
     for reference, held, kind in (
         (source.config_map_key_ref, sources.config_maps, "configmap"),
         (source.secret_key_ref, sources.secrets, "secret"),
@@ -146,14 +181,16 @@ def references(pod: NodePod) -> tuple[set[str], set[str]]:
     """Return the names of the ConfigMaps and of the Secrets that the pod refers to."""
     config_maps: set[str | None] = set()
     secrets: set[str | None] = set()
-    for container in [*(pod.spec.init_containers or ()), *pod.spec.containers]:
+    for container in pod.spec.all_containers:
         for bulk in container.env_from or ():
-            config_maps.add(bulk.config_map_ref and bulk.config_map_ref.name)
-            secrets.add(bulk.secret_ref and bulk.secret_ref.name)
+            config_maps.add(bulk.config_map_ref.name if bulk.config_map_ref else None)
+            secrets.add(bulk.secret_ref.name if bulk.secret_ref else None)
         for source in [variable.value_from for variable in container.env or ()]:
             if source is not None:
-                config_maps.add(source.config_map_key_ref and source.config_map_key_ref.name)
-                secrets.add(source.secret_key_ref and source.secret_key_ref.name)
+                config_maps.add(
+                    source.config_map_key_ref.name if source.config_map_key_ref else None
+                )
+                secrets.add(source.secret_key_ref.name if source.secret_key_ref else None)
     for volume in pod.spec.volumes or ():
         projected = volume.projected.sources if volume.projected else None
         for files in [volume, *(projected or ())]:

@@ -20,6 +20,7 @@ from dlctl.local.node.api_types import (
     HostPathVolumeSource,
     KeyToPath,
     NodePod,
+    ObjectFieldSelector,
     Volume,
     VolumeProjection,
 )
@@ -28,6 +29,7 @@ from dlctl.local.node.containers.env import (
     MissingReferenceError,
     PodPlacement,
     field,
+    resource_field,
 )
 
 _FILE_MODE = 0o644
@@ -140,9 +142,13 @@ class VolumeManager:
             for item in msgspec.convert(
                 source.downward_api.items or [], list[DownwardAPIVolumeFile]
             ):
-                if item.field_ref is not None:
-                    text = field(self.pod, item.field_ref.field_path, self.place)
-                    yield _File(item.path, text.encode(), mode)
+                yield _File(item.path, self._pod_field(item).encode(), mode)
+
+    def _pod_field(self, item: DownwardAPIVolumeFile) -> str:
+        if item.resource_field_ref is not None:
+            return resource_field(self.pod, item.resource_field_ref, self.place)
+        reference = item.field_ref or ObjectFieldSelector()
+        return field(self.pod, reference.field_path, self.place)
 
 
 @attrs.frozen

@@ -1,5 +1,6 @@
 """Environment variables and the expansion of commands."""
 
+import attrs
 import pytest
 
 from dlctl.local.node.containers.env import (
@@ -58,6 +59,28 @@ def test_field_of_the_pod_becomes_a_value(path: str, expected: str) -> None:
         env=[{"name": "X", "valueFrom": {"fieldRef": {"fieldPath": path}}}], labels={"job": "mnist"}
     )
     assert environment(pod.spec.containers[0], pod, PLACE, ConfigSources()) == {"X": expected}
+
+
+@pytest.mark.parametrize(
+    ("reference", "expected"),
+    [
+        pytest.param({"resource": "limits.cpu"}, "2", id="rounded up"),
+        pytest.param({"resource": "limits.cpu", "divisor": "1m"}, "1500", id="divisor"),
+        pytest.param({"resource": "limits.memory", "divisor": "1Mi"}, "200", id="mebibytes"),
+        pytest.param({"resource": "limits.memory", "divisor": "0"}, "209715200", id="no divisor"),
+        pytest.param({"resource": "requests.memory"}, "0", id="no request"),
+        pytest.param({"resource": "limits.cpu", "containerName": "free"}, "8", id="no limit"),
+    ],
+)
+def test_resource_of_a_container_becomes_a_value(reference: dict[str, str], expected: str) -> None:
+    main = make_container(
+        env=[{"name": "X", "valueFrom": {"resourceFieldRef": reference}}],
+        resources={"limits": {"cpu": "1500m", "memory": "200Mi"}},
+    )
+    pod = make_pod(containers=[main, make_container("free")])
+    place = attrs.evolve(PLACE, allocatable={"cpu": "8"})
+    given = environment(pod.spec.containers[0], pod, place, ConfigSources())
+    assert given == {"X": expected}
 
 
 def test_values_come_from_config_maps_and_secrets() -> None:

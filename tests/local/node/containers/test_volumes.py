@@ -10,7 +10,7 @@ from dlctl.local.node.containers.env import ConfigSources, MissingReferenceError
 from dlctl.local.node.containers.volumes import UnsupportedVolumeError, VolumeManager
 from tests.local.node.builders import make_pod
 
-PLACE = PodPlacement(node_name="localhost", pod_ip="10.244.0.9", host_ip="10.244.0.1")
+PLACE = PodPlacement("localhost", "10.244.0.9", "10.244.0.1", allocatable={"cpu": "8"})
 SOURCES = ConfigSources(
     config_maps={"m": {"a": b"1", "b": b"2"}}, secrets={"s": {"key": b"hidden"}}
 )
@@ -55,6 +55,23 @@ def content(path: Path) -> dict[str, str]:
             },
             {"key": "hidden", "l": 'job="mnist"'},
             id="projected",
+        ),
+        pytest.param(
+            {
+                "downwardAPI": {
+                    "items": [
+                        {
+                            "path": "cpus",
+                            "resourceFieldRef": {
+                                "containerName": "main",
+                                "resource": "limits.cpu",
+                            },
+                        }
+                    ]
+                }
+            },
+            {"cpus": "8"},
+            id="resource of a container",
         ),
         pytest.param({"persistentVolumeClaim": {"claimName": "c"}}, {}, id="claim"),
     ],
