@@ -76,6 +76,8 @@ class VolumeMount(Projection, frozen=True, gc=False):
     name: str
     mount_path: str
     sub_path: str | None = None
+    # Expanded with the variables of the container.
+    sub_path_expr: str | None = None
     read_only: bool | None = None
 
 

@@ -10,6 +10,8 @@ import msgspec
 
 # The longest message that the node reads.
 LINE_LIMIT: Final = 1 << 22
+# Where programs write why they end, unless their container sets another file.
+MESSAGE_PATH: Final = "/dev/termination-log"
 
 
 class Mount(msgspec.Struct, frozen=True):

@@ -7,7 +7,7 @@ import pytest
 
 from dlctl.api.meta import CONFIG_MAPS, SECRETS, SERVICES, ObjectKey
 from tests.local.node.builders import make_container
-from tests.local.node.harness import NodeHarness
+from tests.local.node.harness import NodeHarness, container
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -176,13 +176,62 @@ async def test_containers_of_a_pod_share_its_network_and_volumes(harness: NodeHa
     assert await harness.log("pair", container="ask") == "pair\n"
 
 
-async def test_termination_message_is_read_from_its_file(harness: NodeHarness) -> None:
-    command = ["sh", "-c", "echo -n because >/dlctl-test-why; exit 1"]
+@pytest.mark.parametrize(
+    ("name", "path", "fields"),
+    [
+        pytest.param("default", "/dev/termination-log", {}, id="default"),
+        pytest.param(
+            "own", "/dlctl-test-why", {"terminationMessagePath": "/dlctl-test-why"}, id="own"
+        ),
+    ],
+)
+async def test_termination_message_is_read_from_its_file(
+    harness: NodeHarness, name: str, path: str, fields: dict[str, str]
+) -> None:
+    before = exist_on_the_machine(path)
+    command = ["sh", "-c", f"echo -n because >{path}; exit 1"]
     status = await harness.run(
-        "message",
-        containers=[make_container(command=command, terminationMessagePath="/dlctl-test-why")],
+        f"message-{name}", containers=[make_container(command=command, **fields)]
     )
-    assert status["containerStatuses"][0]["state"]["terminated"]["message"] == "because"
+    assert container(status)["state"]["terminated"]["message"] == "because"
+    assert exist_on_the_machine(path) == before
+
+
+async def test_pod_resolves_its_host_aliases_and_its_full_name(harness: NodeHarness) -> None:
+    await harness.run(
+        "aliases",
+        command=["sh", "-c", "getent hosts data; hostname -f"],
+        hostname="me",
+        subdomain="svc",
+        hostAliases=[{"ip": "10.1.2.3", "hostnames": ["data"]}],
+    )
+    address, name, full = (await harness.log("aliases")).split()
+    assert (address, name, full) == ("10.1.2.3", "data", "me.svc.default.svc.cluster.local")
+
+
+async def test_program_opens_a_terminal(harness: NodeHarness) -> None:
+    script = "import os; print(os.path.exists(os.ttyname(os.openpty()[1])))"
+    await harness.run("terminal", command=["python3", "-c", script])
+    assert await harness.log("terminal") == "True\n"
+
+
+async def test_mounted_path_is_expanded_for_each_container(harness: NodeHarness) -> None:
+    mount = {"name": "v", "mountPath": "/dlctl-test-v"}
+    writes = make_container(
+        command=["sh", "-c", "echo hello >/dlctl-test-v/file"],
+        env=[{"name": "POD", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}],
+        volumeMounts=[{**mount, "subPathExpr": "logs/$(POD)"}],
+    )
+    reads = make_container(
+        "reads", command=["cat", "/dlctl-test-v/logs/sub-path/file"], volumeMounts=[mount]
+    )
+    await harness.run(
+        "sub-path",
+        volumes=[{"name": "v", "emptyDir": {}}],
+        initContainers=[{**writes, "name": "writes"}],
+        containers=[reads],
+    )
+    assert await harness.log("sub-path") == "hello\n"
 
 
 async def test_running_container_sees_a_config_map_change(harness: NodeHarness) -> None:

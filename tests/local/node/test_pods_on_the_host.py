@@ -60,6 +60,23 @@ async def test_path_of_a_volume_is_replaced_by_its_directory(harness: NodeHarnes
     assert found == "x"
 
 
+@pytest.mark.parametrize(
+    ("name", "path", "fields"),
+    [
+        pytest.param("default", "/dev/termination-log", {}, id="default"),
+        pytest.param(
+            "own", "/dlctl-test/why", {"terminationMessagePath": "/dlctl-test/why"}, id="own"
+        ),
+    ],
+)
+async def test_path_of_the_termination_message_is_replaced_by_its_file(
+    harness: NodeHarness, name: str, path: str, fields: dict[str, str]
+) -> None:
+    main = make_container(command=["sh", "-c", f"echo -n because >{path}; exit 1"], **fields)
+    status = await harness.run(f"message-{name}", containers=[main])
+    assert container(status)["state"]["terminated"]["message"] == "because"
+
+
 async def test_end_of_a_container_kills_its_background_processes(harness: NodeHarness) -> None:
     status = await harness.run("leaves", command=["sh", "-c", "setsid sleep 300 & echo $!"])
     assert container(status)["state"]["terminated"]["exitCode"] == 0

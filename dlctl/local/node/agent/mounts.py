@@ -14,6 +14,9 @@ from dlctl.local.node import linux
 from dlctl.local.node.protocol import Mount
 
 _ROOT = Path("/")
+_DEV = Path("/dev")
+# Where a copy of /dev is made; its own entries are hidden meanwhile.
+_STAGE = Path("/tmp")
 # Inside a user namespace, a remount without one of these flags is refused.
 _KEPT_FLAGS = (
     (os.ST_NOSUID, linux.MS_NOSUID),
@@ -42,6 +45,12 @@ def mount_all(mounts: Iterable[Mount], scratch: Path) -> None:
         done.append(target)
 
 
+def add_mount_point(file: Path) -> None:
+    """Create an empty file for all containers, so that none needs a copy of its directory."""
+    if not file.exists():
+        _make_mount_point(file, directory=False, inside=())
+
+
 def _resolved(entry: Mount) -> Mount:
     # The mount point behind a dangling link is created at the link's target.
     return Mount(entry.source, os.path.realpath(entry.target), entry.read_only)
@@ -67,7 +76,7 @@ def _make_read_only(target: Path) -> None:
 def _make_mount_point(target: Path, *, directory: bool, inside: Iterable[Path]) -> None:
     parent = next(path for path in target.parents if _is_accessible(path) and path.is_dir())
     if parent != _ROOT and not any(parent.is_relative_to(volume) for volume in inside):
-        _overlay_tmpfs(parent, parent)
+        _overlay_tmpfs(parent, _STAGE if parent == _DEV else parent)
     target.parent.mkdir(parents=True, exist_ok=True)
     if directory:
         target.mkdir()
@@ -78,16 +87,22 @@ def _make_mount_point(target: Path, *, directory: bool, inside: Iterable[Path]) 
 def _overlay_tmpfs(parent: Path, place: Path) -> None:
     """Replace a directory by a tmpfs that shows the same entries and accepts new ones.
 
-    Nothing can be mounted over the root, so its copy is made elsewhere and becomes the root. A
-    directory that this user may not list, such as another's home, appears to be empty.
+    Nothing can be mounted over the root, so its copy is made elsewhere and becomes the root. That
+    of /dev is made elsewhere because it contains the original. A directory that this user may not
+    list, such as another's home, appears to be empty.
     """
     with _opened(parent) as behind:
         mode = parent.stat().st_mode & 0o7777
         linux.mount("tmpfs", str(place), "tmpfs", data=f"mode={mode:o}")
         for name in _names(behind):
-            _bind_entry(behind / name, place / name)
+            if parent != _DEV or name != "ptmx":
+                _bind_entry(behind / name, place / name)
+        if parent == _DEV:
+            _link_ptmx(behind, place)
     if parent == _ROOT:
         os.chroot(place)
+    elif parent != place:
+        linux.mount(str(place), str(parent), flags=linux.MS_MOVE)
     # The old working directory may be the one below the tmpfs.
     os.chdir(_ROOT)
 
@@ -106,6 +121,14 @@ def _opened(directory: Path) -> Iterator[Path]:
         yield Path(f"/proc/self/fd/{fd}")
     finally:
         os.close(fd)
+
+
+def _link_ptmx(behind: Path, place: Path) -> None:
+    """Keep new terminals possible: the kernel looks for ``pts`` in the directory of ``ptmx``."""
+    whole = place / ".machine"
+    whole.mkdir()
+    linux.mount(str(behind), str(whole), flags=linux.MS_BIND | linux.MS_REC)
+    (place / "ptmx").symlink_to(Path(whole.name, "ptmx"))
 
 
 def _bind_entry(entry: Path, twin: Path) -> None:

@@ -5,6 +5,7 @@ Its record is what gets reported; it does not access the API server.
 
 import asyncio
 import datetime
+import os
 import signal
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -21,7 +22,7 @@ from dlctl.local.node.api_types import Container, NodePod
 from dlctl.local.node.containers.control_groups import ContainerGroup, ControlGroups, ResourceLimits
 from dlctl.local.node.containers.handlers import Handlers
 from dlctl.local.node.containers.images import Image
-from dlctl.local.node.containers.launch import DEFAULT_MESSAGE_PATH, PodPaths
+from dlctl.local.node.containers.launch import PodPaths
 from dlctl.local.node.containers.logs import LogArchive, LogFiles, tail_position
 from dlctl.local.node.containers.probes import ContainerProbes
 from dlctl.local.node.containers.restarts import CrashLoopBackoff, should_restart
@@ -300,11 +301,11 @@ class ContainerRunner:
         return ""
 
     def _read_message(self, exit_code: int) -> str:
-        path = self.paths.message(self.container.name)
-        if self.container.termination_message_path not in (None, DEFAULT_MESSAGE_PATH):
-            text = path.read_bytes()[-_MESSAGE_BYTES:].decode(errors="replace")
-            if text:
-                return text
+        with self.paths.message(self.container.name).open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - _MESSAGE_BYTES))
+            text = file.read(_MESSAGE_BYTES).decode(errors="replace")
+        if text:
+            return text
         if exit_code and self.container.termination_message_policy == "FallbackToLogsOnError":
             with self._log_path.open("rb") as log:
                 log.seek(tail_position(self._log_path, _LOG_LINES))

@@ -28,10 +28,9 @@ from dlctl.local.node.containers.ssh_settings import ssh_mounts
 from dlctl.local.node.containers.substitution import replace, volume_paths
 from dlctl.local.node.containers.volumes import UnsupportedVolumeError
 from dlctl.local.node.directories import NodeDirectories
-from dlctl.local.node.protocol import Mount, StartContainer
+from dlctl.local.node.protocol import MESSAGE_PATH, Mount, StartContainer
 
 DEFAULT_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-DEFAULT_MESSAGE_PATH: Final = "/dev/termination-log"
 # Programs are root's on this machine if dlctl is, which mpirun would refuse.
 _ROOT_FOR_ANOTHER: Final = {
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
@@ -136,8 +135,8 @@ class PodRuntime:
         """Return the program to start; raise a DlctlError that names what is missing."""
         given = environment(container, self.pod, self.place, self.sources)
         argv = [expand(word, given) for word in image.command(container.command, container.args)]
-        mounted = [self._mount(mount) for mount in container.volume_mounts or ()]
-        replacements = self._replacements(mounted)
+        mounted = self._mounts(container)
+        replacements = self._replacements(container, mounted)
         given = {name: replace(value, replacements) for name, value in given.items()}
         env = self._env(container, given, image)
         return StartContainer(
@@ -162,15 +161,15 @@ class PodRuntime:
 
     def exec_argv(self, container: Container, argv: Sequence[str]) -> list[str]:
         """Return a command to execute beside the container's program."""
-        mounted = [self._mount(mount) for mount in container.volume_mounts or ()]
-        replacements = self._replacements(mounted)
+        replacements = self._replacements(container, self._mounts(container))
         return [replace(word, replacements) for word in argv]
 
-    def _replacements(self, mounted: Sequence[Mount]) -> dict[str, str]:
+    def _replacements(self, container: Container, mounted: Sequence[Mount]) -> dict[str, str]:
         if self.isolated:
             return dict(self.names)
         account = (self.account.mount(),) if self.account else ()
-        shown = [*mounted, *account, *self.directories.mounts]
+        message = self._message_mount(container)
+        shown = [*mounted, *account, message, *self.directories.mounts]
         return dict(self.names) | volume_paths((m.target, Path(m.source)) for m in shown)
 
     def _env(self, container: Container, given: Mapping[str, str], image: Image) -> dict[str, str]:
@@ -217,16 +216,29 @@ class PodRuntime:
         targets += [mount.target for mount in self.directories.mounts]
         return any(Path(path).is_relative_to(target) for target in targets)
 
-    def _mount(self, mount: VolumeMount) -> Mount:
+    def _mounts(self, container: Container) -> list[Mount]:
+        return [self._mount(mount, container) for mount in container.volume_mounts or ()]
+
+    def _mount(self, mount: VolumeMount, container: Container) -> Mount:
         if mount.name not in self.volumes:
             raise UnsupportedVolumeError(f'volumeMounts: volume "{mount.name}" is not defined')
         source = self.volumes[mount.name]
-        if mount.sub_path:
-            source = source / mount.sub_path
+        if sub_path := self._sub_path(mount, container):
+            source = source / sub_path
             if not source.exists():
                 source.mkdir(parents=True)
         read_only = bool(mount.read_only) or mount.name in self._read_only_claims
         return Mount(str(source), mount.mount_path, read_only)
+
+    def _sub_path(self, mount: VolumeMount, container: Container) -> str:
+        if not mount.sub_path_expr:
+            return mount.sub_path or ""
+        env = environment(container, self.pod, self.place, self.sources)
+        return expand(mount.sub_path_expr, env)
+
+    def _message_mount(self, container: Container) -> Mount:
+        path = container.termination_message_path or MESSAGE_PATH
+        return Mount(str(self.paths.message(container.name)), path)
 
     @property
     def _read_only_claims(self) -> set[str]:
@@ -238,10 +250,7 @@ class PodRuntime:
         mounts = [Mount(str(source), target) for target, source in self.etc.items()]
         if not self.pod.spec.host_network:
             mounts.append(Mount(str(self.paths.hosts), "/etc/hosts"))
-        path = container.termination_message_path
-        if path and path != DEFAULT_MESSAGE_PATH:
-            mounts.append(Mount(str(self.paths.message(container.name)), path))
-        return [*mounts, *self._user_mounts(container)]
+        return [*mounts, self._message_mount(container), *self._user_mounts(container)]
 
     def _user_mounts(self, container: Container) -> list[Mount]:
         """Return mounts that give the container its own account, instead of the machine owner's."""
