@@ -11,7 +11,7 @@ from dlctl.api.meta import PODS, SERVICES
 from dlctl.options import Options
 from tests.convergence.cases import Case, Kill
 from tests.convergence.job_case import JobCase
-from tests.support.fake_kubelet import replica_of
+from tests.support.fake_pods import replica_of
 from tests.support.harness import ClusterHarness, StartCluster, start_cluster
 
 JSON = dict[str, Any]

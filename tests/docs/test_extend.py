@@ -10,7 +10,7 @@ from dlctl.api.meta import PODS
 from dlctl.dialects.kind import Kind
 from dlctl.dialects.kinds import served_kinds
 from tests.docs.pages import ROOT, blocks
-from tests.support.fake_kubelet import replica_of
+from tests.support.fake_pods import replica_of
 from tests.support.harness import ClusterHarness, start_cluster
 
 JSON = dict[str, Any]

@@ -14,7 +14,7 @@ from tests.integration.kubeflow import (
     only,
     replica_specs,
 )
-from tests.support.fake_kubelet import replica_of
+from tests.support.fake_pods import replica_of
 from tests.support.harness import ClusterHarness, StartCluster
 from tests.support.outcomes import DONE, KEEPS_RUNNING
 

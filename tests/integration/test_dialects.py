@@ -12,7 +12,7 @@ from dlctl.local.apiserver.storage.stored_objects import StorageEvent, table_of
 from tests.builders import bare_job, kind_of, mxjob, template
 from tests.builders import manifest as build
 from tests.sample_framework.ring_dlctl import RingJob
-from tests.support.fake_kubelet import replica_of
+from tests.support.fake_pods import replica_of
 from tests.support.harness import ClusterHarness, StartCluster
 from tests.support.outcomes import KEEPS_RUNNING
 from tests.support.typed_clients import undecodable_status

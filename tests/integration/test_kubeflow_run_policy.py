@@ -16,7 +16,7 @@ from tests.integration.kubeflow import (
     only,
     running,
 )
-from tests.support.fake_kubelet import replica_of
+from tests.support.fake_pods import replica_of
 from tests.support.harness import StartCluster
 from tests.support.outcomes import DONE, KEEPS_RUNNING, Exit, Outcome
 

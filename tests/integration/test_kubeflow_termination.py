@@ -20,7 +20,7 @@ from tests.integration.kubeflow import (
     replica_specs,
     running,
 )
-from tests.support.fake_kubelet import replica_of
+from tests.support.fake_pods import replica_of
 from tests.support.harness import ClusterHarness, StartCluster
 from tests.support.outcomes import (
     DONE,

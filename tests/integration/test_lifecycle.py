@@ -8,7 +8,7 @@ import pytest
 
 from dlctl.api.meta import CRDS, PODS, SERVICES, ObjectKey
 from tests.builders import KINDS, bare_job, kind_of, mxjob
-from tests.support.fake_kubelet import replica_of
+from tests.support.fake_pods import replica_of
 from tests.support.harness import ClusterHarness, StartCluster
 from tests.support.outcomes import KEEPS_RUNNING, Outcome, script_of
 

@@ -8,7 +8,7 @@ import pytest
 
 from dlctl.api.meta import PODS
 from tests.builders import mxjob
-from tests.support.fake_kubelet import replica_of
+from tests.support.fake_pods import replica_of
 from tests.support.harness import ClusterHarness, StartCluster
 from tests.support.outcomes import DONE, KEEPS_RUNNING, OOM_KILLED, Deleted, Evicted, Exit, Outcome
 

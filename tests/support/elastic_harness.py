@@ -16,12 +16,14 @@ from dlctl.options import Options
 from tests.builders import kind_of
 from tests.dialects.et_operator.manifests import GROUP, elastic_job
 from tests.support.documented import documented
-from tests.support.fake_kubelet import is_running
 from tests.support.fake_launcher import FakeLaunchers, LauncherContainer
+from tests.support.fake_pods import is_running
 from tests.support.harness import ClusterHarness, start_cluster
 from tests.support.outcomes import Script
 
 JSON = dict[str, Any]
+# How many workers a ScaleIn or ScaleOut asks for.
+ONE: Final = {"count": 1}
 KIND: Final = kind_of(GROUP, "TrainingJob")
 JOBS: Final = KIND.resource
 _FINISHED: Final = ("ScaleSucceeded", "ScaleFailed")

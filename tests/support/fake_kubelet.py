@@ -5,18 +5,18 @@ controllers. In a real cluster it backs ``real_node``.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator
 from ipaddress import IPv4Address, IPv4Network
 from typing import Any, Final
 
 import attrs
 
-from dlctl.api.job import Replica
 from dlctl.api.meta import PODS, UID, ObjectKey, Resource
 from dlctl.clock import Clock
 from dlctl.kube.client import Client
 from dlctl.kube.errors import ConflictError, InvalidError, NotFoundError
 from dlctl.local.apiserver.storage.stored_objects import StorageEvent, StoredObject, table_of
+from tests.support.fake_pods import JSON, FakePod, replica_of
 from tests.support.outcomes import (
     KEEPS_RUNNING,
     Deleted,
@@ -25,12 +25,10 @@ from tests.support.outcomes import (
     Exit,
     KeepsRunning,
     Outcome,
-    ReplicaScript,
     Script,
 )
 from tests.support.server import Server
 
-JSON = dict[str, Any]
 USER_AGENT: Final = "kubelet"
 NODE_NAME: Final = "fake-node"
 POD_NET: Final = "10.0.0.0/8"
@@ -38,37 +36,6 @@ _PODS: Final = table_of(PODS)
 # Errors for a pod whose name now belongs to another UID: the real server sees a change of an
 # immutable field.
 _GONE: Final = (NotFoundError, ConflictError, InvalidError)
-
-
-@attrs.define(eq=False)
-class FakePod:
-    """One pod on the node, until it is gone."""
-
-    key: ObjectKey
-    uid: UID
-    pod: JSON
-    script: Script | None
-    replica: Replica
-    started: str = ""
-    restarts: int = 0
-    address: str = "10.0.0.1"
-    ungated: asyncio.Event = attrs.field(factory=asyncio.Event)
-    leaving: asyncio.Event = attrs.field(factory=asyncio.Event)
-    gone: asyncio.Event = attrs.field(factory=asyncio.Event)
-    # Set once no scheduling gate is left.
-    released: asyncio.Event = attrs.field(factory=asyncio.Event)
-    # The final state of its terminated container.
-    terminated: JSON = attrs.field(factory=dict)
-    sidecars_ended: asyncio.Event = attrs.field(factory=asyncio.Event)
-
-    @property
-    def part(self) -> ReplicaScript:
-        return self.script.parts[self.replica] if self.script else ReplicaScript((KEEPS_RUNNING,))
-
-    def restarts_in_place(self, code: int) -> bool:
-        """Return whether the kubelet restarts a container with this exit code in its pod."""
-        policy = self.pod["spec"].get("restartPolicy")
-        return bool(policy == "Always" or (code and policy == "OnFailure"))
 
 
 @attrs.define(eq=False)
@@ -386,19 +353,6 @@ class FakeKubelet:
 
     def _now(self) -> str:
         return self.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def replica_of(name: str, job: str) -> Replica:
-    """Return the replica that a pod's name stands for."""
-    own = name.removeprefix(f"{job[:40]}-")
-    rest = own.split("-")
-    return Replica(rest[0], int(rest[-1])) if rest[-1].isdecimal() else Replica(own, 0)
-
-
-def is_running(pod: Mapping[str, Any]) -> bool:
-    """Return whether a container of the pod runs; the phase may lag behind."""
-    statuses = (pod.get("status") or {}).get("containerStatuses") or ()
-    return any("running" in (status.get("state") or {}) for status in statuses)
 
 
 def _final_phase(terminated: JSON) -> str:

@@ -21,7 +21,7 @@ from dlctl.local.apiserver.status import StatusError
 from dlctl.local.apiserver.storage.stored_objects import StorageEvent, table_of
 from dlctl.reconcilers.membership import exec_requests
 from tests.support.fake_exec import FakeExecSession
-from tests.support.fake_kubelet import is_running
+from tests.support.fake_pods import is_running
 
 JSON = dict[str, Any]
 FaultType = Literal["hang", "fail", "refuse", "cut"]

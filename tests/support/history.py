@@ -10,7 +10,7 @@ from dlctl.api.job import Replica
 from dlctl.api.meta import PODS, UID
 from dlctl.local.apiserver.handler import AuditKey
 from dlctl.local.apiserver.storage.stored_objects import StorageEvent, StoredObject, table_of
-from tests.support.fake_kubelet import replica_of
+from tests.support.fake_pods import replica_of
 from tests.support.server import Server
 
 JSON = dict[str, Any]

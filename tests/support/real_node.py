@@ -13,7 +13,8 @@ from typing import Any, Final
 import attrs
 
 from dlctl.api.meta import LEASES, PODS, ObjectKey, Resource
-from tests.support.fake_kubelet import FakeKubelet, FakePod
+from tests.support.fake_kubelet import FakeKubelet
+from tests.support.fake_pods import FakePod
 
 JSON = dict[str, Any]
 _NODES: Final = Resource("", "v1", "nodes", "Node", namespaced=False)

@@ -18,11 +18,10 @@ from dlctl.kube.errors import InvalidError
 from dlctl.local.apiserver import status
 from dlctl.local.apiserver.faults import Fault
 from tests.integration.elastic.et_operator_jobs import JSON, left_by_et_operator
-from tests.support.elastic_harness import JOBS, ElasticHarness, start_elastic_cluster
+from tests.support.elastic_harness import JOBS, ONE, ElasticHarness, start_elastic_cluster
 
 pytestmark = [pytest.mark.looptime(noop_cycles=8)]
 
-ONE: Final = {"count": 1}
 OWN: Final = (ROLES, SERVICE_ACCOUNTS, ROLE_BINDINGS, CONFIG_MAPS, SECRETS)
 
 

@@ -6,12 +6,11 @@ import pytest
 
 from dlctl.api.meta import EVENTS, PODS
 from tests.dialects.et_operator.manifests import elastic_job
-from tests.support.elastic_harness import JOBS, start_elastic_cluster
+from tests.support.elastic_harness import JOBS, ONE, start_elastic_cluster
 from tests.support.outcomes import Exit
 
 pytestmark = [pytest.mark.looptime(noop_cycles=8)]
 
-ONE: Final = {"count": 1}
 LAUNCHER: Final = "linear-launcher"
 
 

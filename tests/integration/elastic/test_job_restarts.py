@@ -7,11 +7,10 @@ import pytest
 from dlctl.options import Options
 from dlctl.reconcilers.kueue.finalizer import FINALIZER
 from tests.builders import template
-from tests.support.elastic_harness import ElasticHarness, start_elastic_cluster
+from tests.support.elastic_harness import ONE, ElasticHarness, start_elastic_cluster
 
 pytestmark = [pytest.mark.looptime(noop_cycles=8)]
 
-ONE: Final = {"count": 1}
 LAUNCHER: Final = "linear-launcher"
 
 

@@ -9,12 +9,11 @@ from dlctl.options import Options
 from dlctl.reconcilers.membership.exec_runner import ExecRunner, LauncherGoneError
 from dlctl.reconcilers.membership.exec_tasks import LauncherContainer, WriteFiles
 from tests.builders import template
-from tests.support.elastic_harness import JOBS, ElasticHarness, start_elastic_cluster
+from tests.support.elastic_harness import JOBS, ONE, ElasticHarness, start_elastic_cluster
 from tests.support.fake_launcher import ExecFault, Program
 
 pytestmark = [pytest.mark.looptime(noop_cycles=8)]
 
-ONE: Final = {"count": 1}
 LAUNCHER: Final = "linear-launcher"
 
 

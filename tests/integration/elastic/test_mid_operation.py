@@ -9,12 +9,11 @@ from dlctl.dialects.et_operator.resources import SCALE_INS
 from dlctl.options import Options
 from tests.dialects.et_operator.manifests import scale_in
 from tests.integration.elastic.et_operator_jobs import left_by_et_operator
-from tests.support.elastic_harness import JOBS, ElasticHarness, start_elastic_cluster
+from tests.support.elastic_harness import JOBS, ONE, ElasticHarness, start_elastic_cluster
 
 pytestmark = [pytest.mark.looptime(noop_cycles=8)]
 
 JSON = dict[str, Any]
-ONE: Final = {"count": 1}
 HALF_DONE: Final = {
     "phase": "Scaling",
     "conditions": [{"type": "Scaling", "status": "True", "reason": "ScalingStart"}],

@@ -6,13 +6,12 @@ import pytest
 
 from dlctl.dialects.et_operator.resources import SCALE_INS
 from dlctl.options import Options
-from tests.support.elastic_harness import start_elastic_cluster
+from tests.support.elastic_harness import ONE, start_elastic_cluster
 from tests.support.fake_launcher import ExecFault, Program
 from tests.support.timing import LoopClock
 
 pytestmark = [pytest.mark.looptime(noop_cycles=8)]
 
-ONE: Final = {"count": 1}
 SUCCEEDED: Final = ["Created", "Scaling", "ScriptExecuted", "ScaleSucceeded"]
 
 

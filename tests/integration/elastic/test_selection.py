@@ -1,42 +1,31 @@
 """Which requests are executed, and when: one at a time, the oldest first."""
 
 import threading
-from functools import partial
-from typing import Any, Final
+from typing import Any
 
 import attrs
 import msgspec
 import pytest
 
-from dlctl.api.elastic import Scaler, ScalerObject
 from dlctl.api.meta import (
     CONFIG_MAPS,
-    CRDS,
     NAMESPACES,
     PODS,
-    ObjectKey,
-    Resource,
     owner_reference,
 )
-from dlctl.dialects.et_operator import scalers
 from dlctl.dialects.et_operator.resources import SCALE_INS, SCALE_OUTS
 from dlctl.kube.errors import InvalidError
 from dlctl.local.apiserver.faults import Fault
 from dlctl.local.apiserver.storage.stored_objects import StorageEvent, table_of
-from dlctl.options import Options
 from dlctl.reconcilers import large_jobs
-from dlctl.reconcilers.membership.manager import index_by_job
 from dlctl.reconcilers.membership.membership_plan import MembershipPlan
 from dlctl.reconcilers.membership.membership_state import MembershipState
-from dlctl.reconcilers.membership.pending_scalers import MAX_COUNT
 from dlctl.reconcilers.membership.plan_membership import plan_membership
-from tests.support.elastic_harness import JOBS, ElasticHarness, start_elastic_cluster
-from tests.support.fake_launcher import Program
+from tests.support.elastic_harness import JOBS, ONE, ElasticHarness, start_elastic_cluster
 
 pytestmark = [pytest.mark.looptime(noop_cycles=8)]
 
 JSON = dict[str, Any]
-ONE: Final = {"count": 1}
 
 
 async def test_requests_are_executed_in_order_of_creation() -> None:
@@ -230,70 +219,6 @@ async def test_changed_replica_count_waits_for_the_running_request() -> None:
         await stage.cluster.until(lambda: stage.listed() == [0, 1, 2, 3])
 
 
-async def test_slow_script_of_one_job_delays_no_other() -> None:
-    async with start_elastic_cluster() as stage:
-        await stage.running(2)
-        await stage.running(2, name="other")
-        stage.launchers.programs["/slow.sh"] = Program(lasts_s=25)
-        await stage.scale_out("slow", toAdd=ONE, script="/slow.sh")
-        await stage.cluster.until(lambda: stage.launchers.runs)
-        began = stage.cluster.clock.monotonic()
-        await stage.scale_out("quick", job="other", toAdd=ONE)
-        assert (await stage.scaler_result("quick"))[0] == "ScaleSucceeded"
-        assert stage.cluster.clock.monotonic() - began <= 0.2
-        assert stage.scaler("slow")["phase"] == "Scaling"
-        assert (await stage.scaler_result("slow"))[0] == "ScaleSucceeded"
-
-
-async def test_empty_objects_do_no_harm() -> None:
-    async with start_elastic_cluster() as stage:
-        await accept_anything(stage)
-        await stage.running(2)
-        requests: list[JSON] = [{}, {"spec": {}}, {"spec": {"selector": {"name": "linear"}}}]
-        for body in requests:
-            for resource in (SCALE_INS, SCALE_OUTS):
-                await create(stage, resource, body)
-        launcher: JSON = {"template": {"spec": {"containers": []}}}
-        jobs: list[JSON] = [{}, {"spec": {}}, {"spec": {"etReplicaSpecs": {"launcher": launcher}}}]
-        for job in jobs:
-            await create(stage, JOBS, job)
-        await stage.cluster.settled()
-        failed = [
-            scaler["status"]["conditions"][-1]["message"]
-            for resource in (SCALE_INS, SCALE_OUTS)
-            for scaler in stage.cluster.objects(resource)
-            if "status" in scaler
-        ]
-        assert len(failed) == 2
-        assert "only one of them should be set" in failed[0]
-        assert "toAdd.count shouldn't be empty" in failed[1]
-        await stage.scale_out("whole", toAdd=ONE)
-        assert (await stage.scaler_result("whole"))[0] == "ScaleSucceeded"
-        assert stage.cluster.phase() == "Running"
-
-
-async def test_malformed_request_fails_and_its_job_continues(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    read = scalers.read
-
-    def faulty(obj: ScalerObject, resource: Resource) -> Scaler:
-        if obj.metadata.name == "odd" and resource == SCALE_OUTS:
-            raise IndexError("list index out of range")
-        return read(obj, resource)
-
-    monkeypatch.setattr(scalers, "read", faulty)
-    async with start_elastic_cluster() as stage:
-        await stage.running(2)
-        await stage.scale_out("odd", toAdd=ONE)
-        reason, message = await stage.scaler_result("odd")
-        assert reason == "ScaleFailed"
-        assert "IndexError: list index out of range" in message
-        await stage.scale_out("whole", toAdd=ONE)
-        assert (await stage.scaler_result("whole"))[0] == "ScaleSucceeded"
-        assert not stage.cluster.condition("Waiting")
-
-
 async def test_workers_of_a_large_job_are_selected_in_a_thread(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -314,115 +239,3 @@ async def test_workers_of_a_large_job_are_selected_in_a_thread(
 
 async def edit_replicas(stage: ElasticHarness, replicas: int) -> None:
     await stage.edit({"spec": {"etReplicaSpecs": {"worker": {"replicas": replicas}}}})
-
-
-async def accept_anything(stage: ElasticHarness) -> None:
-    """Make the server validate as little as under et-operator's CRDs."""
-    for resource in (JOBS, SCALE_INS, SCALE_OUTS):
-        key = ObjectKey("", resource.group_resource)
-        crd = await stage.cluster.user.get(CRDS, key, JSON)
-        (version,) = crd["spec"]["versions"]
-        open_ = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-        version["schema"] = {"openAPIV3Schema": open_}
-        await stage.cluster.user.patch(CRDS, key, {"spec": {"versions": [version]}})
-    await stage.cluster.advance(5)
-
-
-async def create(stage: ElasticHarness, resource: Any, body: JSON) -> None:
-    wire = {"apiVersion": resource.api_version, "kind": resource.kind, **body}
-    wire["metadata"] = {"generateName": "lacking-"}
-    await stage.cluster.user.create(resource, stage.cluster.namespace, wire)
-
-
-async def test_slow_scripts_of_one_namespace_delay_neither_others_nor_deliveries() -> None:
-    async with start_elastic_cluster(Options(max_concurrent_scaler_scripts=4)) as stage:
-        await stage.cluster.user.create(NAMESPACES, "", {"metadata": {"name": "quiet"}})
-        quiet = ElasticHarness(attrs.evolve(stage.cluster, namespace="quiet"), stage.launchers)
-        stage.launchers.programs["/slow.sh"] = Program(lasts_s=3000)
-        for number in range(6):
-            await stage.running(1, name=f"job-{number}")
-            await stage.scale_out(
-                f"slow-{number}", f"job-{number}", toAdd=ONE, script="/slow.sh", timeout=3600
-            )
-        await quiet.running(1)
-        await stage.cluster.advance(10)
-        assert len(stage.launchers.runs) == 2
-        began = stage.cluster.clock.monotonic()
-        await quiet.scale_out(toAdd=ONE, script="/quick.sh")
-        assert (await quiet.scaler_result("out"))[0] == "ScaleSucceeded"
-        await quiet.scale_in(toDelete=ONE)
-        assert (await quiet.scaler_result("in"))[0] == "ScaleSucceeded"
-        assert stage.cluster.clock.monotonic() - began <= 2
-
-
-@pytest.mark.parametrize(
-    "spec",
-    [{"script": "/opt/../proc/self/environ"}, {"script": "/dev/stdin"}, {"timeout": 3601}],
-    ids=["proc", "dev", "time"],
-)
-async def test_invalid_or_endless_script_path_is_rejected_at_admission(spec: JSON) -> None:
-    async with start_elastic_cluster() as stage:
-        with pytest.raises(InvalidError, match=r"spec\.(script|timeout)"):
-            await stage.scale_out(toAdd=ONE, **spec)
-        await stage.scale_out(toAdd=ONE, script="/opt/proc/join.sh", timeout=3600)
-
-
-async def test_request_for_a_missing_job_fails_after_a_while() -> None:
-    async with start_elastic_cluster() as stage:
-        await stage.scale_out(job="absent", toAdd=ONE)
-        await stage.cluster.advance(60)
-        assert stage.scaler("out") == {}
-        how, why = await stage.scaler_result("out")
-        assert how == "ScaleFailed"
-        assert "there is no TrainingJob default/absent" in why
-        await stage.cluster.until(lambda: stage.event_messages("ScalingOutFailed") == [why])
-
-
-async def test_finished_requests_are_deleted_after_their_ttl() -> None:
-    async with start_elastic_cluster(Options(scaler_ttl_s=600)) as stage:
-        await stage.running(2)
-        await stage.scale_out(toAdd=ONE)
-        await stage.scaler_result("out")
-        await stage.scale_in(job="absent", toDelete=ONE)
-        await stage.scaler_result("in")
-        await stage.cluster.advance(300)
-        assert len([*stage.cluster.objects(SCALE_INS), *stage.cluster.objects(SCALE_OUTS)]) == 2
-        await stage.cluster.advance(400)
-        assert stage.cluster.objects(SCALE_INS) == stage.cluster.objects(SCALE_OUTS) == []
-        assert stage.members() == [0, 1, 2]
-
-
-async def test_many_requests_are_all_processed_in_turns() -> None:
-    async with start_elastic_cluster() as stage:
-        await stage.running(2)
-        for number in range(3 * MAX_COUNT):
-            await stage.scale_in(f"refused-{number}", toDelete={"podNames": ["other"]})
-        await stage.scale_out(toAdd=ONE)
-        assert (await stage.scaler_result("out"))[0] == "ScaleSucceeded"
-        refused = stage.cluster.objects(SCALE_INS)
-        assert {one["status"]["phase"] for one in refused} == {"ScaleFailed"}
-
-
-async def test_many_requests_fail_with_the_end_of_their_job() -> None:
-    async with start_elastic_cluster() as stage:
-        await stage.running(2)
-        stage.launchers.reachable_after_s = {"linear-worker-2": 1e9}
-        for number in range(3 * MAX_COUNT):
-            await stage.scale_out(f"out-{number}", toAdd=ONE)
-        await stage.end("linear-launcher")
-        for number in range(3 * MAX_COUNT):
-            assert (await stage.scaler_result(f"out-{number}"))[0] == "ScaleFailed"
-
-
-async def test_finished_requests_are_not_reconciled_with_their_job() -> None:
-    async with start_elastic_cluster() as stage:
-        await stage.running(1)
-        await stage.scale_out(toAdd=ONE)
-        await stage.scaler_result("out")
-        await stage.cluster.settled()
-        (scaler,) = stage.cluster.objects(SCALE_OUTS)
-        done = msgspec.json.decode(msgspec.json.encode(scaler), type=ScalerObject)
-        read = partial(scalers.read, resource=SCALE_OUTS)
-        assert list(index_by_job(read, done)) == []
-        waiting = msgspec.structs.replace(done, status=msgspec.Raw(b"null"))
-        assert list(index_by_job(read, waiting)) == ["default/linear"]

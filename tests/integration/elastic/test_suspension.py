@@ -4,12 +4,11 @@ from typing import Any, Final
 
 import pytest
 
-from tests.support.elastic_harness import start_elastic_cluster
+from tests.support.elastic_harness import ONE, start_elastic_cluster
 
 pytestmark = [pytest.mark.looptime(noop_cycles=8)]
 
 JSON = dict[str, Any]
-ONE: Final = {"count": 1}
 LAUNCHER: Final = "linear-launcher"
 SUSPENDED: Final = "job-supervisor.kube-ai.io/job-suspended"
 WAITS_FOR_RESOURCES: Final = "TrainingJob linear is waiting resource timeout."
