@@ -26,7 +26,7 @@ class DecodedObject(Object, frozen=True, gc=False, kw_only=True):
     # Why the spec is invalid in every dialect; empty if it is not.
     invalid_reason: str = ""
     # Why its version is unknown, so that nothing may be created for it; empty if it is known.
-    doubt: str = ""
+    version_problem: str = ""
     # The version to record, for kinds whose version does not show in the spec.
     chosen_version: str = ""
 

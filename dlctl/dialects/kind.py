@@ -29,7 +29,7 @@ class VersionChoice:
     # If empty, that of the first dialect whose shape the spec has.
     version: str = ""
     # Why it is unknown, and the fix; empty if it is known.
-    doubt: str = ""
+    problem: str = ""
 
 
 BY_SHAPE: Final = VersionChoice()
@@ -115,8 +115,8 @@ class Kind:
         return DecodedObject(
             obj.metadata,
             dialect=self.dialects[version],
-            doubt=choice.doubt,
-            chosen_version=version if self.choose_version and not choice.doubt else "",
+            version_problem=choice.problem,
+            chosen_version=version if self.choose_version and not choice.problem else "",
             # Owner references have the version that the job's form belongs to.
             resource=attrs.evolve(self.resource, version=version),
             spec=spec,

@@ -109,7 +109,7 @@ class Executor:
         now_s = self.clock.monotonic()
         if not wait_s and plan.needs_secrets and secrets.is_due(now_s):
             wait_s = await self.children.create_secrets(job, renderer, secrets, now_s)
-            self.events.doubtful_secrets(job, context.obj, secrets.doubtful)
+            self.events.found_secrets(job, context.obj, secrets.of_unknown_owner)
         if wait_s:
             return wait_s, False
         created = CreateResult(rejections=secrets.rejections if plan.needs_secrets else {})

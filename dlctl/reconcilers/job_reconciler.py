@@ -153,7 +153,7 @@ class JobReconciler:
             left_s = self.guard.left_s(obj, cache)
         if left_s > 0:
             return Result(requeue_after_s=left_s)
-        return await self._apply_doubt(obj, cache) if obj.doubt else None
+        return await self._apply_unknown_version(obj, cache) if obj.version_problem else None
 
     def _record_read(self, stored: JobObject, read: DecodedJob, cache: JobCache) -> None:
         """Record the phase of a job, its last valid spec, and content that cannot be processed."""
@@ -280,12 +280,12 @@ class JobReconciler:
         context = ReconcileContext.of_status(obj, status, cache)
         return context, invalid_plan(context.job, reason, self.clock.now())
 
-    async def _apply_doubt(self, obj: DecodedObject, cache: JobCache) -> Result:
+    async def _apply_unknown_version(self, obj: DecodedObject, cache: JobCache) -> Result:
         """Report why the version of a job is unknown; only a change of the job settles it."""
         with wrap_content_errors("reading the status"):
             status = obj.dialect.read_status(obj)
         context = ReconcileContext.of_status(obj, status, cache)
-        plan = malformed_plan(context.job, obj.doubt, self.clock.now())
+        plan = malformed_plan(context.job, obj.version_problem, self.clock.now())
         return await self.executor.apply(context, attrs.evolve(plan, requeue=False))
 
     async def _apply_malformed(

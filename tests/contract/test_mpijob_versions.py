@@ -6,10 +6,11 @@ import attrs
 import msgspec
 import pytest
 
+from dlctl.api.json_types import JSON
 from dlctl.dialects.kind import VersionChoice
 from dlctl.dialects.kubeflow.mpi_v2beta1.spec_authors import MPIJobObject
 from dlctl.dialects.kubeflow.mpi_v2beta1.version_choice import choose_version
-from tests.contract.api import CRDS, JSON, Api
+from tests.contract.api import CRDS, Api
 from tests.contract.definitions import definition
 from tests.contract.field_managers import APPLY
 from tests.contract.jobs import definition_of, job, policy
@@ -184,12 +185,12 @@ async def test_job_of_v1alpha1_cannot_be_edited_through_v2beta1(jobs: Jobs) -> N
     assert await jobs.choice() == VersionChoice()
 
 
-async def test_exported_job_is_in_doubt_until_it_is_annotated(jobs: Jobs) -> None:
+async def test_version_of_an_exported_job_is_unknown_until_it_is_annotated(jobs: Jobs) -> None:
     exported = await jobs.create("v2beta1")
     await jobs.api.delete(jobs.path("v1", "a"))
     again = {**jobs.wire("v1"), "spec": exported["spec"]}
     await jobs.api.create(jobs.path("v1"), again)
-    assert "say which version is meant" in (await jobs.choice()).doubt
+    assert "say which version is meant" in (await jobs.choice()).problem
     annotated = {"metadata": {"annotations": {"dlctl.dev/mpijob-version": "v2beta1"}}}
     assert (await jobs.api.patch(jobs.path("v1", "a"), annotated)).code == 200
     assert await jobs.choice() == VersionChoice("v2beta1")

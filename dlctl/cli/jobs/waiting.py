@@ -83,7 +83,7 @@ def _obstacle(job: JobSnapshot) -> str:
         return (
             "another controller: spec.runPolicy.managedBy names it, so dlctl leaves the job alone"
         )
-    return job.decoded.doubt
+    return job.decoded.version_problem
 
 
 def _without_status(

@@ -129,8 +129,8 @@ def _job_problems(
     except ConfigError as error:
         yield _metadata_problem(manifest) or Problem(manifest, ("metadata",), str(error))
         return
-    if obj.doubt:
-        yield Problem(manifest, ("apiVersion",), obj.doubt)
+    if obj.version_problem:
+        yield Problem(manifest, ("apiVersion",), obj.version_problem)
         return
     unknown = list(unknown_fields(manifest.obj, obj.dialect))
     for field in unknown:

@@ -31,7 +31,7 @@ class SecretState:
     seen_s: float = float("-inf")
     name_conflicts: int = 0
     # Those that are used although they may be somebody else's.
-    doubtful: Sequence[str] = ()
+    of_unknown_owner: Sequence[str] = ()
     # The rejections of the last attempt, by name.
     rejections: Mapping[str, Rejection] = attrs.field(factory=dict)
 
@@ -53,7 +53,7 @@ async def create_secrets(
 ) -> float:
     """Create the secrets of a job; return the seconds to wait before the next attempt.
 
-    Rejections, and Secrets of doubtful owners, are stored in ``state``.
+    Rejections, and Secrets of unknown owners, are stored in ``state``.
     """
     conflicts: list[str] = []
     rejections: dict[str, Rejection] = {}
@@ -76,6 +76,6 @@ async def create_secrets(
     if conflicts and is_new and state.name_conflicts < _MAX_NAME_CONFLICTS:
         state.name_conflicts += 1
         return _CONFLICT_RETRY_S
-    state.doubtful = conflicts if is_new else ()
+    state.of_unknown_owner = conflicts if is_new else ()
     state.seen_s, state.name_conflicts = now_s, 0
     return 0.0

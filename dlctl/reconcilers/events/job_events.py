@@ -56,7 +56,7 @@ class JobEvents:
             warnings.append(EventNote("Warning", OTHER_SCHEDULER, _other_scheduler(job, types)))
         self.record_all(job, obj, warnings)
 
-    def doubtful_secrets(self, job: Job, obj: Object, names: Iterable[str]) -> None:
+    def found_secrets(self, job: Job, obj: Object, names: Iterable[str]) -> None:
         """Record that Secrets are used which the controller has found and may not read."""
         reason = job.messages.name_conflict_reason or SECRET_EXISTS
         for name in names:

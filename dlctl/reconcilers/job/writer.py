@@ -73,7 +73,7 @@ class JobWriter:
                 updated = await self._patch_status(obj, body)
             except RequestError as error:
                 if not isinstance(error, ApiError) or error.code >= 500:
-                    cache.status_conflicts.record_doubtful_write()
+                    cache.status_conflicts.record_unconfirmed_write()
                 raise
         cache.superseded_at = None
         self.crd.check(wire, updated)

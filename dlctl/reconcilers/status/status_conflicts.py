@@ -39,7 +39,7 @@ class StatusConflictDetector:
         """Remember the status in the server's response to dlctl's own write."""
         self._raw_hash, self._semantic_hash = hash(bytes(status)), _semantic_hash(status)
 
-    def record_doubtful_write(self) -> None:
+    def record_unconfirmed_write(self) -> None:
         """Forget the status: dlctl's own write may have changed it, without a usable response."""
         self._raw_hash = self._semantic_hash = None
 

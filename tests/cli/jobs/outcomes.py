@@ -213,7 +213,7 @@ def unclaimed() -> Situation:
     return Situation(snapshot())
 
 
-def version_in_doubt() -> Situation:
+def unknown_version() -> Situation:
     job = mpi_job(2, name="sum")
     job["metadata"]["annotations"] = {"dlctl.dev/mpijob-version": "v9"}
     return Situation(snapshot(job))
@@ -279,6 +279,6 @@ SITUATIONS = {
     for made in (
         *(failed, lost_gang, crash_loop, unschedulable, missing_secret, name_taken),
         *(suspended, unclaimed, invalid, succeeded),
-        *(version_in_doubt, launcher_waits, launcher_waits_for_workers),
+        *(unknown_version, launcher_waits, launcher_waits_for_workers),
     )
 }

@@ -9,12 +9,12 @@ from typing import Any
 import msgspec
 import pytest
 
+from dlctl.api.json_types import JSON
 from dlctl.dialects.kind import VersionChoice
 from dlctl.dialects.kubeflow.mpi_v2beta1.spec_authors import MPIJobObject
 from dlctl.dialects.kubeflow.mpi_v2beta1.version_choice import choose_version
 from tests.builders import template
 
-JSON = dict[str, Any]
 MARKED: JSON = {
     "sshAuthMountPath": "/root/.ssh",
     "slotsPerWorker": 1,
@@ -68,7 +68,7 @@ def job_spec(**fields: Any) -> JSON:
 
 def chosen(entries: list[JSON], spec: Mapping[str, Any], **fields: Any) -> str:
     found = choice(entries, spec, **fields)
-    return UNKNOWN if found.doubt else found.version
+    return UNKNOWN if found.problem else found.version
 
 
 STATUS = entry("v2beta1", subresource="status")
@@ -173,7 +173,7 @@ def test_annotation_decides(given: str, expected: str) -> None:
 def test_unknown_version_in_the_annotation_is_reported() -> None:
     annotations = {"dlctl.dev/mpijob-version": "v2"}
     found = choice([entry("v1", WHOLE)], job_spec(), annotations=annotations)
-    assert found.doubt == (
+    assert found.problem == (
         "metadata.annotations[dlctl.dev/mpijob-version] is 'v2', but must be v1 or v2beta1"
     )
 
@@ -210,7 +210,7 @@ def test_manifest_is_of_its_own_version(version: str, marked: bool, expected: st
 
 def test_manifest_of_v1_with_fields_of_v2beta1_is_reported_before_it_is_sent() -> None:
     found = choice([], job_spec(**MARKED), uid="")
-    assert found.doubt == (
+    assert found.problem == (
         "the spec was written as v1, but has sshAuthMountPath, as jobs of v2beta1 have: "
         "write apiVersion kubeflow.org/v2beta1, or remove the fields that only v2beta1 has"
     )

@@ -58,7 +58,7 @@ def choose_version(obj: JobObject, spec: Any) -> VersionChoice:
         # A webhook of v2beta1, such as Kueue's, or a later patch of that version added the mark.
         return BY_SHAPE
     hints = set(_hints(spec))
-    return _CHOICES[hints.pop()] if len(hints) == 1 else VersionChoice("", _doubt(obj, authors))
+    return _CHOICES[hints.pop()] if len(hints) == 1 else VersionChoice("", _problem(obj, authors))
 
 
 def _recorded_version(status: msgspec.Raw) -> str:
@@ -108,7 +108,7 @@ def _unknown_annotation(given: str) -> str:
     )
 
 
-def _doubt(obj: JobObject, authors: SpecAuthors) -> str:
+def _problem(obj: JobObject, authors: SpecAuthors) -> str:
     written = " and ".join(sorted(authors.replica_specs)) or "parts"
     what = f"the spec was written as {written}, but has {FORM_FIELD}, as jobs of {V2BETA1} have"
     if not obj.metadata.uid:
