@@ -183,6 +183,8 @@ class Job:
     defaults: JobDefaults = attrs.field(factory=JobDefaults)
     annotations: Mapping[str, str] = attrs.field(factory=dict)
     warnings: tuple[SpecWarning, ...] = ()
+    # The types whose replicas are one process each, in the order of their ranks; empty if unknown.
+    ranked_types: tuple[str, ...] = ()
     # Set for elastic jobs.
     elasticity: Elasticity | None = None
     # Set where the launcher's pod belongs to a batch/v1 Job.
@@ -223,6 +225,13 @@ class Job:
     @property
     def total_replicas(self) -> int:
         return sum(spec.replicas for spec in self.replica_specs)
+
+    def rank_of(self, replica: Replica) -> int | None:
+        """Return the rank of a replica's process; None if it is unknown."""
+        if replica.type not in self.ranked_types:
+            return None
+        before = self.ranked_types[: self.ranked_types.index(replica.type)]
+        return replica.index + sum(self.replica_count(each) for each in before)
 
     def failure_policy_decides(self, replica_type: str) -> bool:
         """Return whether the failure policy decides about a type whose failures matter."""

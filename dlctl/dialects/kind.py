@@ -143,6 +143,7 @@ class Kind:
             job,
             defaults=self.defaults,
             annotations=annotations,
+            ranked_types=tuple(obj.dialect.framework(job).ranked_types()),
             shares_service=shares_service(job, obj.dialect, annotations),
         )
 

@@ -5,7 +5,7 @@ environment variables can be supported this way; everything else is common to al
 """
 
 import abc
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from dlctl.api.dependents import Dependent
@@ -84,6 +84,13 @@ class DLJob(abc.ABC):
     def min_available(self, replica_type: str) -> int:
         """Return how many replicas of a type suffice for the job to start."""
         return self.number_of_replicas(replica_type)
+
+    def ranked_types(self) -> Sequence[str]:
+        """Return the types whose replicas are one process each, in the order of their ranks.
+
+        By default none: failures are then reported without a rank.
+        """
+        return ()
 
     def address(self, replica_type: str, replica_index: int) -> str:
         """Return the host name of a replica within its namespace."""

@@ -1,6 +1,6 @@
 """PyTorch as pytorch-operator ran it at first: a master and workers that meet there."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from dlctl.api.job import ReplicaSpec
 from dlctl.frameworks.dljob import DLJob
@@ -13,6 +13,9 @@ class LegacyPyTorchJob(DLJob):
     replica_types = ["master", "worker"]
     container_properties = {"name": "pytorch", "ports": [23456]}
     singletons = ["master"]
+
+    def ranked_types(self) -> Sequence[str]:
+        return self.replica_types
 
     def get_environment_variables(
         self, replica_spec: ReplicaSpec, replica_index: int

@@ -1,6 +1,6 @@
 """JAX: workers only, which connect to the first one."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dlctl.api.job import Replica, ReplicaSpec
@@ -13,6 +13,9 @@ class JAXJob(KubeflowJob):
     job_type = "JAXJob"
     replica_types = ["worker"]
     container_properties = {"name": "jax", "ports": [6666]}
+
+    def ranked_types(self) -> Sequence[str]:
+        return self.replica_types
 
     def is_master(self, replica: Replica) -> bool:
         return replica.index == 0

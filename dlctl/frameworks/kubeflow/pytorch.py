@@ -1,7 +1,7 @@
 """PyTorch: a master and workers that connect to it, or workers that torchrun gathers."""
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import attrs
@@ -30,6 +30,11 @@ class PyTorchJob(KubeflowJob):
         if ElasticPolicy.from_job(self.job) and not self.number_of_replicas("master"):
             return attrs.evolve(policy, any_succeeds=True)
         return policy
+
+    def ranked_types(self) -> Sequence[str]:
+        # torchrun may start several processes in a replica, or assigns the ranks itself.
+        under_torchrun = self.job.spec.get("nprocPerNode") or self.job.spec.get("elasticPolicy")
+        return () if under_torchrun else self.replica_types
 
     def is_master(self, replica: Replica) -> bool:
         first = "master" if self.number_of_replicas("master") else "worker"

@@ -1,6 +1,6 @@
 """XGBoost and LightGBM: a master that runs the tracker, and workers."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -15,6 +15,9 @@ class XGBoostJob(KubeflowJob):
     replica_types = ["master", "worker"]
     singletons = ["master"]
     container_properties = {"name": "xgboost", "ports": [9999]}
+
+    def ranked_types(self) -> Sequence[str]:
+        return self.replica_types
 
     def get_environment_variables(
         self, replica_spec: ReplicaSpec, replica_index: int

@@ -13,7 +13,6 @@ from dlctl.reconcilers.failures.exit_code_evidence import exit_code_evidence
 from dlctl.reconcilers.failures.failed_replica import FailedReplica
 from dlctl.reconcilers.failures.node_evidence import api_evidence, tie_break
 from dlctl.reconcilers.failures.output_evidence import last_words, lost_peer, output_evidence
-from dlctl.reconcilers.failures.ranks import rank_of
 from dlctl.reconcilers.program_output.log_classes import Weight
 from dlctl.reconcilers.program_output.log_text import MAX_LOG_CHARS, log_lines, printable
 from dlctl.reconcilers.program_output.torchrun import is_under_torchrun, torchrun_failures
@@ -217,7 +216,7 @@ def _verdict(job: Job, blamed: _Suspect, members: Sequence[FailedReplica]) -> Ve
 
 def _rank(job: Job, replica: Replica, blamed: _Suspect) -> int | None:
     if not is_under_torchrun(blamed.output):
-        return rank_of(job, replica)
+        return job.rank_of(replica)
     # Of the processes in a container, this one's end made torchrun give up.
     failures = torchrun_failures(log_lines(blamed.output))
     return failures[0].rank if failures else None
