@@ -12,6 +12,7 @@ from typing import Any, Final
 import aiohttp
 import attrs
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import NAMESPACES, PODS, ObjectKey, Resource
 from dlctl.dialects.et_operator.resources import SCALE_INS
 from dlctl.errors import DlctlError
@@ -25,7 +26,6 @@ from tests.support.fake_exec import FakeExecSession
 from tests.support.fake_launcher import FakeLaunchers, LauncherContainer, Program
 from tests.support.harness import ClusterHarness
 
-JSON = dict[str, Any]
 HOSTILE: Final = "hostile"
 _LOOK_S: Final = 0.1
 _TRAINING: Final = kind_of("kai.alibabacloud.com/v1alpha1", "TrainingJob").resource

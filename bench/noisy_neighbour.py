@@ -32,7 +32,6 @@ from tests.builders import kind_of
 from tests.dialects.et_operator.manifests import elastic_job, scale_out
 from tests.support.harness import start_cluster
 
-JSON = dict[str, Any]
 QUIET: Final = "quiet"
 TURNS: Final = 3
 # Longer waits are cut off and count as this long.

@@ -11,7 +11,8 @@ from typing import Any, Final
 
 import yaml
 
-from e2e.kubectl import JSON, Kubectl
+from dlctl.api.json_types import JSON
+from e2e.kubectl import Kubectl
 
 NAMESPACE: Final = "dlctl-system"
 SELECTOR: Final = "app.kubernetes.io/name=dlctl,app.kubernetes.io/component=controller"

@@ -7,11 +7,12 @@ import json
 import subprocess
 import time
 from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 import attrs
 
-JSON = dict[str, Any]
+from dlctl.api.json_types import JSON
+
 T = TypeVar("T")
 # Interval between polls, from the first to later ones: each costs a process.
 _POLL_S: Final = 0.2

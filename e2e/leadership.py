@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import attrs
 
-from e2e.kubectl import JSON
+from dlctl.api.json_types import JSON
 from e2e.watching import ObjectChange
 
 _WRITES: Final = ("create", "update", "patch", "delete", "deletecollection")

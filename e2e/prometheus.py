@@ -18,7 +18,8 @@ from typing import Any, Final
 import attrs
 import yaml
 
-from e2e.kubectl import JSON, Kubectl
+from dlctl.api.json_types import JSON
+from e2e.kubectl import Kubectl
 
 _STOP_S: Final = 10.0
 _ANSWER_S: Final = 10.0

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import attrs
 
+from dlctl.api.json_types import JSON
 from e2e.cluster import cgroups
 from e2e.cluster.control_plane import ControlPlane
 from e2e.cluster.node import Node
 from e2e.cluster.processes import Processes
-from e2e.kubectl import JSON
 
 
 @attrs.frozen

@@ -12,7 +12,8 @@ from typing import IO, Final
 
 import attrs
 
-from e2e.kubectl import JSON, Kubectl
+from dlctl.api.json_types import JSON
+from e2e.kubectl import Kubectl
 
 # One change per line.
 _LINES: Final = 'jsonpath={.type} {.object}{"\\n"}'

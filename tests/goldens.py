@@ -12,11 +12,11 @@ from typing import Any, Final
 import attrs
 import yaml
 
+from dlctl.api.json_types import JSON
 from dlctl.cli.manifests.job_renderer import with_all_workers_listed
 from dlctl.reconcilers.observe import Children, observe
 from tests.builders import NOW, bare_job, entry, mxjob, renderer_of
 
-JSON = dict[str, Any]
 FOLDER: Final = Path(__file__).parent / "golden"
 # Stands in the files for the home of root in a container.
 _ROOT_HOME: Final = "${ROOT_HOME}"

@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from dlctl.api.json_types import JSON
 from tests.builders import manifest, template
 
-JSON = dict[str, Any]
 # The mark that the server's defaults leave in each object of this version.
 SSH_PATH = "/root/.ssh"
 

@@ -5,12 +5,13 @@ import json
 import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Any, Final, Self
+from typing import Final, Self
 
 import aiohttp
 import attrs
 
-JSON = dict[str, Any]
+from dlctl.api.json_types import JSON
+
 # Only the metadata: decoding whole pods would take the time of the operator's core.
 _METADATA: Final = "application/json;as={};g=meta.k8s.io;v=v1"
 METADATA_ONLY: Final = _METADATA.format("PartialObjectMetadata")

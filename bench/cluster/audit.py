@@ -4,13 +4,12 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 import attrs
 
+from dlctl.api.json_types import JSON
 from tests.support.history import WRITES
 
-JSON = dict[str, Any]
 # The benchmark itself, and the cluster's own parts.
 _OTHERS = ("Python", "kwok", "kube-", "kubectl", "Go-http-client")
 

@@ -5,13 +5,13 @@ import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import attrs
 
 from bench.cluster.api_server import ApiServer
+from dlctl.api.json_types import JSON
 
-JSON = dict[str, Any]
 _NAME: Final = "bench-limited"
 _FLOW: Final = "/apis/flowcontrol.apiserver.k8s.io/v1"
 _RBAC: Final = "/apis/rbac.authorization.k8s.io/v1"

@@ -1,8 +1,9 @@
 """What the benchmark creates: jobs, and the pods and services of the plain writers."""
 
-from typing import Any, Final
+from typing import Final
 
-JSON = dict[str, Any]
+from dlctl.api.json_types import JSON
+
 PYTORCH_JOBS: Final = "/apis/kubeflow.org/v1/namespaces/{}/pytorchjobs"
 TRAINING_JOBS: Final = "/apis/kai.alibabacloud.com/v1alpha1/namespaces/{}/trainingjobs"
 MPI_JOBS: Final = "/apis/kubeflow.org/v2beta1/namespaces/{}/mpijobs"

@@ -9,16 +9,16 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from bench.cluster.operators import Operator, Program
 from bench.cluster.scenario import TRAINING_OPERATOR
+from dlctl.api.json_types import JSON
 from e2e.cluster import programs
 from e2e.cluster.control_plane import ControlPlane
 from e2e.cluster.identity import Identity
 from e2e.cluster.programs import Release
 
-JSON = dict[str, Any]
 _NAMESPACE: Final = "default"
 # Its webhooks serve with certificates from there, which it puts into the secret. None is called.
 _CERTIFICATES: Final = Path("/tmp/k8s-webhook-server/serving-certs")

@@ -3,13 +3,11 @@
 import asyncio
 import time
 from collections.abc import Callable
-from typing import Any
 
 import attrs
 
 from bench.cluster.namespaces import LIMIT_S
-
-JSON = dict[str, Any]
+from dlctl.api.json_types import JSON
 
 
 @attrs.define(eq=False)

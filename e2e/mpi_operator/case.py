@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import attrs
 
-from e2e.kubectl import JSON
+from dlctl.api.json_types import JSON
 from e2e.mpi_operator.observed import Observed
 
 IMAGE: Final = "mpi:1"

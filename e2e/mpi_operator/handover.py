@@ -13,9 +13,9 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Final
 
+from dlctl.api.json_types import JSON
 from dlctl.kube.client import Client
 from dlctl.kube.config import load
-from e2e.kubectl import JSON
 from e2e.mpi_operator import dlctl_process, peer
 from e2e.mpi_operator.__main__ import DLCTL, install, new_namespace
 from e2e.mpi_operator.case import Step, mpijob

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from e2e.kubectl import JSON
+from dlctl.api.json_types import JSON
 
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 _UID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")

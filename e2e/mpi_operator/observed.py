@@ -10,6 +10,7 @@ from typing import Final, Self
 import attrs
 
 from dlctl.api.gangs import VOLCANO_POD_GROUPS
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import (
     BATCH_JOBS,
     CONFIG_MAPS,
@@ -22,7 +23,6 @@ from dlctl.api.meta import (
 )
 from dlctl.kube.client import Client
 from dlctl.kube.errors import NotFoundError
-from e2e.kubectl import JSON
 
 MPIJOBS: Final = Resource("kubeflow.org", "v2beta1", "mpijobs", "MPIJob")
 FOLLOWED: Final = (MPIJOBS, SERVICES, CONFIG_MAPS, SECRETS, PODS, BATCH_JOBS, EVENTS)

@@ -3,8 +3,8 @@
 from typing import Final
 
 from dlctl.api.gangs import COSCHEDULING_POD_GROUPS
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import Resource
-from e2e.kubectl import JSON
 
 _ANYTHING: Final = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 # Required for names under k8s.io.

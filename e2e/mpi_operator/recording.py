@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from dlctl.api.json_types import JSON
 from dlctl.kube.errors import ApiError
-from e2e.kubectl import JSON
 from e2e.mpi_operator import normal_form
 from e2e.mpi_operator.case import Case
 from e2e.mpi_operator.observed import Observed

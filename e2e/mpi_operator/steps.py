@@ -7,8 +7,8 @@ import datetime
 from collections.abc import Iterable
 from typing import Final
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import BATCH_JOBS, CONFIG_MAPS, PODS, SECRETS, SERVICES, Resource
-from e2e.kubectl import JSON
 from e2e.mpi_operator.case import Step
 from e2e.mpi_operator.observed import MPIJOBS, Observed
 

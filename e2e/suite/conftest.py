@@ -12,10 +12,11 @@ from typing import Final
 
 import pytest
 
+from dlctl.api.json_types import JSON
 from e2e import install
 from e2e.cluster import programs
 from e2e.cluster.programs import Release
-from e2e.kubectl import JSON, Kubectl, KubectlError
+from e2e.kubectl import Kubectl, KubectlError
 from e2e.suite import jobs
 from e2e.testbed import ClusterTestbed
 

@@ -11,7 +11,8 @@ from typing import Any, Final
 import attrs
 import yaml
 
-from e2e.kubectl import JSON, Kubectl, KubectlError
+from dlctl.api.json_types import JSON
+from e2e.kubectl import Kubectl, KubectlError
 
 NAME: Final = "elastic-training"
 LAUNCHER: Final = f"{NAME}-launcher"

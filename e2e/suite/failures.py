@@ -5,7 +5,8 @@ All ranks take each step together, like DistributedDataParallel: where one is go
 
 from typing import Any, Final
 
-from e2e.kubectl import JSON, Kubectl
+from dlctl.api.json_types import JSON
+from e2e.kubectl import Kubectl
 from e2e.suite import jobs
 from e2e.suite.kubeflow import true_conditions
 from e2e.watching import ChangeRecord

@@ -6,8 +6,9 @@ from typing import Final
 
 import attrs
 
+from dlctl.api.json_types import JSON
 from e2e import leadership
-from e2e.kubectl import JSON, Kubectl
+from e2e.kubectl import Kubectl
 from e2e.leadership import LeaseTerm
 from e2e.testbed import ClusterTestbed
 from e2e.watching import ChangeRecord

@@ -7,7 +7,8 @@ import os
 from collections.abc import Sequence
 from typing import Any, Final
 
-from e2e.kubectl import JSON, Kubectl
+from dlctl.api.json_types import JSON
+from e2e.kubectl import Kubectl
 
 IMAGE: Final = os.environ.get("E2E_IMAGE", "localhost/dlctl:e2e")
 ENDED: Final = ("Done", "Failed")

@@ -9,7 +9,8 @@ from typing import Any, Final
 
 import attrs
 
-from e2e.kubectl import JSON, Kubectl
+from dlctl.api.json_types import JSON
+from e2e.kubectl import Kubectl
 from e2e.suite import jobs, kubeflow, mpi
 
 # No node has this label, so the pods stay pending.

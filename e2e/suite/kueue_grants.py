@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from e2e.kubectl import JSON, Kubectl
+from dlctl.api.json_types import JSON
+from e2e.kubectl import Kubectl
 
 # Each authenticated user may ask which versions of a group are served.
 DISCOVERY: Final = {("", "/apis/kueue.x-k8s.io", "get")}

@@ -10,7 +10,8 @@ from typing import Any, Final
 
 import yaml
 
-from e2e.kubectl import JSON, Kubectl, KubectlError
+from dlctl.api.json_types import JSON
+from e2e.kubectl import Kubectl, KubectlError
 from e2e.suite.kubeflow import true_conditions
 
 IMAGE: Final = os.environ.get("E2E_MPI_IMAGE", "localhost/mpi:4.1.4")

@@ -7,8 +7,9 @@ of its output starts with the seconds since the epoch. Names are those of :mod:`
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from dlctl.api.json_types import JSON
 from e2e import leadership
-from e2e.kubectl import JSON, Kubectl
+from e2e.kubectl import Kubectl
 from e2e.suite import elastic, jobs
 from e2e.suite.elastic import JOBS, LAUNCHER, NAME
 from e2e.testbed import ClusterTestbed

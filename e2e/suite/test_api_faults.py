@@ -8,8 +8,9 @@ from typing import Final
 
 import pytest
 
+from dlctl.api.json_types import JSON
 from e2e import controller_metrics, install
-from e2e.kubectl import JSON, Kubectl, KubectlError
+from e2e.kubectl import Kubectl, KubectlError
 from e2e.suite import jobs
 from e2e.suite.conftest import answers, failed
 from e2e.suite.handovers import LEASE_S

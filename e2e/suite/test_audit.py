@@ -10,8 +10,9 @@ from typing import Any, Final
 import pytest
 import yaml
 
+from dlctl.api.json_types import JSON
 from e2e import install
-from e2e.kubectl import JSON, Kubectl
+from e2e.kubectl import Kubectl
 from e2e.suite import jobs, kubeflow_grants, kueue_grants, scaling_grants
 from e2e.suite.conftest import answers, own_namespace
 from e2e.testbed import ClusterTestbed

@@ -9,7 +9,8 @@ from typing import Final
 
 import pytest
 
-from e2e.kubectl import JSON, Kubectl
+from dlctl.api.json_types import JSON
+from e2e.kubectl import Kubectl
 from e2e.suite import jobs
 from e2e.suite.conftest import own_namespace
 from e2e.suite.kubeflow import KINDS, KubeflowKind

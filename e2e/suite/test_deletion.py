@@ -8,8 +8,9 @@ from typing import Any, Final
 import pytest
 import yaml
 
+from dlctl.api.json_types import JSON
 from e2e import controller_metrics, install
-from e2e.kubectl import JSON, Kubectl
+from e2e.kubectl import Kubectl
 from e2e.suite import jobs
 
 MXJOBS: Final = "mxjobs.kubeflow.org"

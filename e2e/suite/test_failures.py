@@ -11,9 +11,10 @@ from typing import Final
 
 import pytest
 
+from dlctl.api.json_types import JSON
 from e2e import install
 from e2e.cluster.control_plane import NODE_LOST_S
-from e2e.kubectl import JSON, Kubectl
+from e2e.kubectl import Kubectl
 from e2e.suite import failures, mpi
 from e2e.testbed import ClusterTestbed
 from e2e.watching import ChangeRecord, watching

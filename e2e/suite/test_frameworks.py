@@ -11,8 +11,9 @@ from typing import Final
 import pytest
 import yaml
 
+from dlctl.api.json_types import JSON
 from e2e import install
-from e2e.kubectl import JSON, Kubectl
+from e2e.kubectl import Kubectl
 
 _PREFIX: Final = os.environ.get("E2E_FRAMEWORKS", "")
 _EXAMPLES: Final = Path(__file__).parents[2] / "examples"

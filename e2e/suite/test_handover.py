@@ -8,8 +8,9 @@ from typing import Any, Final
 
 import pytest
 
+from dlctl.api.json_types import JSON
 from e2e import install, leadership
-from e2e.kubectl import JSON, Kubectl
+from e2e.kubectl import Kubectl
 from e2e.suite import jobs
 from e2e.suite.handovers import LEASE_S, LeaseHandovers
 from e2e.testbed import ClusterTestbed

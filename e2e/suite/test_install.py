@@ -14,8 +14,9 @@ from typing import Any, Final
 import pytest
 import yaml
 
+from dlctl.api.json_types import JSON
 from e2e import install
-from e2e.kubectl import JSON, Kubectl, KubectlError
+from e2e.kubectl import Kubectl, KubectlError
 from e2e.suite import jobs
 from e2e.suite.conftest import own_namespace
 

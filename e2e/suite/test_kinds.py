@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from e2e.kubectl import JSON, Kubectl
+from dlctl.api.json_types import JSON
+from e2e.kubectl import Kubectl
 from e2e.suite.conftest import own_namespace
 from e2e.suite.kubeflow import BY_NAME, KINDS, KWOK_NODE, KubeflowKind, true_conditions
 

@@ -10,7 +10,8 @@ from functools import partial
 
 import pytest
 
-from e2e.kubectl import JSON, Kubectl, KubectlError
+from dlctl.api.json_types import JSON
+from e2e.kubectl import Kubectl, KubectlError
 from e2e.suite import mpi
 from e2e.suite.conftest import own_namespace
 from e2e.suite.kubeflow import true_conditions

@@ -2,7 +2,8 @@
 
 import json
 
-from e2e.kubectl import JSON, Kubectl
+from dlctl.api.json_types import JSON
+from e2e.kubectl import Kubectl
 from e2e.suite import jobs
 
 

@@ -8,7 +8,8 @@ from typing import Any, Final
 import pytest
 import yaml
 
-from e2e.kubectl import JSON, Kubectl
+from dlctl.api.json_types import JSON
+from e2e.kubectl import Kubectl
 from e2e.suite import jobs
 
 _IMAGE: Final = os.environ.get("E2E_MXNET_IMAGE", "localhost/mxnet:1.9.1")

@@ -10,10 +10,10 @@ from typing import Any
 
 import attrs
 
+from dlctl.api.json_types import JSON
 from tests.contract.message_normalization import normalize_message
 from tests.local.apiserver.raw_client import Answer, RawVerbs
 
-JSON = dict[str, Any]
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 # A minute: the real garbage collector looks for new kinds of owners every 30 seconds.
 _TRIES = 3000

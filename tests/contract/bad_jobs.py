@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from dlctl.api import quantities
-from tests.contract.jobs import JSON, elastic, job, policy, replicas, scheduling
+from dlctl.api.json_types import JSON
+from tests.contract.jobs import elastic, job, policy, replicas, scheduling
 
 NONE: Any = None
 

@@ -2,7 +2,8 @@
 
 from typing import Any, Final
 
-from tests.contract.api import JSON, Api
+from dlctl.api.json_types import JSON
+from tests.contract.api import Api
 from tests.local.apiserver.raw_client import Answer
 
 GROUP: Final = "batch/v1"

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-JSON = dict[str, Any]
+from dlctl.api.json_types import JSON
+
 GROUP = "contract.dlctl.dev"
 V1 = f"{GROUP}/v1"
 

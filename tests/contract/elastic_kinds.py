@@ -1,14 +1,13 @@
 """The kinds of et-operator as they are installed, and where they are served."""
 
 import json
-from typing import Any
 
+from dlctl.api.json_types import JSON
 from dlctl.dialects.kind_crds import kind_crds
 from tests.builders import kind_of
 from tests.contract.api import Api
 from tests.dialects.et_operator.manifests import GROUP
 
-JSON = dict[str, Any]
 DEFINITIONS: dict[str, JSON] = {
     # As installed: serialized, so that no part is shared.
     wire["spec"]["names"]["kind"]: json.loads(json.dumps(wire))

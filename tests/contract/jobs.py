@@ -4,13 +4,13 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from dlctl.api.json_types import JSON
 from dlctl.dialects.kind import Kind
 from dlctl.dialects.kind_crds import job_crd
 from dlctl.dialects.kubeflow.replica_map import ReplicaMap
 from tests.builders import kind_of, training_job
 from tests.contract.api import Api
 
-JSON = dict[str, Any]
 GROUP = "kubeflow.org/v1"
 # The replicas of a valid job of each kind.
 REPLICAS: Mapping[str, Mapping[str, int]] = {

@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from dlctl.api.json_types import JSON
 from tests.builders import template
-from tests.contract.jobs import JSON
 
 
 def tfjob(version: str, spec: JSON) -> JSON:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-JSON = dict[str, Any]
+from dlctl.api.json_types import JSON
 
 
 def config_map(name: str = "a", *, data: JSON | None = None, **meta: Any) -> JSON:

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.contract.api import JSON, Api
+from dlctl.api.json_types import JSON
+from tests.contract.api import Api
 from tests.contract.field_managers import APPLY
 from tests.contract.objects import pod
 from tests.local.apiserver.raw_client import Answer

@@ -2,8 +2,9 @@
 
 import pytest
 
+from dlctl.api.json_types import JSON
 from tests.contract import version_marks
-from tests.contract.api import JSON, Api
+from tests.contract.api import Api
 
 GROUP = "autoscaling/v2"
 TARGET = {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "name": "j"}

@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.contract.api import CRDS, JSON, Api
+from dlctl.api.json_types import JSON
+from tests.contract.api import CRDS, Api
 from tests.contract.definitions import definition, open_version, version_of
 
 

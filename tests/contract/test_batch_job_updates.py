@@ -2,8 +2,9 @@
 
 import pytest
 
+from dlctl.api.json_types import JSON
 from tests.contract import version_marks
-from tests.contract.api import JSON, Api
+from tests.contract.api import Api
 from tests.contract.batch_jobs import created, outcome, path, rejection
 
 T1 = "2026-01-01T00:00:00Z"

@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.contract.api import JSON, Api
+from dlctl.api.json_types import JSON
+from tests.contract.api import Api
 from tests.contract.batch_jobs import (
     OTHER,
     batch_job,

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
+from dlctl.api.json_types import JSON
 from tests.contract.api import CRDS, Api
-from tests.contract.elastic_kinds import DEFINITIONS, JSON, path
+from tests.contract.elastic_kinds import DEFINITIONS, path
 from tests.contract.jobs import merged
 from tests.dialects.et_operator.manifests import elastic_job, scale_in, scale_out
 

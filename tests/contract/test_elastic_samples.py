@@ -1,15 +1,14 @@
 """Manifests of et-operator's users, if available: accepted and stored unchanged."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 
+from dlctl.api.json_types import JSON
 from tests.contract.api import Api
 from tests.contract.elastic_kinds import DEFINITIONS, path
 
-JSON = dict[str, Any]
 FOLDER = Path(__file__).parents[2].parent / "shared" / "samples" / "et-operator"
 SAMPLES = {file.stem: yaml.safe_load(file.read_text()) for file in sorted(FOLDER.glob("*.yaml"))}
 # As in et-operator's own CRD.

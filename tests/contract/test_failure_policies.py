@@ -2,8 +2,9 @@
 
 import pytest
 
+from dlctl.api.json_types import JSON
 from tests.contract.api import Api
-from tests.contract.jobs import JSON, definition_of, job, policy, refusal
+from tests.contract.jobs import definition_of, job, policy, refusal
 from tests.mpi_v2beta1 import mpi_job
 
 RULES = "spec.runPolicy.failurePolicy.rules"

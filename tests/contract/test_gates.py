@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.contract.api import JSON, Api
+from dlctl.api.json_types import JSON
+from tests.contract.api import Api
 from tests.contract.objects import pod
 
 GATE = {"name": "example.com/gang"}

@@ -2,11 +2,11 @@
 
 import pytest
 
+from dlctl.api.json_types import JSON
 from tests.contract.api import Api
 from tests.contract.bad_jobs import ELASTIC, LONGEST, MPI, NAMES, NONE, POLICIES, TEMPLATES, TYPES
 from tests.contract.jobs import (
     GROUP,
-    JSON,
     definition_of,
     elastic,
     job,

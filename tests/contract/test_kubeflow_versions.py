@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 import yaml
 
+from dlctl.api.json_types import JSON
 from tests.builders import KINDS, entry, job_object, mxjob, template
 from tests.contract.api import Api
-from tests.contract.jobs import GROUP, JSON, definition_of, job, plural, refusal
+from tests.contract.jobs import GROUP, definition_of, job, plural, refusal
 from tests.contract.kubeflow_jobs import (
     LISTED,
     OLDER_MAPS,

@@ -4,12 +4,11 @@ from typing import Any
 
 import pytest
 
+from dlctl.api.json_types import JSON
 from tests.builders import template
 from tests.contract.api import Api
 from tests.contract.jobs import definition_of, plural, refusal
 from tests.mpi_v2beta1 import mpi_job
-
-JSON = dict[str, Any]
 
 
 def submitted(workers: int | None = 2, *, name: str = "a", **spec: Any) -> JSON:

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.contract.api import JSON, Api
+from dlctl.api.json_types import JSON
+from tests.contract.api import Api
 from tests.contract.objects import config_map, pod
 from tests.local.apiserver.raw_client import JSON_PATCH, STRATEGIC
 

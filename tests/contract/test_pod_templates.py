@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
+from dlctl.api.json_types import JSON
 from tests.builders import KINDS, bare_job, entry, mxjob
 from tests.contract.api import Api
-from tests.contract.jobs import JSON, REPLICAS, as_installed, definition_of, job
+from tests.contract.jobs import REPLICAS, as_installed, definition_of, job
 from tests.contract.kubeflow_jobs import LISTED, OLDER_MAPS, TORCH_LISTED, tf_map, tfjob
 from tests.dialects.et_operator.manifests import elastic_job
 from tests.support.core_types import undecodable

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+from dlctl.api.json_types import JSON
 from tests.builders import mxjob
 from tests.contract.api import Api
-from tests.contract.jobs import GROUP, JSON, definition_of, plural, refusal
+from tests.contract.jobs import GROUP, definition_of, plural, refusal
 from tests.contract.kubeflow_jobs import LISTED, TORCH_LISTED
 from tests.support.typed_clients import undecodable_spec, undecodable_status
 

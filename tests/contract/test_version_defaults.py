@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator
 import attrs
 import pytest
 
-from tests.contract.api import CRDS, JSON, Api
+from dlctl.api.json_types import JSON
+from tests.contract.api import CRDS, Api
 from tests.contract.definitions import definition, open_version
 from tests.contract.field_managers import APPLY
 from tests.local.apiserver.raw_client import Answer

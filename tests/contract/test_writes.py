@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.contract.api import JSON, Api
+from dlctl.api.json_types import JSON
+from tests.contract.api import Api
 from tests.contract.definitions import V1, gadget
 from tests.contract.objects import config_map, pod
 from tests.contract.version_marks import UPDATE_OF_NOTHING

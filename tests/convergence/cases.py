@@ -5,11 +5,12 @@ A case defines what happens, not the expected outcome. Equal seeds yield equal c
 
 import random
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Final
 
 import attrs
 
 from dlctl.api.job import Replica
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import Resource
 from dlctl.local.apiserver import status
 from dlctl.local.apiserver.faults import Fault
@@ -19,7 +20,6 @@ from tests.convergence.job_case import JobCase
 from tests.convergence.training_jobs import training_case
 from tests.support.outcomes import DONE, KEEPS_RUNNING, OOM_KILLED, Deleted, Evicted, Exit, Outcome
 
-JSON = dict[str, Any]
 _RETRYABLE: Final = (Exit(130), Exit(137), Exit(138), Exit(143), Evicted(), Deleted())
 _PERMANENT: Final = (Exit(1), Exit(2), Exit(3), Exit(127), Exit(139), OOM_KILLED)
 _VERBS: Final = ("get", "list", "watch", "create", "patch", "delete")

@@ -8,11 +8,12 @@ import difflib
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, Final
+from typing import Final
 
 import yaml
 
 from dlctl.api.gangs import pod_group_resource
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import PODS
 from dlctl.kube.errors import AlreadyExistsError, ConflictError, NotFoundError
 from dlctl.reconcilers.children.gang_retries import GANG_RETRIED_AT
@@ -28,7 +29,6 @@ from tests.convergence.runs import COMPACTED, check_rest
 from tests.support.harness import ClusterHarness, start_cluster
 from tests.support.pod_groups import admit_gangs, kinds_with_gangs, serve_pod_groups
 
-JSON = dict[str, Any]
 Act = Callable[[EditedJob], Awaitable[None]]
 _SERVICE: Final = "dlctl.dev/service"
 _VERBS: Final = ("get", "list", "watch", "create", "patch", "delete", "deletecollection")

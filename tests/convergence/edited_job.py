@@ -7,12 +7,12 @@ from typing import Any, Final
 
 import attrs
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import PODS, SERVICES, Resource
 from dlctl.dialects.kind import Kind
 from tests.builders import bare_job, make_job, mxjob, training_job
 from tests.support.harness import ClusterHarness
 
-JSON = dict[str, Any]
 JOB: Final = "edited"
 _REPLICAS: Final[dict[str, Sequence[dict[str, int]]]] = {
     "TFJob": ({"Worker": 2}, {"Chief": 1, "PS": 1, "Worker": 2}),

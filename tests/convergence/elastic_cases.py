@@ -7,10 +7,11 @@ without a controller.
 import random
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, get_args
+from typing import Final, get_args
 
 import attrs
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import Resource
 from dlctl.dialects.et_operator.resources import SCALE_INS, SCALE_OUTS
 from dlctl.local.apiserver.faults import Fault
@@ -18,7 +19,6 @@ from tests.convergence.cases import Kill, of_requests, of_watches
 from tests.support.elastic_harness import JOBS
 from tests.support.fake_launcher import ExecFault, FaultType
 
-JSON = dict[str, Any]
 JOB: Final = "linear"
 _INCIDENTS: Final = get_args(FaultType)
 _RESOURCES: Final = (

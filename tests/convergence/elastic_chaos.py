@@ -2,10 +2,11 @@
 
 import asyncio
 import random
-from typing import Any, Final
+from typing import Final
 
 import attrs
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import Resource
 from dlctl.dialects.et_operator.resources import SCALE_INS, SCALE_OUTS
 from tests.convergence.cases import Kill
@@ -14,7 +15,6 @@ from tests.convergence.runs import COMPACTED, moment
 from tests.support.elastic_harness import ElasticHarness, start_elastic_cluster
 from tests.support.fake_launcher import Program
 
-JSON = dict[str, Any]
 _WORKERS: Final = 3
 _SCRIPT: Final = "/part.sh"
 

@@ -7,7 +7,7 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Any, Final
+from typing import Final
 
 import attrs
 
@@ -21,7 +21,6 @@ from tests.convergence.random_faults import SKEWS, delay_writes, kill_controller
 from tests.convergence.runs import COMPACTED
 from tests.support.elastic_harness import KIND, ElasticHarness, start_elastic_cluster
 
-JSON = dict[str, Any]
 Act = Callable[["Play"], Awaitable[None]]
 _LAUNCHER: Final = f"{JOB}-launcher"
 _MAX: Final = 6

@@ -2,10 +2,11 @@
 
 import asyncio
 import random
-from typing import Any, Final
+from typing import Final
 
 import attrs
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import PODS
 from dlctl.kube.errors import ConflictError, NotFoundError
 from dlctl.local.apiserver.storage.stored_objects import StorageEvent, table_of
@@ -14,7 +15,6 @@ from tests.convergence.random_faults import inject_faults, kill_controllers
 from tests.convergence.runs import COMPACTED, check_rest
 from tests.support.harness import ClusterHarness, start_cluster
 
-JSON = dict[str, Any]
 PYTORCH: Final = kind_of("kubeflow.org/v1", "PyTorchJob")
 MARK: Final = "dlctl.dev/restart-attempt"
 JOB: Final = "gang"

@@ -3,10 +3,11 @@
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Final
+from typing import Final
 
 import attrs
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import BATCH_JOBS, PODS
 from dlctl.kube.errors import ConflictError, NotFoundError
 from dlctl.local.apiserver.storage.stored_objects import StorageEvent, table_of
@@ -17,7 +18,6 @@ from tests.convergence.runs import COMPACTED, check_rest
 from tests.mpi_v2beta1 import mpi_job
 from tests.support.harness import ClusterHarness, start_cluster
 
-JSON = dict[str, Any]
 Act = Callable[["Play"], Awaitable[None]]
 MPI: Final = kind_of("kubeflow.org/v1", "MPIJob")
 # The version of requests; v1 is the stored one.

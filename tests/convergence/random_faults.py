@@ -3,15 +3,15 @@
 import asyncio
 import random
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
+from dlctl.api.json_types import JSON
 from dlctl.local.apiserver.faults import Fault
 from tests.convergence.cases import Kill, of_lists, of_requests, of_watches
 from tests.convergence.runs import COMPACTED, moment
 from tests.support.harness import ClusterHarness, RunningController
 from tests.support.timing import LoopClock
 
-JSON = dict[str, Any]
 # Of clocks of different machines.
 SKEWS: Final = (0.0, 0.0, -30.0, 30.0, -3600.0, 3600.0)
 

@@ -7,6 +7,7 @@ from typing import Any, Final
 import attrs
 import yaml
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import PODS, SERVICES
 from dlctl.options import Options
 from tests.convergence.cases import Case, Kill
@@ -14,7 +15,6 @@ from tests.convergence.job_case import JobCase
 from tests.support.fake_pods import replica_of
 from tests.support.harness import ClusterHarness, StartCluster, start_cluster
 
-JSON = dict[str, Any]
 # How often events alone may interrupt the quiet period.
 LATE_EVENTS: Final = 3
 

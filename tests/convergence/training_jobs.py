@@ -5,11 +5,12 @@ The replica that ends the job is the last to end, so a case has a single outcome
 
 import random
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 import attrs
 
 from dlctl.api.job import Job, Replica
+from dlctl.api.json_types import JSON
 from tests.builders import make_job, training_job
 from tests.convergence.job_case import JobCase
 from tests.support.outcomes import (
@@ -23,7 +24,6 @@ from tests.support.outcomes import (
     Outcome,
 )
 
-JSON = dict[str, Any]
 _REMOVED: Final = (Deleted(), Drained())
 # Outcomes that a replica survives, and those that it does not, by restart policy. With restarts in
 # place, every failure can still be followed by a success.

@@ -2,19 +2,18 @@
 
 import re
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dlctl.api.job import Replica, ReplicaSpec
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import UID
 from dlctl.dialects.child_names import MAX_LENGTH, check_names_with_runtime_id, runtime_id
 from dlctl.errors import InvalidJobError
 from tests.builders import bare_job, make_job, manifest, mxjob, training_job
 
-JSON = dict[str, Any]
 WORKER = Replica("worker", 1)
 
 

@@ -13,6 +13,7 @@ from dlctl.api.failure_policy import (
     RestartStrategy,
 )
 from dlctl.api.job import Job
+from dlctl.api.json_types import JSON
 from dlctl.api.launcher_job import LauncherJob
 from dlctl.api.verdict import Cause
 from dlctl.errors import InvalidJobError
@@ -20,7 +21,6 @@ from tests.builders import bare_job, make_job, manifest, mxjob, template, traini
 from tests.dialects.et_operator.manifests import elastic_job
 from tests.mpi_v2beta1 import mpi_job
 
-JSON = dict[str, Any]
 RULES = "spec.runPolicy.failurePolicy.rules"
 
 

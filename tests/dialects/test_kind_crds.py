@@ -3,16 +3,15 @@
 import json
 import re
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
+from dlctl.api.json_types import JSON
 from dlctl.dialects.kind import Kind
 from dlctl.dialects.kind_crds import job_crd, kind_crds
 from dlctl.dialects.replica_lists.replica_list import ReplicaList
 from tests.builders import KINDS, kind_of
 
-JSON = dict[str, Any]
 # kubectl apply stores the whole definition as JSON in an annotation, which may have 256 KiB.
 MAX_BYTES = 256 * 1024
 # Structural schemas do not define fields inside junctors.

@@ -4,11 +4,10 @@ from typing import Any
 
 import pytest
 
+from dlctl.api.json_types import JSON
 from dlctl.dialects.pod_canonicalization import canonicalize_pod_template
 from dlctl.errors import InvalidJobError
 from tests.support.core_types import undecodable
-
-JSON = dict[str, Any]
 
 
 def of_container(**fields: Any) -> JSON:

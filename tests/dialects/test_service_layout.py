@@ -1,15 +1,13 @@
 """The annotation ``dlctl.dev/service`` as jobs are read."""
 
-from typing import Any
-
 import pytest
 
+from dlctl.api.json_types import JSON
 from dlctl.api.status import JobPhase
 from dlctl.errors import InvalidJobError
 from tests.builders import make_job, mxjob, training_job
 from tests.dialects.et_operator.manifests import elastic_job
 
-JSON = dict[str, Any]
 FIELD = "metadata.annotations[dlctl.dev/service]"
 
 

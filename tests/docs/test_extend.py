@@ -1,19 +1,17 @@
 """The framework and the dialect that the pages build, on a cluster."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import PODS
 from dlctl.dialects.kind import Kind
 from dlctl.dialects.kinds import served_kinds
 from tests.docs.pages import ROOT, blocks
 from tests.support.fake_pods import replica_of
 from tests.support.harness import ClusterHarness, start_cluster
-
-JSON = dict[str, Any]
 
 pytestmark = pytest.mark.looptime(noop_cycles=8)
 

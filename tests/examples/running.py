@@ -9,7 +9,7 @@ import shutil
 import subprocess
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import attrs
 import pytest
@@ -18,7 +18,6 @@ from dlctl.api.meta import PODS
 from dlctl.cli.embedded.local_cluster import LocalControlPlane
 from dlctl.kube.errors import ApiError
 
-JSON = dict[str, Any]
 PROJECT: Final = Path(__file__).parents[2]
 LIMIT_S: Final = 120
 

@@ -11,13 +11,14 @@ from typing import Any, Final
 import pytest
 import yaml
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import CONFIG_MAPS, PODS, ObjectKey, Resource
 from dlctl.cli.embedded.local_cluster import LocalControlPlane, local_control_plane
 from dlctl.cli.embedded.local_options import LocalOptions
 from dlctl.dialects.et_operator.resources import SCALE_INS, SCALE_OUTS
 from dlctl.dialects.kinds import kind_of_api_version
 from tests.builders import KINDS
-from tests.examples.running import JSON, PROJECT, Example, log, need, until
+from tests.examples.running import PROJECT, Example, log, need, until
 
 # Workers load TensorFlow one after the other, where cores are few.
 RESCALE_S: Final = 180

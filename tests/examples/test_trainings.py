@@ -12,12 +12,13 @@ from typing import Final
 import pytest
 import yaml
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import CONFIG_MAPS, PODS, ObjectKey
 from dlctl.cli.embedded.local_cluster import local_control_plane
 from dlctl.cli.embedded.local_options import LocalOptions
 from dlctl.dialects.kinds import kind_of_api_version
 from tests.builders import KINDS
-from tests.examples.running import JSON, LIMIT_S, PROJECT, Example, log, need, until
+from tests.examples.running import LIMIT_S, PROJECT, Example, log, need, until
 
 pytestmark = [pytest.mark.examples, pytest.mark.timeout(LIMIT_S + 30)]
 

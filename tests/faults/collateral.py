@@ -2,8 +2,9 @@
 
 from typing import Final
 
+from dlctl.api.json_types import JSON
 from dlctl.api.verdict import Cause
-from tests.faults.fault import GANG, JSON, Blame, Fault, ddp, python
+from tests.faults.fault import GANG, Blame, Fault, ddp, python
 
 USER: Final = Cause.USER_CODE
 NCCL: Final = (

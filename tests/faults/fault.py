@@ -8,12 +8,12 @@ from typing import Any, Final
 
 import attrs
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import ObjectKey
 from dlctl.api.verdict import Cause
 from dlctl.kube.client import Client
 from dlctl.local.node.containers.control_groups import open_groups
 
-JSON = dict[str, Any]
 NAMESPACE: Final = "default"
 # Of Debian's packages, which are where the machine's own programs are.
 PYTHON: Final = "/usr/bin/python3"

@@ -3,12 +3,13 @@
 import asyncio
 from typing import Any, Final
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import PODS, ObjectKey, Resource
 from dlctl.api.nodes import NODES
 from dlctl.clock import SystemClock, timestamp
 from dlctl.kube.client import Client
 from dlctl.kube.errors import ConflictError, NotFoundError
-from tests.faults.fault import JSON, Scene
+from tests.faults.fault import Scene
 
 NODE: Final = "far-node"
 # No other fields are needed in the pods of a job whose lives are played.

@@ -2,8 +2,9 @@
 
 from typing import Any, Final
 
+from dlctl.api.json_types import JSON
 from dlctl.api.verdict import Cause
-from tests.faults.fault import JSON, Blame, Fault, kubeflow_job, replicas, shell
+from tests.faults.fault import Blame, Fault, kubeflow_job, replicas, shell
 
 USER: Final = Cause.USER_CODE
 _MPIRUN: Final = ("mpirun", "--allow-run-as-root", "--bind-to", "none", "-np", "2")

@@ -2,19 +2,10 @@
 
 from typing import Any, Final
 
+from dlctl.api.json_types import JSON
 from dlctl.api.verdict import Cause
 from tests.faults import kubelet
-from tests.faults.fault import (
-    GANG,
-    JSON,
-    Blame,
-    Fault,
-    Inject,
-    Scene,
-    kubeflow_job,
-    replicas,
-    shell,
-)
+from tests.faults.fault import GANG, Blame, Fault, Inject, Scene, kubeflow_job, replicas, shell
 
 _MEMBERS: Final = ("master-0", "worker-0")
 

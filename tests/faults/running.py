@@ -9,13 +9,14 @@ from typing import Final, Self
 
 import attrs
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import ObjectKey, Resource
 from dlctl.api.verdict import Confidence
 from dlctl.cli.embedded.local_cluster import LocalControlPlane, local_control_plane
 from dlctl.cli.embedded.local_options import LocalOptions
 from dlctl.dialects.kinds import kind_of_api_version
 from tests.builders import KINDS
-from tests.faults.fault import JSON, NAMESPACE, Fault, Scene
+from tests.faults.fault import NAMESPACE, Fault, Scene
 
 # The cores are few, and several programs import PyTorch.
 AT_ONCE: Final = 6

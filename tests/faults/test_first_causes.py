@@ -12,6 +12,7 @@ from typing import Final
 
 import pytest
 
+from dlctl.api.json_types import JSON
 from dlctl.api.verdict import Cause
 from tests.faults import (
     collateral,
@@ -23,7 +24,7 @@ from tests.faults import (
     starts,
     torchrun,
 )
-from tests.faults.fault import JSON, Blame, Fault
+from tests.faults.fault import Blame, Fault
 from tests.faults.images import make_images
 from tests.faults.running import LIMIT_S, cluster, verdicts
 

@@ -5,13 +5,14 @@ from typing import Final
 
 import pytest
 
+from dlctl.api.json_types import JSON
 from dlctl.cli.embedded.local_cluster import local_control_plane
 from dlctl.cli.embedded.local_options import LocalOptions
 from dlctl.kube.client import Client
 from dlctl.manager import Manager
 from dlctl.options import Options
 from tests.builders import KINDS
-from tests.faults.fault import JSON, kubeflow_job, replicas, shell
+from tests.faults.fault import kubeflow_job, replicas, shell
 from tests.faults.running import LIMIT_S, WatchedJob, judged
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(3 * LIMIT_S)]

@@ -9,6 +9,7 @@ import attrs
 import pytest
 
 from dlctl.api.job import CleanPodPolicy, Job, Replica
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import CONFIG_MAPS, ROLE_BINDINGS, ROLES, SERVICE_ACCOUNTS, Resource
 from dlctl.api.status import JobPhase, JobStatus
 from dlctl.dialects.kinds import served_kinds
@@ -16,7 +17,6 @@ from dlctl.errors import InvalidJobError
 from dlctl.frameworks.kubeflow.mpi import MPIJob
 from tests.builders import make_job, renderer_of, template, training_job
 
-JSON = dict[str, Any]
 LAUNCHER: Final = Replica("launcher", 0)
 WORKER: Final = Replica("worker", 0)
 

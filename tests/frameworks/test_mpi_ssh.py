@@ -7,12 +7,12 @@ import attrs
 import pytest
 
 from dlctl.api.job import Replica
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import CONFIG_MAPS
 from dlctl.reconcilers.children.render import Renderer
 from tests.builders import renderer_of, template
 from tests.mpi_v2beta1 import mpi_job
 
-JSON = dict[str, Any]
 LAUNCHER: Final = Replica("launcher", 0)
 WORKER: Final = Replica("worker", 0)
 NO_GPUS: Final = ["NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES"]

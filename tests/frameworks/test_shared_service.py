@@ -1,17 +1,16 @@
 """Jobs whose replicas share one service: the same children, with longer host names."""
 
 import json
-from typing import Any
 
 import attrs
 import pytest
 
 from dlctl.api.defaults import JobDefaults
 from dlctl.api.job import Replica
+from dlctl.api.json_types import JSON
 from dlctl.frameworks.kubeflow.pytorch_init import init_containers
 from tests.builders import bare_job, entry, manifest, mxjob, renderer_of, training_job
 
-JSON = dict[str, Any]
 JOBS = {
     "TFJob": training_job("TFJob", Chief=1, PS=2, Worker=2),
     "dynamic TFJob": training_job("TFJob", PS=1, Worker=2),

@@ -6,11 +6,12 @@ Time is simulated, so waiting costs nothing, and a busy loop becomes visible.
 import asyncio
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 import attrs
 import looptime
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import NAMESPACES, PODS
 from dlctl.kube.errors import ApiError, UnexpectedResponseError
 from dlctl.local.apiserver.storage.stored_objects import StorageEvent, table_of
@@ -20,7 +21,6 @@ from tests.support.harness import ClusterHarness, start_cluster
 from tests.support.outcomes import Evicted, Exit, Outcome
 from tests.support.typed_clients import undecodable_spec, undecodable_status
 
-JSON = dict[str, Any]
 HOSTILE: Final = "hostile"
 BYSTANDER: Final = "bystander"
 _OUTCOMES: Final[Mapping[str, Sequence[Outcome]]] = {

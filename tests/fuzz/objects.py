@@ -7,6 +7,7 @@ import attrs
 from hypothesis import strategies as st
 
 from dlctl.api.defaults import VOLCANO, JobDefaults
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import Resource
 from dlctl.dialects.dialect import Dialect
 from dlctl.dialects.kind import Kind
@@ -20,7 +21,6 @@ from dlctl.frameworks.registry import load_frameworks
 from tests.fuzz import hostile_values
 from tests.fuzz.schemas import Vocabulary, valid_values
 
-JSON = dict[str, Any]
 UID: Final = "11111111-1111-4111-8111-111111111111"
 # With gang scheduling, so that its policy is read and rendered, too.
 KINDS: Final = served_kinds(load_frameworks().frameworks, JobDefaults(gang_scheduler_name=VOLCANO))

@@ -7,7 +7,8 @@ from typing import Any, TypeVar
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis.strategies import SearchStrategy
 
-JSON = dict[str, Any]
+from dlctl.api.json_types import JSON
+
 T = TypeVar("T")
 
 

@@ -9,9 +9,9 @@ from typing import Any, Final
 import attrs
 from hypothesis import strategies as st
 
+from dlctl.api.json_types import JSON
 from tests.fuzz.templates import POD_TEMPLATE
 
-JSON = dict[str, Any]
 Draw = Any
 
 # Strings matter where decisions depend on them.

@@ -1,8 +1,8 @@
 """The schema of pod templates, for the parts that a CRD leaves open."""
 
-from typing import Any, Final
+from typing import Final
 
-JSON = dict[str, Any]
+from dlctl.api.json_types import JSON
 
 TEXT: Final[JSON] = {"type": "string"}
 NUMBER: Final[JSON] = {"type": "integer", "minimum": 0, "maximum": 100_000}

@@ -2,17 +2,17 @@
 
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 import pytest
 
+from dlctl.api.json_types import JSON
 from tests.fuzz.bystander import MAX_WRITES_EACH, BystanderReport, run_bystander
 from tests.fuzz.limits import BUDGET_S, SEED, STORED
 from tests.fuzz.objects import CrdVersion, crd_versions, objects
 from tests.fuzz.sampling import draw_values, find_failing, shrink
 
-JSON = dict[str, Any]
 pytestmark = [pytest.mark.fuzz, pytest.mark.timeout(BUDGET_S + 600)]
 
 FORMS: Final = list(crd_versions())

@@ -5,10 +5,9 @@ from typing import Any, Final
 import msgspec
 import pytest
 
+from dlctl.api.json_types import JSON
 from tests.fuzz.costs import run_within_limits
 from tests.fuzz.objects import UID, crd_versions
-
-JSON = dict[str, Any]
 
 _FORMS: Final = {str(form): form for form in crd_versions()}
 _PAIRS: Final = [{"name": "a", "value": "b"}] * 5000

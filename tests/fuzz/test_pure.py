@@ -2,19 +2,19 @@
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 import pytest
 from hypothesis import HealthCheck, Phase, given, note, seed, settings
 
+from dlctl.api.json_types import JSON
 from tests.fuzz.costs import run_within_limits
 from tests.fuzz.fuzz_report import FuzzReport
 from tests.fuzz.limits import ALWAYS_MEASURED_BYTES, BUDGET_S, MEASURE_EVERY, OBJECTS, SEED
 from tests.fuzz.objects import CrdVersion, crd_versions, objects
 from tests.fuzz.pipeline import is_large
 
-JSON = dict[str, Any]
 pytestmark = [pytest.mark.fuzz, pytest.mark.timeout(BUDGET_S + 600)]
 
 FORMS: Final = list(crd_versions())

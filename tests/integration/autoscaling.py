@@ -2,11 +2,11 @@
 
 from typing import Any
 
+from dlctl.api.json_types import JSON
 from dlctl.frameworks.kubeflow.torch_elastic import HORIZONTAL_POD_AUTOSCALERS
 from tests.builders import kind_of, training_job
 from tests.support.harness import ClusterHarness
 
-JSON = dict[str, Any]
 JOBS = kind_of("kubeflow.org/v1", "PyTorchJob").resource
 
 

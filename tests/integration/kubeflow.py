@@ -1,15 +1,14 @@
 """Builders and assertions for tests of all of Kubeflow's kinds."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import CRDS, ObjectKey
 from dlctl.dialects.kind import Kind
 from tests.builders import kind_of, training_job
 from tests.support.harness import ClusterHarness
 from tests.support.outcomes import KEEPS_RUNNING, Outcome
 
-JSON = dict[str, Any]
 Outcomes = dict[str, Sequence[Outcome]]
 KINDS = ("TFJob", "PyTorchJob", "XGBoostJob", "PaddleJob", "JAXJob", "MXJob", "MPIJob")
 # The chief of kinds whose success does not depend on workers alone.

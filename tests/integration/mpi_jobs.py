@@ -1,15 +1,15 @@
 """MPIJobs of v2beta1 for integration tests: their launchers' Jobs, pods and conditions."""
 
-from typing import Any, Final
+from typing import Final
 
 import attrs
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import BATCH_JOBS, PODS
 from tests.builders import kind_of
 from tests.support.harness import ClusterHarness
 from tests.support.outcomes import KEEPS_RUNNING, Outcome
 
-JSON = dict[str, Any]
 MPI: Final = kind_of("kubeflow.org/v1", "MPIJob")
 # The version of requests; v1 is the stored one.
 MPIJOBS: Final = attrs.evolve(MPI.resource, version="v2beta1")

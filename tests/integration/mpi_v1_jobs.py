@@ -2,12 +2,12 @@
 
 from typing import Any, Final
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import CONFIG_MAPS, PODS, ROLE_BINDINGS, ROLES, SERVICE_ACCOUNTS, Resource
 from tests.builders import kind_of, training_job
 from tests.support.harness import ClusterHarness
 from tests.support.outcomes import KEEPS_RUNNING, Outcome
 
-JSON = dict[str, Any]
 JOBS: Final = kind_of("kubeflow.org/v1", "MPIJob").resource
 HELD: Final = {"schedulingGates": [{"name": "example.com/held"}]}
 RUNS: Final[dict[str, list[Outcome]]] = {"launcher-0": [KEEPS_RUNNING]}

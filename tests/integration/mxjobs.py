@@ -1,11 +1,9 @@
 """Patches of MXJobs, and their metrics."""
 
-from typing import Any
-
+from dlctl.api.json_types import JSON
 from tests.builders import kind_of
 from tests.support.harness import ClusterHarness, RunningController
 
-JSON = dict[str, Any]
 JOBS = kind_of().resource
 NAME = "mxjobs.kubeflow.org"
 

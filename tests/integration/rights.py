@@ -1,13 +1,13 @@
 """The rights that the ClusterRole grants, and those that the controller used."""
 
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import yaml
 
+from dlctl.api.json_types import JSON
 from tests.support.server import Server
 
-JSON = dict[str, Any]
 Grant = tuple[str, str, str]
 MANIFEST: Final = Path(__file__).parents[2] / "manifests" / "base" / "rbac.yaml"
 

@@ -1,10 +1,11 @@
 """Adopting the children of another operator's jobs: requests, and changes meanwhile."""
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import PODS
 from dlctl.frameworks.kubeflow.torch_elastic import HORIZONTAL_POD_AUTOSCALERS
 from dlctl.local.apiserver import status
@@ -29,7 +30,6 @@ from tests.support.harness import ClusterHarness, StartCluster
 from tests.support.outcomes import DONE
 from tests.support.training_operator import operator_children as children_left
 
-JSON = dict[str, Any]
 JOBS: Final = 8
 
 

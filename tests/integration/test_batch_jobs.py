@@ -4,9 +4,9 @@ import datetime
 
 import pytest
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import BATCH_JOBS, PODS
 from tests.support.batch_jobs import (
-    JSON,
     NAME,
     condition,
     created,

@@ -2,9 +2,9 @@
 
 import pytest
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import PODS
 from tests.integration.kubeflow import (
-    JSON,
     KINDS,
     Outcomes,
     change,

@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import PODS, SERVICES, Resource
 from dlctl.local.apiserver import status
 from dlctl.local.apiserver.faults import Fault
@@ -14,7 +15,6 @@ from tests.builders import kind_of, training_job
 from tests.support.harness import ClusterHarness, StartCluster
 from tests.support.outcomes import KEEPS_RUNNING
 
-JSON = dict[str, Any]
 SIZE: Final = 20
 KIND: Final = kind_of("kubeflow.org/v1", "PyTorchJob")
 TOGETHER: Final = {("deletecollection", "pods"): 1, ("deletecollection", "services"): 1}

@@ -1,7 +1,6 @@
 """Jobs survive a controller that is killed at any moment."""
 
 import asyncio
-from typing import Any
 
 import pytest
 
@@ -9,8 +8,6 @@ from dlctl.local.apiserver.faults import Fault
 from tests.builders import mxjob
 from tests.support.harness import StartCluster
 from tests.support.outcomes import DONE, KEEPS_RUNNING, Evicted, Exit
-
-JSON = dict[str, Any]
 
 
 @pytest.mark.embedded_only("in real time nothing is done in so few turns")

@@ -1,14 +1,11 @@
 """The spec of a job is decoded once in each reconcile, whatever its dialect."""
 
-from typing import Any
-
 import pytest
 
+from dlctl.api.json_types import JSON
 from tests.builders import bare_job, kind_of, mxjob, training_job
 from tests.support.counting_kind import counting
 from tests.support.harness import StartCluster
-
-JSON = dict[str, Any]
 
 
 @pytest.mark.parametrize(

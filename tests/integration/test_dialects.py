@@ -1,10 +1,10 @@
 """Jobs of every dialect end to end: admission, run, end, clean-up and events."""
 
 from collections.abc import Mapping
-from typing import Any
 
 import pytest
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import MANAGED_BY, MANAGED_BY_LABEL, PODS, SERVICES
 from dlctl.dialects.kinds import served_kinds
 from dlctl.frameworks.mxnet import MXJob
@@ -17,7 +17,6 @@ from tests.support.harness import ClusterHarness, StartCluster
 from tests.support.outcomes import KEEPS_RUNNING
 from tests.support.typed_clients import undecodable_status
 
-JSON = dict[str, Any]
 ALL = ["scheduler-0", "server-0", "worker-0", "worker-1"]
 TF = ["ps-0", "worker-0", "worker-1"]
 

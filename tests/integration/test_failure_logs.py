@@ -2,10 +2,10 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import Any
 
 import pytest
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import PODS
 from dlctl.local.apiserver import status
 from dlctl.local.apiserver.endpoints.log_requests import LogRequest, LogSource
@@ -23,7 +23,6 @@ pytestmark = [
     pytest.mark.looptime(noop_cycles=8),
     pytest.mark.embedded_only("no program writes logs there"),
 ]
-JSON = dict[str, Any]
 KIND = kind_of("kubeflow.org/v1", "PyTorchJob")
 READS_ONE = Options(failure_log_tails=1)
 EXCEPTION = "ValueError: the loss is not finite"

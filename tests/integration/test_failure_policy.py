@@ -2,11 +2,12 @@
 
 import pytest
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import PODS, ObjectKey
 from dlctl.api.nodes import NODES
 from dlctl.options import Options
 from tests.builders import bare_job, kind_of
-from tests.integration.kubeflow import JSON, Outcomes, change, conditions, job_of, only, running
+from tests.integration.kubeflow import Outcomes, change, conditions, job_of, only, running
 from tests.support.fake_kubelet import NODE_NAME
 from tests.support.harness import ClusterHarness, StartCluster
 from tests.support.outcomes import DONE, KEEPS_RUNNING, Evicted, Exit, Outcome

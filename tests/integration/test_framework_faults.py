@@ -14,7 +14,6 @@ from dlctl.frameworks.mxnet import MXJob
 from tests.builders import bare_job
 from tests.support.harness import ClusterHarness, StartCluster
 
-JSON = dict[str, Any]
 HERE = "tests/integration/test_framework_faults.py:"
 
 

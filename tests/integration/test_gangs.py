@@ -1,10 +1,11 @@
 """Gang scheduling: PodGroups follow their jobs, and pods wait for them."""
 
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
 from dlctl.api.gangs import COSCHEDULING_POD_GROUPS, VOLCANO_POD_GROUPS
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import (
     CONFIG_MAPS,
     CRDS,
@@ -21,7 +22,6 @@ from tests.builders import kind_of, mxjob, renderer_of, training_job
 from tests.support.harness import ClusterHarness, StartCluster
 from tests.support.pod_groups import admit, install_with_gangs, serve_pod_groups, start_with_gangs
 
-JSON = dict[str, Any]
 VOLCANO: Final = "volcano"
 # The scheduler of the test's pods, whatever the gang's scheduler is.
 SCHEDULER: Final = "default-scheduler"

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import PODS
 from tests.builders import kind_of, mxjob
 from tests.integration.kubeflow import (
@@ -19,7 +20,6 @@ from tests.integration.kubeflow import (
 from tests.support.harness import ClusterHarness, StartCluster
 from tests.support.outcomes import KEEPS_RUNNING
 
-JSON = dict[str, Any]
 KIND = "PyTorchJob"
 BROKEN: JSON = {"pytorchReplicaSpecs": {"Worker": {"template": {"metadata": {"labels": {"a": 1}}}}}}
 MENDED: JSON = {"pytorchReplicaSpecs": {"Worker": {"template": {"metadata": None}}}}

@@ -2,20 +2,12 @@
 
 import pytest
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import EVENTS, PODS
 from dlctl.local.apiserver import status
 from dlctl.local.apiserver.faults import Fault
 from tests.builders import kind_of
-from tests.integration.kubeflow import (
-    JSON,
-    KINDS,
-    Outcomes,
-    conditions,
-    forever,
-    job_of,
-    only,
-    running,
-)
+from tests.integration.kubeflow import KINDS, Outcomes, conditions, forever, job_of, only, running
 from tests.support.fake_pods import replica_of
 from tests.support.harness import StartCluster
 from tests.support.outcomes import DONE, KEEPS_RUNNING, Exit, Outcome

@@ -1,16 +1,16 @@
 """Jobs under Kueue, which writes the placement of pods into their templates."""
 
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import PODS
 from dlctl.reconcilers.kueue.finalizer import FINALIZER
 from tests.builders import kind_of, mxjob, training_job
 from tests.support.harness import ClusterHarness, StartCluster
 from tests.support.outcomes import KEEPS_RUNNING, Deleted, Exit, Outcome
 
-JSON = dict[str, Any]
 JOBS: Final = kind_of("kubeflow.org/v1", "PyTorchJob").resource
 
 

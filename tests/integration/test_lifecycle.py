@@ -2,17 +2,16 @@
 
 import logging
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import pytest
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import CRDS, PODS, SERVICES, ObjectKey
 from tests.builders import KINDS, bare_job, kind_of, mxjob
 from tests.support.fake_pods import replica_of
 from tests.support.harness import ClusterHarness, StartCluster
 from tests.support.outcomes import KEEPS_RUNNING, Outcome, script_of
 
-JSON = dict[str, Any]
 KIND = kind_of()
 STEADY: Mapping[str, Sequence[Outcome]] = {
     "scheduler-0": [KEEPS_RUNNING],

@@ -1,10 +1,10 @@
 """Pods on a lost node: they never terminate, and keep their names."""
 
 import asyncio
-from typing import Any
 
 import pytest
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import PODS, UID, ObjectKey
 from dlctl.local.apiserver import status
 from dlctl.local.apiserver.faults import Fault
@@ -15,7 +15,6 @@ from tests.support.harness import NAMESPACE, ClusterHarness, start_cluster
 from tests.support.outcomes import DONE, KEEPS_RUNNING
 
 pytestmark = pytest.mark.looptime(noop_cycles=8)
-JSON = dict[str, Any]
 GRACE_S = 30
 AFTER_S = 60
 IMPATIENT = Options(force_delete_after_s=AFTER_S)

@@ -1,15 +1,13 @@
 """What the controller keeps in memory of finished jobs."""
 
-from typing import Any
-
 import pytest
 
+from dlctl.api.json_types import JSON
 from dlctl.dialects.kind import Kind
 from tests.builders import kind_of, mxjob
 from tests.integration.kubeflow import job_of
 from tests.support.harness import ClusterHarness, RunningController, StartCluster
 
-JSON = dict[str, Any]
 LARGE = "x" * 50_000
 FORMS = [
     pytest.param(kind_of(), mxjob(), id="a list"),

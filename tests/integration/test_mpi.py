@@ -1,7 +1,5 @@
 """MPI jobs: gated launchers, host files that follow the workers, termination."""
 
-from typing import Any
-
 import attrs
 import pytest
 
@@ -23,8 +21,6 @@ from tests.integration.mpi_v1_jobs import (
 from tests.support.harness import ClusterHarness, StartCluster
 from tests.support.outcomes import DONE, KEEPS_RUNNING, Evicted, Exit
 from tests.support.training_operator import operator_children
-
-JSON = dict[str, Any]
 
 
 def hosts(cluster: ClusterHarness) -> list[str]:

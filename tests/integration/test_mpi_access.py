@@ -1,9 +1,8 @@
 """The role of a launcher: access to the pods of the job's workers, and to no others."""
 
-from typing import Any
-
 import pytest
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import PODS, ROLES
 from dlctl.kube.errors import AlreadyExistsError
 from tests.builders import kind_of
@@ -11,8 +10,6 @@ from tests.integration.kubeflow import change, lift_rules, only
 from tests.integration.mpi_v1_jobs import DEPENDENTS, RUNS, dependents, mpi_job, replicas, suspend
 from tests.support.harness import ClusterHarness, StartCluster
 from tests.support.outcomes import DONE
-
-JSON = dict[str, Any]
 
 
 def entered(cluster: ClusterHarness) -> list[str]:

@@ -1,10 +1,10 @@
 """MPIJobs of v2beta1 with a failure policy, which decides instead of the launcher's Job."""
 
 from collections.abc import Mapping
-from typing import Any
 
 import pytest
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import BATCH_JOBS, PODS, ObjectKey
 from dlctl.api.nodes import NODES
 from dlctl.options import Options
@@ -25,7 +25,6 @@ from tests.support.fake_kubelet import NODE_NAME
 from tests.support.harness import ClusterHarness, StartCluster
 from tests.support.outcomes import Evicted, Exit
 
-JSON = dict[str, Any]
 FAST = Options(restart_backoff_s=1.0, restart_backoff_cap_s=2.0)
 MARK = "dlctl.dev/restart-attempt"
 

@@ -5,6 +5,7 @@ Jobs are created as it leaves them: children without our label, statuses without
 
 from typing import Any
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import BATCH_JOBS, CONFIG_MAPS, MANAGED_BY_LABEL, PODS, SERVICES
 from tests.builders import renderer_of
 from tests.integration.mpi_jobs import (
@@ -22,7 +23,6 @@ from tests.mpi_v2beta1 import mpi_job
 from tests.support.harness import ClusterHarness, StartCluster
 from tests.support.mpi_operator import operator_children
 
-JSON = dict[str, Any]
 MESSAGES = {
     "Created": "MPIJob {ns}/pi is created.",
     "Running": "MPIJob {ns}/pi is running.",

@@ -1,9 +1,10 @@
 """MPIJobs of v2beta1, whose launchers are the pods of batch/v1 Jobs."""
 
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import BATCH_JOBS, CONFIG_MAPS, PODS, SECRETS, SERVICES, Object
 from dlctl.kube.queries import PatchKind
 from tests.integration.mpi_jobs import (
@@ -24,8 +25,6 @@ from tests.mpi_v2beta1 import mpi_job
 from tests.support.batch_jobs import batch_job
 from tests.support.harness import ClusterHarness, StartCluster
 from tests.support.outcomes import Evicted
-
-JSON = dict[str, Any]
 
 
 async def scale(cluster: ClusterHarness, workers: int) -> None:

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import attrs
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import PODS
 from dlctl.kube.errors import ConflictError
 from tests.builders import kind_of
@@ -24,7 +25,6 @@ from tests.integration.mpi_jobs import (
 from tests.mpi_v2beta1 import mpi_job
 from tests.support.harness import ClusterHarness, StartCluster
 
-JSON = dict[str, Any]
 MPI_V2BETA1: Final = kind_of("kubeflow.org/v2beta1", "MPIJob").resource
 TOPOLOGY_GATE: Final = {"name": "kueue.x-k8s.io/topology"}
 # By which it selects the pods of a job.

@@ -4,13 +4,13 @@ from typing import Any, Final
 
 import pytest
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import BATCH_JOBS, CONFIG_MAPS, PODS, SERVICES
 from tests.builders import kind_of, training_job
 from tests.integration.kubeflow import Outcomes, only
 from tests.support.harness import ClusterHarness, StartCluster
 from tests.support.outcomes import DONE, KEEPS_RUNNING, Exit
 
-JSON = dict[str, Any]
 JOBS: Final = kind_of("kubeflow.org/v1", "MPIJob").resource
 RUNS: Final[Outcomes] = dict.fromkeys(("launcher-0", "worker-0", "worker-1"), (KEEPS_RUNNING,))
 CHILDREN: Final = (PODS, SERVICES, CONFIG_MAPS, BATCH_JOBS)

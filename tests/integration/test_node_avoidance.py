@@ -3,10 +3,11 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import PODS, ObjectKey
 from dlctl.api.nodes import CHARGED_TAINT, NODES
 from dlctl.clock import timestamp
@@ -25,7 +26,6 @@ pytestmark = [
     pytest.mark.looptime(noop_cycles=8),
     pytest.mark.embedded_only("it schedules pods itself, by their node affinity"),
 ]
-JSON = dict[str, Any]
 LEMON: Final = "lemon"
 KIND: Final = kind_of("kubeflow.org/v1", "PyTorchJob")
 

@@ -6,6 +6,7 @@ import attrs
 import msgspec
 import pytest
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import CRDS, PODS, ObjectKey
 from dlctl.api.pods import Pod
 from dlctl.api.workloads import LOCAL_QUEUES
@@ -27,7 +28,6 @@ pytestmark = [
     pytest.mark.looptime(noop_cycles=8),
     pytest.mark.embedded_only("no server of Kueue runs there"),
 ]
-JSON = dict[str, Any]
 KIND: Final = kind_of("kubeflow.org/v1", "PyTorchJob")
 WITH_POSITIONS: Final = Options(kueue_positions=True)
 RIGHT: Final = (LOCAL_QUEUES.group, "localqueues/pendingworkloads", "get")

@@ -3,6 +3,7 @@
 from functools import partial
 from typing import Final
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import BATCH_JOBS, MANAGED_BY_LABEL, PODS, SERVICES
 from dlctl.api.workloads import WORKLOADS
 from dlctl.dialects.et_operator.resources import SCALE_INS, SCALE_OUTS
@@ -22,7 +23,7 @@ from tests.builders import (
     training_job,
 )
 from tests.dialects.et_operator.manifests import elastic_job
-from tests.integration.rights import JSON, Grant, granted, role, used
+from tests.integration.rights import Grant, granted, role, used
 from tests.mpi_v2beta1 import mpi_job
 from tests.support.batch_jobs import batch_job
 from tests.support.fake_launcher import FakeLaunchers

@@ -1,7 +1,5 @@
 """Children that the API server rejects: the job waits, and others continue."""
 
-from typing import Any
-
 import pytest
 
 from dlctl.api.meta import CONFIG_MAPS, PODS
@@ -13,7 +11,6 @@ from tests.integration.kubeflow import change, forever, job_of, only, running
 from tests.support.harness import ClusterHarness, StartCluster
 from tests.support.outcomes import KEEPS_RUNNING
 
-JSON = dict[str, Any]
 POLICY = (
     "pods \"linear-worker-0\" is forbidden: ValidatingAdmissionPolicy 'owners' with binding "
     "'owners' denied request: no owner"

@@ -1,7 +1,5 @@
 """Run policies: suspension, active deadline, backoff limit and TTL."""
 
-from typing import Any
-
 import pytest
 
 from dlctl.api.meta import EVENTS, PODS
@@ -9,7 +7,6 @@ from tests.builders import kind_of, mxjob
 from tests.support.harness import ClusterHarness, StartCluster
 from tests.support.outcomes import DONE, KEEPS_RUNNING, Exit, Outcome
 
-JSON = dict[str, Any]
 JOBS = kind_of().resource
 FOREVER: dict[str, list[Outcome]] = {
     "scheduler-0": [KEEPS_RUNNING],

@@ -1,7 +1,5 @@
 """The way back to another operator: no scheduling gate of dlctl's remains."""
 
-from typing import Any
-
 import pytest
 
 from dlctl.api.meta import PODS
@@ -12,7 +10,6 @@ from dlctl.reconcilers.children.scheduling_gates import ungate_all
 from tests.integration.mpi_v1_jobs import HELD, RUNS, gates, mpi_job, phase, replicas
 from tests.support.harness import ClusterHarness, StartCluster
 
-JSON = dict[str, Any]
 LAUNCHER = "linear-launcher"
 
 

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import PODS, SERVICES
 from tests.integration.kubeflow import change, created, forever, job_of, only, running
 from tests.support.harness import ClusterHarness, StartCluster
 from tests.support.outcomes import DONE, KEEPS_RUNNING, Exit
 
-JSON = dict[str, Any]
 KIND = "PyTorchJob"
 COUNTS = {"Master": 1, "Worker": 3}
 OUTCOMES = forever("master-0", "worker-0", "worker-1", "worker-2")

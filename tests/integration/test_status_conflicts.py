@@ -8,6 +8,7 @@ from typing import Any, Final
 import attrs
 import pytest
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import CRDS, PODS, ObjectKey
 from dlctl.local.apiserver.faults import Fault
 from dlctl.local.apiserver.resources import Strategy
@@ -20,7 +21,6 @@ from tests.support.harness import ClusterHarness, start_cluster
 from tests.support.outcomes import KEEPS_RUNNING, Exit, Outcome
 
 pytestmark = pytest.mark.looptime(noop_cycles=8)
-JSON = dict[str, Any]
 KIND: Final = kind_of("kubeflow.org/v1", "TFJob")
 CRD: Final = ObjectKey("", KIND.resource.group_resource)
 HALF_AN_HOUR_S: Final = 1800.0

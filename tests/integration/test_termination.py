@@ -6,13 +6,12 @@ from typing import Any
 
 import pytest
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import PODS
 from tests.builders import mxjob
 from tests.support.fake_pods import replica_of
 from tests.support.harness import ClusterHarness, StartCluster
 from tests.support.outcomes import DONE, KEEPS_RUNNING, OOM_KILLED, Deleted, Evicted, Exit, Outcome
-
-JSON = dict[str, Any]
 
 
 def never(**spec: Any) -> JSON:

@@ -2,13 +2,13 @@
 
 from typing import Any, Final
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import EVENTS, PODS
 from dlctl.options import Options
 from tests.builders import training_job
 from tests.support.harness import ClusterHarness, StartCluster
 from tests.support.outcomes import DONE, KEEPS_RUNNING, Exit, Outcome
 
-JSON = dict[str, Any]
 _OPTIONS: Final = Options(restart_backoff_s=0.5, restart_backoff_cap_s=1.0, per_child_events=True)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import MANAGED_BY_LABEL, PODS, SERVICES
 from dlctl.local.apiserver.storage.stored_objects import StorageEvent, table_of
 from tests.builders import renderer_of, template
@@ -14,7 +15,6 @@ from tests.integration.kubeflow import lift_rules
 from tests.integration.tfjobs_left_behind import (
     AT_END,
     CREATED,
-    JSON,
     KIND,
     RUN,
     RUNNING,

@@ -3,10 +3,10 @@
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Any
 
 import pytest
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import PODS
 from dlctl.kube.write_limiter import WriteLimiter
 from tests.builders import bare_job, kind_of, mxjob
@@ -15,7 +15,6 @@ from tests.support.harness import ClusterHarness, StartCluster
 from tests.support.harness import start_cluster as embedded
 from tests.support.outcomes import KEEPS_RUNNING, Evicted, Outcome
 
-JSON = dict[str, Any]
 JOBS = [
     pytest.param(mxjob(), id="kubeflow.org"),
     pytest.param(mxjob(group="fioravanzo.org"), id="fioravanzo.org"),

@@ -4,12 +4,12 @@ import datetime
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import MANAGED_BY_LABEL, PODS, SERVICES
 from tests.builders import kind_of, renderer_of, training_job
 from tests.support.harness import ClusterHarness
 from tests.support.outcomes import KEEPS_RUNNING, Outcome
 
-JSON = dict[str, Any]
 KIND = kind_of("kubeflow.org/v1", "TFJob")
 RUNS: Final[Mapping[str, Sequence[Outcome]]] = {
     replica: [KEEPS_RUNNING] for replica in ("chief-0", "ps-0", "worker-0", "worker-1")

@@ -6,6 +6,7 @@ from typing import Any, Final
 import attrs
 
 from dlctl.api.gangs import VOLCANO_POD_GROUPS
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import PODS, Resource
 from dlctl.clock import timestamp
 from dlctl.local.apiserver import status
@@ -17,7 +18,6 @@ from tests.builders import template, training_job
 from tests.support.harness import ClusterHarness
 from tests.support.workloads import create_workload, write_workload
 
-JSON = dict[str, Any]
 Act = Callable[[ClusterHarness], Awaitable[None]]
 # Nobody schedules its pods, so that nothing but the test writes their statuses.
 NOBODY: Final = "nobody"

@@ -2,13 +2,13 @@
 
 from typing import Final
 
+from dlctl.api.json_types import JSON
 from dlctl.local.apiserver.status import StatusError
 from dlctl.options import Options
 from tests.builders import mxjob, training_job
 from tests.dialects.et_operator.manifests import elastic_job
 from tests.integration.waiting_acts import (
     COLLECTED,
-    JSON,
     NODE,
     Situation,
     bound,

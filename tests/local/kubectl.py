@@ -5,14 +5,13 @@ import os
 import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
 
 import attrs
 import yaml
 
+from dlctl.api.json_types import JSON
 from dlctl.local.apiserver.server import ApiServer
 
-JSON = dict[str, Any]
 KUBECTL = os.environ.get("KUBECTL") or shutil.which("kubectl")
 
 

@@ -10,12 +10,12 @@ import shutil
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import attrs
 import pytest
 import yaml
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import PODS, SERVICES, ObjectKey, Resource
 from dlctl.cli.embedded.local_cluster import LocalControlPlane, local_control_plane
 from dlctl.cli.embedded.local_options import LocalOptions
@@ -23,7 +23,6 @@ from dlctl.dialects.et_operator.resources import SCALE_INS, SCALE_OUTS
 from tests.builders import KINDS, kind_of
 from tests.support.history import History
 
-JSON = dict[str, Any]
 FOLDER = Path(__file__).parents[2].parent / "shared" / "samples" / "et-operator"
 SSHD = Path("/run/sshd")
 RUNNABLE = os.geteuid() == 0 and SSHD.is_dir() and shutil.which("ssh") and shutil.which("sshd")

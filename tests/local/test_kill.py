@@ -14,11 +14,11 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import attrs
 import pytest
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import PODS, ObjectKey
 from dlctl.api.pods import Pod
 from dlctl.informers.handlers import Change
@@ -27,7 +27,6 @@ from dlctl.kube import config
 from dlctl.kube.client import Client
 from tests.builders import kind_of, mxjob
 
-JSON = dict[str, Any]
 LIMIT_S = 40
 KEY = ObjectKey("default", "linear")
 

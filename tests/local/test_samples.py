@@ -18,6 +18,7 @@ import attrs
 import pytest
 import yaml
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import PODS, ObjectKey
 from dlctl.cli.embedded.local_cluster import LocalControlPlane, local_control_plane
 from dlctl.cli.embedded.local_options import LocalOptions
@@ -25,7 +26,6 @@ from dlctl.dialects.kinds import kind_of_api_version
 from tests.builders import KINDS
 from tests.support.history import History
 
-JSON = dict[str, Any]
 FOLDER = Path(__file__).parents[2].parent / "shared" / "samples" / "mxjob"
 SAMPLES = {path.stem: path.read_text() for path in sorted(FOLDER.glob("*.yaml"))}
 pytestmark = pytest.mark.skipif(not SAMPLES, reason="the samples are not at hand")

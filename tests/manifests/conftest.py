@@ -6,15 +6,15 @@ import subprocess
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import attrs
 import pytest
 import yaml
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import ObjectKey
 
-JSON = dict[str, Any]
 FOLDER: Final = Path(__file__).parents[2] / "manifests"
 Render = Callable[..., "Objects"]
 

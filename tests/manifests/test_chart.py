@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from dlctl.api.json_types import JSON
 from dlctl.options import Options
-from tests.manifests.conftest import FOLDER, JSON, Objects, Render
+from tests.manifests.conftest import FOLDER, Objects, Render
 from tests.manifests.installed import effective, rules
 
 # The labels of a release and its manager.

@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from dlctl.api.json_types import JSON
 from dlctl.dialects.rbac import cluster_role
 from tests.builders import KINDS
-from tests.manifests.conftest import JSON, Objects, Render, with_component
+from tests.manifests.conftest import Objects, Render, with_component
 from tests.manifests.installed import effective, rules
 from tests.support.pod_groups import kinds_with_gangs
 

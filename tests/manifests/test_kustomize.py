@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 import yaml
 
+from dlctl.api.json_types import JSON
 from dlctl.options import Options
 from tests.cli.conftest import Dlctl, dlctl  # noqa: F401 - a fixture
-from tests.manifests.conftest import FOLDER, JSON, Render
+from tests.manifests.conftest import FOLDER, Render
 from tests.manifests.installed import effective, rules
 
 OVERLAYS = ["cluster-wide", "monitoring", "single-namespace"]

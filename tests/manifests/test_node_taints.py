@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from tests.manifests.conftest import JSON, Objects, Render, with_component
+from dlctl.api.json_types import JSON
+from tests.manifests.conftest import Objects, Render, with_component
 from tests.manifests.installed import effective, rules
 
 READ: JSON = {"apiGroups": [""], "resources": ["nodes"], "verbs": ["list", "watch"]}

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dlctl.api.json_types import JSON
 from dlctl.reconcilers.merge_patch import merge_patch
 
-JSON = dict[str, Any]
 KEYS = st.sampled_from(["a", "b", "c"])
 # In a merge patch null removes a field, so it cannot be a value.
 VALUES = st.recursive(

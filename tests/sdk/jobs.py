@@ -7,9 +7,9 @@ from typing import Any, Final
 from kubeflow.training import TrainingClient
 from kubeflow.training.utils.utils import FakeResponse
 
+from dlctl.api.json_types import JSON
 from tests.builders import training_job
 
-JSON = dict[str, Any]
 IMAGE: Final = "sdk"
 # The replica types of each kind, the one first that the SDK calls the master.
 KINDS: Final[dict[str, dict[str, int]]] = {

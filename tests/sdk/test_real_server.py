@@ -10,8 +10,9 @@ import attrs
 import pytest
 from kubeflow.training import TrainingClient
 
+from dlctl.api.json_types import JSON
 from tests.builders import kind_of
-from tests.sdk.jobs import IMAGE, JSON, KINDS, client_of, job, manifest, master
+from tests.sdk.jobs import IMAGE, KINDS, client_of, job, manifest, master
 from tests.support.outcomes import DONE, KEEPS_RUNNING, Exit, Outcome, script_of
 from tests.support.real_harness import KUBECONFIG, RealClusterHarness, start_real_cluster
 

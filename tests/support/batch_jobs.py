@@ -2,10 +2,10 @@
 
 from typing import Any, Final
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import BATCH_JOBS, PODS, ObjectKey
 from tests.support.harness import ClusterHarness
 
-JSON = dict[str, Any]
 NAME: Final = "batch"
 
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import attrs
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import CONFIG_MAPS, EVENTS, PODS, SERVICES, Resource
 from dlctl.dialects.et_operator.resources import SCALE_INS, SCALE_OUTS
 from dlctl.local.apiserver.server import ApiServer
@@ -21,7 +22,6 @@ from tests.support.fake_pods import is_running
 from tests.support.harness import ClusterHarness, start_cluster
 from tests.support.outcomes import Script
 
-JSON = dict[str, Any]
 # How many workers a ScaleIn or ScaleOut asks for.
 ONE: Final = {"count": 1}
 KIND: Final = kind_of(GROUP, "TrainingJob")

@@ -11,12 +11,13 @@ from typing import Any, Final
 
 import attrs
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import PODS, UID, ObjectKey, Resource
 from dlctl.clock import Clock
 from dlctl.kube.client import Client
 from dlctl.kube.errors import ConflictError, InvalidError, NotFoundError
 from dlctl.local.apiserver.storage.stored_objects import StorageEvent, StoredObject, table_of
-from tests.support.fake_pods import JSON, FakePod, replica_of
+from tests.support.fake_pods import FakePod, replica_of
 from tests.support.outcomes import (
     KEEPS_RUNNING,
     Deleted,

@@ -8,11 +8,12 @@ import asyncio
 import ipaddress
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any, Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 import attrs
 
 from dlctl.api.elastic import Script
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import CONFIG_MAPS, PODS, ObjectKey
 from dlctl.clock import Clock
 from dlctl.local.apiserver.endpoints.execs import ExecSession, PodExecOptions
@@ -23,7 +24,6 @@ from dlctl.reconcilers.membership import exec_requests
 from tests.support.fake_exec import FakeExecSession
 from tests.support.fake_pods import is_running
 
-JSON = dict[str, Any]
 FaultType = Literal["hang", "fail", "refuse", "cut"]
 HOSTFILE: Final = "/etc/edl/hostfile"
 _PODS: Final = table_of(PODS)

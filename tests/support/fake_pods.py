@@ -7,14 +7,13 @@ from typing import Any
 import attrs
 
 from dlctl.api.job import Replica
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import UID, ObjectKey
 from tests.support.outcomes import (
     KEEPS_RUNNING,
     ReplicaScript,
     Script,
 )
-
-JSON = dict[str, Any]
 
 
 @attrs.define(eq=False)

@@ -14,6 +14,7 @@ from typing import Any, Final
 import attrs
 import yaml
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import CRDS, EVENTS, PODS, SERVICES, UID, ObjectKey, Resource
 from dlctl.clock import Clock
 from dlctl.dialects.kind import Kind
@@ -36,7 +37,6 @@ from tests.support.outcomes import Outcome, Script, script_of
 from tests.support.server import Server
 from tests.support.timing import LoopClock, tick_on_read
 
-JSON = dict[str, Any]
 NAMESPACE: Final = "default"
 _POLL_S: Final = 0.02
 _LOOK_S: Final = 5.0

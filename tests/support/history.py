@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter, defaultdict
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import attrs
 
@@ -13,7 +13,6 @@ from dlctl.local.apiserver.storage.stored_objects import StorageEvent, StoredObj
 from tests.support.fake_pods import replica_of
 from tests.support.server import Server
 
-JSON = dict[str, Any]
 WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 _PODS = table_of(PODS)
 

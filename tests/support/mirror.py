@@ -5,11 +5,12 @@ Read like the embedded server's storage. It lags, but :meth:`Mirror.caught_up` w
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 import attrs
 import msgspec
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import ObjectKey, Resource, WatchEventType
 from dlctl.api.nesting import truncate_to_depth
 from dlctl.kube.client import Client
@@ -21,7 +22,6 @@ from dlctl.local.apiserver.storage.stored_objects import (
     table_of,
 )
 
-JSON = dict[str, Any]
 _CATCH_UP_S: Final = 10.0
 
 

@@ -1,12 +1,10 @@
 """Children of MPIJobs as mpi-operator creates them, without anything of dlctl's own."""
 
 from collections.abc import Iterator
-from typing import Any
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import BATCH_JOBS, MANAGED_BY_LABEL, PODS, SERVICES, Resource
 from dlctl.reconcilers.children.render import Renderer
-
-JSON = dict[str, Any]
 
 
 def operator_children(renderer: Renderer) -> Iterator[tuple[Resource, JSON]]:

@@ -2,10 +2,11 @@
 
 import asyncio
 from contextlib import suppress
-from typing import Any, Final
+from typing import Final
 
 from dlctl.api.defaults import JobDefaults
 from dlctl.api.gangs import COSCHEDULING_POD_GROUPS, VOLCANO_POD_GROUPS, pod_group_resource
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import CRDS, Resource
 from dlctl.dialects.kind import Kind
 from dlctl.dialects.kinds import served_kinds
@@ -14,7 +15,6 @@ from dlctl.kube.client import Client
 from dlctl.kube.errors import AlreadyExistsError, ConflictError, NotFoundError
 from tests.support.harness import ClusterHarness
 
-JSON = dict[str, Any]
 _ANYTHING: Final = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 _POLL_S: Final = 0.05
 _SERVED_S: Final = 20.0

@@ -10,11 +10,12 @@ import uuid
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Any, Final
+from typing import Final
 
 import attrs
 import pytest
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import BATCH_JOBS, EVENTS, NAMESPACES, PODS, SERVICES, ObjectKey, Resource
 from dlctl.clock import SystemClock
 from dlctl.dialects.kind import Kind
@@ -31,7 +32,6 @@ from tests.support.mirror import Mirror
 from tests.support.proxy import Proxy, serve_proxy
 from tests.support.real_node import RealNode
 
-JSON = dict[str, Any]
 KUBECONFIG: Final = os.environ.get("CONTRACT_KUBECONFIG", "")
 _ACCOUNTS: Final = Resource("", "v1", "serviceaccounts", "ServiceAccount")
 WAIT_TIMES: Final = WaitTimes(quiet_s=1.5, patience_s=60.0, max_advance_s=3.0)

@@ -12,11 +12,11 @@ from typing import Any, Final
 
 import attrs
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import LEASES, PODS, ObjectKey, Resource
 from tests.support.fake_kubelet import FakeKubelet
 from tests.support.fake_pods import FakePod
 
-JSON = dict[str, Any]
 _NODES: Final = Resource("", "v1", "nodes", "Node", namespaced=False)
 _HOSTNAME: Final = "kubernetes.io/hostname"
 # For our pods only: others would never run here.

@@ -3,16 +3,16 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any, Final
+from typing import Final
 
 import attrs
 from aiohttp import web
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import ObjectKey
 from dlctl.api.workloads import LOCAL_QUEUES
 from dlctl.kube.config import ClusterConfig
 
-JSON = dict[str, Any]
 _GROUP: Final = f"/apis/{LOCAL_QUEUES.group}"
 _QUEUE: Final = "/{version}/namespaces/{namespace}/localqueues/{name}/pendingworkloads"
 

@@ -5,13 +5,13 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import CRDS, ObjectKey, Resource
 from dlctl.api.workloads import WORKLOADS
 from dlctl.kube.client import Client
 from dlctl.kube.errors import AlreadyExistsError, NotFoundError
 from tests.support.harness import ClusterHarness
 
-JSON = dict[str, Any]
 _ANYTHING: Final = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 _POLL_S: Final = 0.05
 _SERVED_S: Final = 20.0

@@ -7,7 +7,7 @@ operator has to do both, in one process beside the API server.
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 import attrs
 
@@ -18,13 +18,13 @@ from bench.cluster.manifests import PYTORCH_JOBS, pytorch_job
 from bench.cluster.namespaces import namespace
 from bench.cluster.operators import Program
 from bench.cluster.scenario import Bench, Figures
+from dlctl.api.json_types import JSON
 from dlctl.cli.frameworks import loadable
 from dlctl.cli.manifests.job_renderer import job_renderer
 from dlctl.cli.manifests.loading import job_kind
 from dlctl.dialects.kind import Kind
 from dlctl.dialects.kinds import served_kinds
 
-JSON = dict[str, Any]
 _WATCHED: Final = ("pods", "services")
 
 

@@ -8,7 +8,7 @@ from typing import ClassVar, Final
 import attrs
 
 from bench.cluster import plain_writers
-from bench.cluster.api_server import JSON, METADATA_ONLY, ApiServer
+from bench.cluster.api_server import METADATA_ONLY, ApiServer
 from bench.cluster.audit import count_by_target, is_write
 from bench.cluster.concurrency import each
 from bench.cluster.manifests import MPI_JOBS, mpi_job
@@ -17,6 +17,7 @@ from bench.cluster.operators import Program
 from bench.cluster.scenario import MPI_OPERATOR, Bench, Figures
 from bench.cluster.seen import Seen, has_condition
 from bench.process_usage import cpu_s, rss_mb
+from dlctl.api.json_types import JSON
 
 _LAUNCHERS: Final = "labelSelector=training.kubeflow.org%2Fjob-role%3Dlauncher"
 _RUNNING: Final = {

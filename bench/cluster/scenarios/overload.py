@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 import attrs
 
@@ -19,8 +19,8 @@ from bench.cluster.namespaces import namespace
 from bench.cluster.operators import Program
 from bench.cluster.scenario import Bench, Figures
 from bench.cluster.scenarios.creation import Times, create_jobs
+from dlctl.api.json_types import JSON
 
-JSON = dict[str, Any]
 # As many as other scenarios have.
 _MAX_PLAIN: Final = 1000
 _THROTTLED: Final = 429

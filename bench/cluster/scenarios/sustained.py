@@ -5,7 +5,7 @@ import time
 from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 import attrs
 
@@ -16,8 +16,8 @@ from bench.cluster.namespaces import LIMIT_S, namespace
 from bench.cluster.operators import Operator, Program
 from bench.cluster.scenario import TRAINING_OPERATOR, Bench, Figures, loop_lag
 from bench.process_usage import cpu_s, rss_mb
+from dlctl.api.json_types import JSON
 
-JSON = dict[str, Any]
 _AT_ONCE: Final = 200
 # Each change of a pod costs the controller manager a look at every service of its namespace.
 _JOBS_PER_NAMESPACE: Final = 200

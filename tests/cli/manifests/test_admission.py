@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 import yaml
 
+from dlctl.api.json_types import JSON
 from tests.builders import mxjob, training_job
 from tests.cli.conftest import Dlctl, Written
 from tests.dialects.et_operator.manifests import elastic_job, scale_in, scale_out
 from tests.docs.pages import ROOT
 from tests.mpi_v2beta1 import mpi_job
 
-JSON = dict[str, Any]
 SAMPLES = ROOT.parent / "shared" / "samples"
 VALID = sorted([*ROOT.glob("examples/**/*.yaml"), *SAMPLES.glob("**/*.yaml")])
 POD = "spec.pytorchReplicaSpecs.Master.template.spec"

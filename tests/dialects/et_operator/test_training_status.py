@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from dlctl.api.conditions import Condition
 from dlctl.api.elastic import Membership, ScaleOperation
+from dlctl.api.json_types import JSON
 from dlctl.api.status import JobPhase, JobState, JobStatus, ReplicaStatus, RestartRecord
 from dlctl.dialects.et_operator import training_status
 from tests.builders import NOW
 from tests.dialects.et_operator.manifests import read_job
 
-JSON = dict[str, Any]
 WRITTEN = "2026-01-01T12:00:00Z"
 TEXT = st.text(max_size=8)
 INDEX = st.integers(min_value=0, max_value=99_999)

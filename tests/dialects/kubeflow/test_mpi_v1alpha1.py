@@ -6,11 +6,11 @@ import pytest
 
 from dlctl.api.exit_codes import RetryPolicy
 from dlctl.api.job import CleanPodPolicy, Job, Replica
+from dlctl.api.json_types import JSON
 from dlctl.api.status import JobPhase, JobState, JobStatus, ReplicaStatus
 from dlctl.errors import InvalidJobError
 from tests.builders import decoded, make_job, manifest, renderer_of
 
-JSON = dict[str, Any]
 GPU = "nvidia.com/gpu"
 MASTERS = ["node-role.kubernetes.io/master", "node-role.kubernetes.io/control-plane"]
 

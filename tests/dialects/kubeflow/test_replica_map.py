@@ -4,11 +4,10 @@ from typing import Any
 
 import pytest
 
+from dlctl.api.json_types import JSON
 from dlctl.errors import InvalidJobError
 from tests.builders import decoded, make_job, renderer_of, training_job
 from tests.mpi_v2beta1 import mpi_job
-
-JSON = dict[str, Any]
 
 
 @pytest.mark.parametrize("name", ["3f2a-train", "my.job", "m" * 54])

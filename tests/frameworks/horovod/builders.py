@@ -5,11 +5,11 @@ from typing import Any, Final
 
 from dlctl.api.elastic import AttachMode, Elasticity, Membership
 from dlctl.api.job import Job, Replica, ReplicaSpec, SuccessPolicy
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import UID, ObjectKey, Resource
 from dlctl.api.status import JobStatus
 from dlctl.frameworks.horovod.job import TrainingJob
 
-JSON = dict[str, Any]
 LAUNCHER: Final = Replica("launcher", 0)
 WORKER: Final = Replica("worker", 0)
 _RESOURCE: Final = Resource("kai.alibabacloud.com", "v1alpha1", "trainingjobs", "TrainingJob")

@@ -1,7 +1,5 @@
 """Jobs as et-operator leaves them."""
 
-from typing import Any
-
 from dlctl.api.meta import (
     MANAGED_BY_LABEL,
     PODS,
@@ -10,8 +8,6 @@ from dlctl.api.meta import (
 from tests.builders import renderer_of
 from tests.dialects.et_operator.manifests import elastic_job
 from tests.support.elastic_harness import JOBS, ElasticHarness
-
-JSON = dict[str, Any]
 
 
 async def left_by_et_operator(stage: ElasticHarness) -> None:

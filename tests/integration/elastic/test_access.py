@@ -4,6 +4,7 @@ from typing import Any, Final
 
 import pytest
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import (
     CONFIG_MAPS,
     PODS,
@@ -17,7 +18,7 @@ from dlctl.dialects.et_operator.resources import SCALE_INS, SCALE_OUTS
 from dlctl.kube.errors import InvalidError
 from dlctl.local.apiserver import status
 from dlctl.local.apiserver.faults import Fault
-from tests.integration.elastic.et_operator_jobs import JSON, left_by_et_operator
+from tests.integration.elastic.et_operator_jobs import left_by_et_operator
 from tests.support.elastic_harness import JOBS, ONE, ElasticHarness, start_elastic_cluster
 
 pytestmark = [pytest.mark.looptime(noop_cycles=8)]

@@ -4,12 +4,12 @@ from typing import Any, Final
 
 import pytest
 
+from dlctl.api.json_types import JSON
 from dlctl.options import Options
 from tests.support.elastic_harness import ElasticHarness, start_elastic_cluster
 
 pytestmark = [pytest.mark.looptime(noop_cycles=8)]
 
-JSON = dict[str, Any]
 LAUNCHER: Final = "linear-launcher"
 FAST: Final = Options(restart_backoff_s=1)
 

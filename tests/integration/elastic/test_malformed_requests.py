@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from dlctl.api.elastic import Scaler, ScalerObject
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import (
     CRDS,
     ObjectKey,
@@ -16,7 +17,6 @@ from dlctl.kube.errors import InvalidError
 from tests.support.elastic_harness import JOBS, ONE, ElasticHarness, start_elastic_cluster
 
 pytestmark = [pytest.mark.looptime(noop_cycles=8)]
-JSON = dict[str, Any]
 
 
 async def test_empty_objects_do_no_harm() -> None:

@@ -4,6 +4,7 @@ from typing import Any, Final
 
 import pytest
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import NAMESPACES, UID, ObjectKey, owner_reference
 from dlctl.dialects.et_operator.resources import SCALE_INS
 from dlctl.options import Options
@@ -13,7 +14,6 @@ from tests.support.elastic_harness import JOBS, ONE, ElasticHarness, start_elast
 
 pytestmark = [pytest.mark.looptime(noop_cycles=8)]
 
-JSON = dict[str, Any]
 HALF_DONE: Final = {
     "phase": "Scaling",
     "conditions": [{"type": "Scaling", "status": "True", "reason": "ScalingStart"}],

@@ -25,8 +25,6 @@ from tests.support.elastic_harness import JOBS, ONE, ElasticHarness, start_elast
 
 pytestmark = [pytest.mark.looptime(noop_cycles=8)]
 
-JSON = dict[str, Any]
-
 
 async def test_requests_are_executed_in_order_of_creation() -> None:
     async with start_elastic_cluster() as stage:

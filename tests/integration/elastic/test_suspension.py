@@ -1,14 +1,14 @@
 """Suspension of elastic jobs, by their spec or by et-operator's annotation."""
 
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
+from dlctl.api.json_types import JSON
 from tests.support.elastic_harness import ONE, start_elastic_cluster
 
 pytestmark = [pytest.mark.looptime(noop_cycles=8)]
 
-JSON = dict[str, Any]
 LAUNCHER: Final = "linear-launcher"
 SUSPENDED: Final = "job-supervisor.kube-ai.io/job-suspended"
 WAITS_FOR_RESOURCES: Final = "TrainingJob linear is waiting resource timeout."

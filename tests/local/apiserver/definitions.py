@@ -2,7 +2,7 @@
 
 from typing import Any
 
-JSON = dict[str, Any]
+from dlctl.api.json_types import JSON
 
 
 def version(name: str = "v1", *, storage: bool = True, maximum: int = 100) -> JSON:

@@ -10,9 +10,9 @@ from typing import Any
 import aiohttp
 import attrs
 
+from dlctl.api.json_types import JSON
 from dlctl.local.apiserver.server import ApiServer
 
-JSON = dict[str, Any]
 PODS = "/api/v1/namespaces/default/pods"
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 WIDGETS = "/apis/example.com/v1/namespaces/default/widgets"

@@ -1,8 +1,6 @@
 """A strategy that accepts everything."""
 
-from typing import Any
-
-JSON = dict[str, Any]
+from dlctl.api.json_types import JSON
 
 
 class Anything:

@@ -6,12 +6,12 @@ import attrs
 
 from dlctl.api.defaults import JobDefaults
 from dlctl.api.job import Job
+from dlctl.api.json_types import JSON
 from dlctl.reconcilers.children.placement import PLACEMENT_HASH
 from dlctl.reconcilers.children.render import Renderer
 from dlctl.reconcilers.observe import Children, Observed, observe
 from tests.builders import NOW, renderer_of, training_job
 
-JSON = dict[str, Any]
 VOLCANO: Final = "volcano"
 PLUGINS: Final = "scheduler-plugins-scheduler"
 

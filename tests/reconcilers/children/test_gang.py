@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from dlctl.api.gangs import SchedulingPolicy
 from dlctl.api.job import Replica
+from dlctl.api.json_types import JSON
 from dlctl.api.quantities import parse_quantity
 from dlctl.errors import InvalidJobError
 from dlctl.reconcilers.children.gang import Gang
@@ -16,7 +17,6 @@ from dlctl.reconcilers.observe import Children, observe
 from tests.builders import NOW, RUNNING, bare_job, exited, make_pod, mxjob, renderer_of
 from tests.mpi_v2beta1 import mpi_job
 from tests.reconcilers.children.gangs import (
-    JSON,
     PLUGINS,
     VOLCANO,
     ganged,

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dlctl.api.json_types import JSON
 from dlctl.api.status import JobStatus
 from dlctl.api.verdict import Attempt
 from dlctl.reconcilers.children.node_exclusions import (
@@ -18,7 +19,6 @@ from dlctl.reconcilers.children.node_exclusions import (
 )
 from tests.builders import NOW, renderer_of, training_job
 
-JSON = dict[str, Any]
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 NODES = (AvoidedNode("node-b", "host-b"), AvoidedNode("node-a", "host-a"))
 EXCLUDED = {

@@ -8,6 +8,7 @@ import attrs
 import pytest
 
 from dlctl.api.job import Replica
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import MANAGED_BY_LABEL
 from dlctl.dialects.replica_lists.replica_list import ReplicaList
 from dlctl.frameworks.mxnet import MXJob
@@ -23,7 +24,6 @@ from tests.goldens import (
     written,
 )
 
-JSON = dict[str, Any]
 SCHEDULER = Replica("scheduler", 0)
 WORKER = Replica("worker", 0)
 

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from dlctl.api.job import Replica
+from dlctl.api.json_types import JSON
 from tests.builders import renderer_of, template, training_job
 
-JSON = dict[str, Any]
 RESTRICTED: JSON = {
     "allowPrivilegeEscalation": False,
     "capabilities": {"drop": ["ALL"]},

@@ -1,10 +1,7 @@
 """Termination messages: which containers report the end of their logs."""
 
-from typing import Any
-
+from dlctl.api.json_types import JSON
 from dlctl.reconcilers.children.termination_messages import with_termination_messages
-
-JSON = dict[str, Any]
 
 
 def policies(containers: list[JSON]) -> dict[str, str | None]:

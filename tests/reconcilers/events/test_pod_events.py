@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from dlctl.api.job import Job, Replica
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import PODS, SERVICES, Resource
 from dlctl.api.pods import WORKERS_RUNNING_GATE, Pod, PodSchedulingGate, PodSpec, Service
 from dlctl.api.status import JobPhase
@@ -18,7 +19,6 @@ from dlctl.reconcilers.plan import Plan
 from dlctl.reconcilers.planning.job import Policy, plan_job
 from tests.builders import NOW, RUNNING, exited, make_job, make_pod, renderer_of, training_job
 
-JSON = dict[str, Any]
 ONE, TWO = Replica("worker", 0), Replica("worker", 1)
 CAUSE = "UserCode, worker-1, low confidence: exit code 1: general error"
 

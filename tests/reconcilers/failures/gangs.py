@@ -7,15 +7,13 @@ from typing import Any
 import msgspec
 
 from dlctl.api.job import Job, Replica
+from dlctl.api.json_types import JSON
 from dlctl.api.verdict import Cause, Verdict
 from dlctl.reconcilers.failures.failed_replica import FailedReplica
 from dlctl.reconcilers.failures.first_cause import first_cause
 from dlctl.reconcilers.nodes.node_conditions import NodeFault
 from dlctl.reconcilers.termination import termination
 from tests.builders import NOW, make_job, make_pod, training_job
-from tests.reconcilers.failures.torch_jobs import (
-    JSON,
-)
 
 MX_JOB = make_job(workers=8)
 TORCH_JOB = make_job(training_job("PyTorchJob", Master=1, Worker=7))

@@ -3,15 +3,11 @@
 from typing import Any
 
 from dlctl.api.job import Job
+from dlctl.api.json_types import JSON
 from dlctl.api.pods import Pod
 from dlctl.api.status import JobPhase
 from tests.builders import exited, make_job, training_job
-from tests.reconcilers.failures.torch_jobs import (
-    JSON,
-    at,
-    failed,
-    running,
-)
+from tests.reconcilers.failures.torch_jobs import at, failed, running
 
 RESTART_WORKERS: JSON = {"action": "RestartReplica", "targetReplicas": ["Worker"]}
 ANY_REPLICA: JSON = {"action": "RestartReplica"}

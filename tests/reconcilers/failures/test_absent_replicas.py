@@ -3,6 +3,7 @@
 import attrs
 import pytest
 
+from dlctl.api.json_types import JSON
 from dlctl.api.status import JobPhase
 from dlctl.api.verdict import Attempt, Cause, Confidence, Verdict
 from tests.builders import exited, make_job, mxjob, training_job
@@ -18,7 +19,6 @@ from tests.reconcilers.failures.policy_jobs import (
     without,
 )
 from tests.reconcilers.failures.torch_jobs import (
-    JSON,
     after,
     at,
     attempts,

@@ -6,6 +6,7 @@ import attrs
 import pytest
 
 from dlctl.api.job import Job
+from dlctl.api.json_types import JSON
 from dlctl.api.pods import Pod
 from dlctl.api.status import JobPhase
 from dlctl.api.verdict import Cause
@@ -24,7 +25,6 @@ from tests.reconcilers.failures.policy_jobs import (
     torch,
 )
 from tests.reconcilers.failures.torch_jobs import (
-    JSON,
     POLICY,
     after,
     at,

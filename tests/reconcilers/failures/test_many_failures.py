@@ -7,6 +7,7 @@ import attrs
 import pytest
 
 from dlctl.api.job import Job
+from dlctl.api.json_types import JSON
 from dlctl.api.pods import Pod
 from dlctl.api.verdict import Attempt, Cause
 from dlctl.reconcilers.failures.evidence import Evidence
@@ -15,7 +16,7 @@ from dlctl.reconcilers.plan import Plan
 from dlctl.reconcilers.program_output.log_text import LogLine
 from tests.reconcilers.failures.gangs import said
 from tests.reconcilers.failures.policy_jobs import ANY_REPLICA, failure_reason, torch
-from tests.reconcilers.failures.torch_jobs import JSON, causes, failed, planned, pods
+from tests.reconcilers.failures.torch_jobs import causes, failed, planned, pods
 from tests.reconcilers.program_output.outputs import GLOO_CLOSED, raised
 
 MESSAGE = raised("ValueError: the loss is not finite").rjust(2_000, "-")

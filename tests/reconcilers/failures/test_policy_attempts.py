@@ -3,6 +3,7 @@
 import attrs
 import pytest
 
+from dlctl.api.json_types import JSON
 from dlctl.api.status import JobPhase
 from dlctl.api.verdict import Attempt, Cause, Confidence, Verdict
 from tests.reconcilers.failures.policy_jobs import (
@@ -17,7 +18,6 @@ from tests.reconcilers.failures.policy_jobs import (
     torch,
 )
 from tests.reconcilers.failures.torch_jobs import (
-    JSON,
     after,
     at,
     attempts,

@@ -6,6 +6,7 @@ import attrs
 import pytest
 
 from dlctl.api.job import Job, Replica
+from dlctl.api.json_types import JSON
 from dlctl.api.status import JobPhase, RestartRecord
 from dlctl.reconcilers.children.desired import Desired
 from dlctl.reconcilers.planning.job import plan_job
@@ -27,8 +28,6 @@ from tests.reconcilers.launcher_job.builders import (
     mpi_job,
     observed,
 )
-
-JSON = dict[str, Any]
 
 
 def job_with_policy(*rules: JSON, **fields: Any) -> Job:

@@ -6,6 +6,7 @@ from typing import Any
 import attrs
 
 from dlctl.api.job import Job, Replica
+from dlctl.api.json_types import JSON
 from dlctl.api.pods import Pod
 from dlctl.api.verdict import Attempt, Cause
 from dlctl.reconcilers.children.desired import Desired
@@ -14,7 +15,6 @@ from dlctl.reconcilers.plan import Plan
 from dlctl.reconcilers.planning.job import Policy, plan_job
 from tests.builders import NOW, RUNNING, exited, make_job, make_pod, training_job
 
-JSON = dict[str, Any]
 MASTER, ONE, TWO = Replica("master", 0), Replica("worker", 0), Replica("worker", 1)
 POLICY = Policy()
 

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlctl.api.job import Job, JobObject
+from dlctl.api.json_types import JSON
 from dlctl.dialects.dialect import DecodedObject
 from dlctl.dialects.kind import Kind
 from dlctl.dialects.service_layout import SERVICE_ANNOTATION
@@ -17,8 +18,6 @@ from dlctl.reconcilers.content_errors import ContentError
 from dlctl.reconcilers.job.decoding import DecodedJob, JobDecoder, decode_job
 from tests.builders import KINDS, bare_job, job_object, kind_of, manifest, mxjob, training_job
 from tests.support.counting_kind import counting
-
-JSON = dict[str, Any]
 
 
 def _training_job(count: int) -> JSON:

@@ -7,6 +7,7 @@ import pytest
 
 from dlctl.api.failure_policy import FailurePolicy
 from dlctl.api.job import CleanPodPolicy, Job, Replica
+from dlctl.api.json_types import JSON
 from dlctl.api.status import JobPhase
 from dlctl.dialects.dialect import DecodedObject
 from dlctl.dialects.failure_policy import ANNOTATION
@@ -24,7 +25,6 @@ from tests.builders import (
     training_job,
 )
 
-JSON = dict[str, Any]
 POLICY = {"activeDeadlineSeconds": 100, "cleanPodPolicy": "All", "ttlSecondsAfterFinished": 50}
 RUNNING = {
     "conditions": [

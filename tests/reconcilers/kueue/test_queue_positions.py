@@ -28,7 +28,6 @@ from dlctl.workqueue.queue import WorkQueue
 from tests.support.visibility import VisibilityApi, serve_visibility
 
 pytestmark = pytest.mark.looptime(noop_cycles=8)
-JSON = dict[str, Any]
 TEAM_A: Final = ObjectKey("ml", "team-a")
 TEAM_B: Final = ObjectKey("ml", "team-b")
 FIRST: Final = ObjectKey("ml", "first-1a2b3")

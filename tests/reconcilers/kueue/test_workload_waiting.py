@@ -5,11 +5,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from dlctl.api.json_types import JSON
 from dlctl.api.waiting import MAX_MESSAGE_CHARS, Waiting
 from dlctl.api.workloads import Workload
 from dlctl.reconcilers.kueue.workload_waiting import shown_position, workload_waiting
 
-JSON = dict[str, Any]
 NO_ROOM = (
     "couldn't assign flavors to pod set worker: insufficient unused quota for nvidia.com/gpu in "
     "flavor a100, 4 more needed"

@@ -9,6 +9,7 @@ import pytest
 from dlctl.api.batch_jobs import BatchJob
 from dlctl.api.failure_policy import RestartStrategy
 from dlctl.api.job import Job
+from dlctl.api.json_types import JSON
 from dlctl.api.node_signals import Signal
 from dlctl.api.pods import Pod
 from dlctl.api.status import JobPhase, JobState, JobStatus
@@ -39,7 +40,6 @@ from tests.reconcilers.launcher_job.builders import (
 )
 from tests.reconcilers.program_output import outputs
 
-JSON = dict[str, Any]
 REPLACE: JSON = {"action": "RestartReplica"}
 LEAVING: JSON = {"deletionTimestamp": NOW, "deletionGracePeriodSeconds": 30}
 # A minute before that.

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlctl.api.elastic import Elasticity, Membership
+from dlctl.api.json_types import JSON
 from dlctl.reconcilers.membership.selection import (
     ScaleRejectedError,
     choose_added,
@@ -14,7 +15,6 @@ from dlctl.reconcilers.membership.selection import (
     follow_replicas,
     free_indexes,
 )
-from tests.dialects.et_operator.manifests import JSON
 from tests.reconcilers.membership.builders import LISTED, make_state, scaler_in
 
 

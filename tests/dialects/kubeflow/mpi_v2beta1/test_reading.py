@@ -1,17 +1,15 @@
 """MPIJob v2beta1 as mpi-operator understands it: defaults, policies and the launcher's Job."""
 
-from typing import Any
-
 import pytest
 
 from dlctl.api.exit_codes import RetryPolicy
 from dlctl.api.gangs import SchedulingPolicy
 from dlctl.api.job import CleanPodPolicy, Job, Replica, RunPolicy
+from dlctl.api.json_types import JSON
 from dlctl.api.launcher_job import LauncherJob
 from tests.builders import decoded, make_job, renderer_of
 from tests.mpi_v2beta1 import mpi_job
 
-JSON = dict[str, Any]
 LIMITS = {"backoffLimit": 2, "activeDeadlineSeconds": 30, "ttlSecondsAfterFinished": 0}
 
 

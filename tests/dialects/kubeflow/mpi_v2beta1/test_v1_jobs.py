@@ -5,10 +5,10 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dlctl.api.json_types import JSON
 from dlctl.dialects.kubeflow.mpi_v2beta1.fields import DEFAULTS
 from tests.builders import manifest, renderer_of, template
 
-JSON = dict[str, Any]
 CONTAINERS = st.sampled_from([template("mpi"), template("horovod", "mpi")])
 RESTARTS = st.sampled_from(["Never", "OnFailure", "Always", "ExitCode"])
 CLEANING = st.sampled_from(["", "None", "Running", "All"])

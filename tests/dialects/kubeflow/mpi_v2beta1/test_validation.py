@@ -1,14 +1,12 @@
 """What MPIJob v2beta1 refuses, with the field and the fix."""
 
-from typing import Any
-
 import pytest
 
+from dlctl.api.json_types import JSON
 from dlctl.errors import InvalidJobError
 from tests.builders import make_job, template
 from tests.mpi_v2beta1 import mpi_job
 
-JSON = dict[str, Any]
 SPECS = "spec.mpiReplicaSpecs"
 
 

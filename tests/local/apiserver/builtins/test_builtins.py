@@ -5,12 +5,11 @@ from typing import Any
 
 import pytest
 
+from dlctl.api.json_types import JSON
 from dlctl.local.apiserver.builtins import strategies
 from dlctl.local.apiserver.builtins.pod_defaults import qos_class
 from dlctl.local.apiserver.resources import ResourceRegistry, Strategy
 from dlctl.local.apiserver.status import StatusError
-
-JSON = dict[str, Any]
 
 
 @pytest.fixture(scope="module")

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
+from dlctl.api.json_types import JSON
 from dlctl.local.apiserver.crds.validation import crd_errors
 from tests.local.apiserver.definitions import definition, gadget, version
 from tests.local.apiserver.raw_client import CRDS, MERGE, RawClient
 
-JSON = dict[str, Any]
 GADGETS = "/apis/test.io/v1/namespaces/default/gadgets"
 GADGETS_OLD = "/apis/test.io/v1beta1/namespaces/default/gadgets"
 UNCHECKED = (

@@ -7,12 +7,11 @@ from typing import Any
 import kubernetes_asyncio.client
 import pytest
 
+from dlctl.api.json_types import JSON
 from dlctl.local.apiserver.discovery.groups import AGGREGATED_TYPE, version_order, wants_aggregated
 from dlctl.local.apiserver.serialization.builtin_types import kinds
 from tests.local.apiserver.definitions import definition, version
 from tests.local.apiserver.raw_client import CRDS, RawClient
-
-JSON = dict[str, Any]
 
 
 async def test_both_forms_of_discovery_name_the_same_resources(api: RawClient) -> None:

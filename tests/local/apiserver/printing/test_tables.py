@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import Resource
 from dlctl.local.apiserver.builtins import strategies
 from dlctl.local.apiserver.printing.ages import human_duration
@@ -14,7 +15,6 @@ from dlctl.local.apiserver.printing.tables import table
 from dlctl.local.apiserver.resources import Column, ResourceRegistry, ServedResource
 from tests.local.apiserver.strategies import Anything
 
-JSON = dict[str, Any]
 NOW = datetime.datetime(2026, 1, 1, 12, tzinfo=datetime.UTC)
 BEFORE = "2026-01-01T11:58:59Z"
 

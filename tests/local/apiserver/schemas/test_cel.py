@@ -4,12 +4,11 @@ from typing import Any
 
 import pytest
 
+from dlctl.api.json_types import JSON
 from dlctl.local.apiserver.schemas.cel_environment import CelError
 from dlctl.local.apiserver.schemas.cel_rules import KEY, Rules
 from dlctl.local.apiserver.schemas.cel_values import escape_name
 from dlctl.local.apiserver.schemas.validation import ABSENT
-
-JSON = dict[str, Any]
 
 
 def judged(value: Any, schema: JSON, old: Any = ABSENT) -> list[str]:

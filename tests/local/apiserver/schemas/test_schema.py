@@ -7,13 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dlctl.api.json_types import JSON
 from dlctl.local.apiserver.schemas.coercion import PRESERVE, drop_nulls, fill_defaults, prune
 from dlctl.local.apiserver.schemas.list_types import duplicates
 from dlctl.local.apiserver.schemas.patterns import matches
 from dlctl.local.apiserver.schemas.validation import validate
 from tests.local.apiserver.definitions import under_spec
-
-JSON = dict[str, Any]
 
 
 def messages(value: Any, schema: JSON, **options: Any) -> list[str]:

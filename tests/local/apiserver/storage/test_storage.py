@@ -1,11 +1,11 @@
 from collections.abc import Mapping
-from typing import Any
 
 import attrs
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import CONFIG_MAPS, ObjectKey, WatchEventType
 from dlctl.local.apiserver.endpoints.label_selectors import parse_label_selector
 from dlctl.local.apiserver.endpoints.selectors import Selector
@@ -14,7 +14,6 @@ from dlctl.local.apiserver.status import StatusError
 from dlctl.local.apiserver.storage.storage import Storage, Watcher
 from dlctl.local.apiserver.storage.stored_objects import StorageEvent
 
-JSON = dict[str, Any]
 APP_X = Selector(CONFIG_MAPS, parse_label_selector("app=x"))
 EVERYTHING = Selector(CONFIG_MAPS)
 
