@@ -11,7 +11,7 @@ from dlctl.clock import timestamp
 
 _POD_LIMIT: Final = "1000"
 _ARCHITECTURES: Final = {"x86_64": "amd64", "aarch64": "arm64"}
-_VERSION: Final = "v1.33.0"
+_VERSION: Final = "v1.36.0"
 
 
 def node_object(

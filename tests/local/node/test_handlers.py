@@ -254,3 +254,12 @@ async def test_pod_whose_sidecar_does_not_start_can_be_deleted(harness: NodeHarn
     await harness.warning("Startup probe failed: the command exited with code 1")
     await harness.delete("hangs", grace_period_s=10)
     await harness.gone("hangs")
+
+
+async def test_probe_of_a_closed_port_says_why_it_failed(harness: NodeHarness) -> None:
+    probe = {"tcpSocket": {"port": 9}, "periodSeconds": 1}
+    main = make_container(command=["sleep", "60"], readinessProbe=probe)
+    await harness.start("closed-port", containers=[main])
+    await harness.warning(":9: Connection refused")
+    await harness.delete("closed-port")
+    await harness.gone("closed-port")

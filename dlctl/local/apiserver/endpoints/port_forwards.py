@@ -5,7 +5,6 @@ them through a WebSocket or an upgraded connection. Python clients use WebSocket
 """
 
 import asyncio
-import os
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Final
@@ -80,10 +79,8 @@ def _ports(request: ApiRequest) -> list[int]:
 
 
 def _refusal(port: int, error: OSError | StatusError) -> bytes:
-    # Without the address, which asyncio adds.
-    number = error.errno if isinstance(error, OSError) else None
-    reason = os.strerror(number) if number else str(error)
-    return f"port {port} of the pod: {reason}".encode()
+    reason = error.strerror if isinstance(error, OSError) else None
+    return f"port {port} of the pod: {reason or error}".encode()
 
 
 @attrs.define(eq=False)

@@ -109,7 +109,7 @@ class Handlers:
 def _request(get: HTTPGetAction, address: tuple[str, int]) -> bytes:
     headers = {
         "Host": f"{address[0]}:{address[1]}",
-        "User-Agent": "kube-probe/1.33",
+        "User-Agent": "kube-probe/1.36",
         "Accept": "*/*",
     }
     headers |= {header.name: header.value for header in get.http_headers or ()}

@@ -1,6 +1,7 @@
 """Connections to programs in pods, over sockets that were opened in the pod's network."""
 
 import asyncio
+import os
 import socket
 import ssl
 
@@ -16,7 +17,7 @@ async def connect(
     """
     try:
         opened.setblocking(False)
-        await asyncio.get_running_loop().sock_connect(opened, address)
+        await _sock_connect(opened, address)
         server_hostname = address[0] if context else None
         return await asyncio.open_connection(
             sock=opened, ssl=context, server_hostname=server_hostname
@@ -24,3 +25,14 @@ async def connect(
     except BaseException:
         opened.close()
         raise
+
+
+async def _sock_connect(opened: socket.socket, address: tuple[str, int]) -> None:
+    try:
+        await asyncio.get_running_loop().sock_connect(opened, address)
+    except socket.gaierror:
+        raise
+    except OSError as error:
+        # Without the address, which asyncio adds.
+        number = error.errno or 0
+        raise OSError(number, os.strerror(number)) from error
