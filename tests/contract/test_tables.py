@@ -102,6 +102,23 @@ async def test_unknown_include_object_is_rejected(gadget_api: Api, gadgets: str)
             ["a", "Opaque", 1],
             id="secret",
         ),
+        pytest.param(
+            "persistentvolumeclaims",
+            {
+                "metadata": {"name": "a"},
+                "spec": {
+                    "accessModes": ["ReadWriteMany"],
+                    "resources": {"requests": {"storage": "1Gi"}},
+                    "storageClassName": "none",
+                },
+            },
+            [
+                *("Name", "Status", "Volume", "Capacity", "Access Modes", "StorageClass"),
+                *("VolumeAttributesClass", "Age", "VolumeMode"),
+            ],
+            ["a", "Pending", "", "", "", "none", "<unset>"],
+            id="claim",
+        ),
     ],
 )
 async def test_table_of_a_built_in_kind(

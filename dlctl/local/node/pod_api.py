@@ -6,6 +6,7 @@ Requests are retried for as long as the node runs: the state of a pod stays true
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any, Final, TypeVar
 
 import attrs
@@ -26,6 +27,7 @@ from dlctl.local.node.containers.env import ConfigSources, MissingReferenceError
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
+_CLAIMS: Final = Resource("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
 _BACKOFF: Final = Backoff(base_s=0.1, cap_s=5.0)
 
 
@@ -71,6 +73,29 @@ class PodApi:
             if secret := await self._find(SECRETS, ObjectKey(namespace, name), Secret):
                 hidden[name] = dict(secret.data or {})
         return ConfigSources(config_maps=found, secrets=hidden)
+
+    async def bind_claims(self, pod: NodePod) -> None:
+        """Mark the claims of the pod as bound: the node provides each as a directory."""
+        sources = [volume.persistent_volume_claim for volume in pod.spec.volumes or ()]
+        for name in {source.claim_name for source in sources if source is not None}:
+            key = ObjectKey(pod.metadata.namespace or "", name)
+            claim = await self._find(_CLAIMS, key, dict[str, Any])
+            if claim is not None and (claim.get("status") or {}).get("phase") != "Bound":
+                await self._bind(key, claim)
+
+    async def _bind(self, key: ObjectKey, claim: dict[str, Any]) -> None:
+        uid, spec = claim["metadata"]["uid"], claim["spec"]
+        bound = {
+            "phase": "Bound",
+            "accessModes": spec.get("accessModes"),
+            "capacity": (spec.get("resources") or {}).get("requests"),
+        }
+        volume = {"metadata": {"uid": uid}, "spec": {"volumeName": f"pvc-{uid}"}}
+        state = {"metadata": {"uid": uid}, "status": bound}
+        # One that is deleted meanwhile need not be bound.
+        with suppress(NotFoundError, ConflictError):
+            await _retry(lambda: self.client.patch(_CLAIMS, key, volume))
+            await _retry(lambda: self.client.patch(_CLAIMS, key, state, subresource="status"))
 
     async def token(self, pod: NodePod) -> str:
         """Return a token of the service account, valid as long as the pod; empty if it has none.

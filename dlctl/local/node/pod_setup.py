@@ -117,6 +117,7 @@ class PodSetup:
             pod, place, sources, self.paths.volumes, claims
         )
         volumes = await asyncio.to_thread(maker.create_all)
+        await context.pod_api.bind_claims(pod)
         account = await self._account()
         loop = asyncio.get_running_loop()
 

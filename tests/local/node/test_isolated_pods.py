@@ -2,15 +2,17 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from dlctl.api.meta import CONFIG_MAPS, SECRETS, SERVICES, ObjectKey
+from dlctl.api.meta import CONFIG_MAPS, SECRETS, SERVICES, ObjectKey, Resource
 from tests.local.node.builders import make_container
 from tests.local.node.harness import NodeHarness, container
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
+CLAIMS = Resource("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
 PORTS = [{"port": 7000}]
 SERVE = """
 import socket
@@ -159,6 +161,24 @@ async def test_read_only_claim_is_not_written(harness: NodeHarness) -> None:
         ],
     )
     assert await harness.log("reads") == "refused\n"
+
+
+async def test_claim_is_bound_when_a_pod_uses_it(harness: NodeHarness) -> None:
+    wanted = {"requests": {"storage": "1Gi"}}
+    spec = {"accessModes": ["ReadWriteMany"], "resources": wanted}
+    await harness.create(CLAIMS, "bound", spec=spec)
+    key = ObjectKey("default", "bound")
+    before = await harness.client.get(CLAIMS, key, dict[str, Any])
+    assert before["status"] == {"phase": "Pending"}
+    claim = {"claimName": "bound"}
+    await harness.run("binds", volumes=[{"name": "data", "persistentVolumeClaim": claim}])
+    after = await harness.client.get(CLAIMS, key, dict[str, Any])
+    assert after["spec"]["volumeName"] == f"pvc-{after['metadata']['uid']}"
+    assert after["status"] == {
+        "phase": "Bound",
+        "accessModes": ["ReadWriteMany"],
+        "capacity": {"storage": "1Gi"},
+    }
 
 
 async def test_containers_of_a_pod_share_its_network_and_volumes(harness: NodeHarness) -> None:

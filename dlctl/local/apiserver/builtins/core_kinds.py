@@ -1,4 +1,4 @@
-"""Defaults and validation of small core kinds: maps, secrets, events, leases, role bindings.
+"""Defaults and validation of small core kinds, such as maps, secrets, claims and role bindings.
 
 Defaults modify the object in place; validation returns the errors.
 """
@@ -83,6 +83,11 @@ def _immutable_errors(old: JSON, new: JSON, fields: tuple[str, ...]) -> list[Fie
     if not new.get("immutable"):
         changed.insert(0, "immutable")
     return [FieldError.forbidden(name, detail) for name in changed]
+
+
+def default_claim(claim: JSON) -> None:
+    claim.setdefault("spec", {}).setdefault("volumeMode", "Filesystem")
+    claim.setdefault("status", {}).setdefault("phase", "Pending")
 
 
 def default_event(event: JSON) -> None:

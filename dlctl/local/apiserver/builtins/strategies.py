@@ -18,6 +18,7 @@ from dlctl.local.apiserver.builtins.autoscalers import autoscaler_errors, defaul
 from dlctl.local.apiserver.builtins.core_kinds import (
     config_map_errors,
     config_map_update_errors,
+    default_claim,
     default_event,
     default_role_binding,
     default_secret,
@@ -200,7 +201,7 @@ def _strategies() -> list[BuiltinStrategy]:
         ),
         BuiltinStrategy(meta.SERVICE_ACCOUNTS),
         BuiltinStrategy(meta.LEASES, errors=lease_errors),
-        BuiltinStrategy(_CLAIMS),
+        BuiltinStrategy(_CLAIMS, default=default_claim),
         BuiltinStrategy(_AUTOSCALERS, default=default_autoscaler, errors=autoscaler_errors),
         BuiltinStrategy(_BUDGETS),
         BuiltinStrategy(

@@ -53,13 +53,14 @@ COLUMNS: Final[Mapping[str, Sequence[Column]]] = {
     "secrets": _columns("Type", "Data"),
     "serviceaccounts": _columns("Secrets"),
     "leases.coordination.k8s.io": _columns("Holder"),
-    "persistentvolumeclaims": (
-        Column("Status", ".status.phase"),
-        Column("Volume", ".spec.volumeName"),
-        Column("Capacity", ".status.capacity.storage"),
-        Column("Access Modes", ".spec.accessModes"),
-        Column("StorageClass", ".spec.storageClassName"),
-        _AGE,
+    "persistentvolumeclaims": _columns(
+        "Status",
+        "Volume",
+        "Capacity",
+        "Access Modes",
+        "StorageClass",
+        "VolumeAttributesClass",
+        wide=("VolumeMode",),
     ),
     "horizontalpodautoscalers.autoscaling": (
         Column("Reference", ".spec.scaleTargetRef.name"),

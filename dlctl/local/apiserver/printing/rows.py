@@ -12,6 +12,13 @@ from dlctl.local.apiserver.printing.ages import age_of
 from dlctl.local.apiserver.printing.job_rows import job_cells
 
 _NONE: Final = "<none>"
+_UNSET: Final = "<unset>"
+_ACCESS_MODES: Final = {
+    "ReadWriteOnce": "RWO",
+    "ReadOnlyMany": "ROX",
+    "ReadWriteMany": "RWX",
+    "ReadWriteOncePod": "RWOP",
+}
 
 
 def _age(obj: JSON, now: datetime.datetime) -> str:
@@ -131,6 +138,23 @@ def _endpoints(obj: JSON, now: datetime.datetime) -> JSON:
     return {"Endpoints": f"{shown}{more}" or _NONE, "Age": _age(obj, now)}
 
 
+def _claim(obj: JSON, now: datetime.datetime) -> JSON:
+    spec, status = obj.get("spec", {}), obj.get("status", {})
+    volume = spec.get("volumeName", "")
+    modes = [_ACCESS_MODES.get(mode, mode) for mode in status.get("accessModes") or ()]
+    phase = status.get("phase", "")
+    return {
+        "Status": "Terminating" if obj["metadata"].get("deletionTimestamp") else phase,
+        "Volume": volume,
+        "Capacity": (status.get("capacity") or {}).get("storage", "0") if volume else "",
+        "Access Modes": ",".join(modes) if volume else "",
+        "StorageClass": spec.get("storageClassName", ""),
+        "VolumeAttributesClass": spec.get("volumeAttributesClassName", _UNSET),
+        "Age": _age(obj, now),
+        "VolumeMode": spec.get("volumeMode", _UNSET),
+    }
+
+
 def _role_binding(obj: JSON, now: datetime.datetime) -> JSON:
     role = obj.get("roleRef", {})
     return {"Role": f"{role.get('kind')}/{role.get('name')}", "Age": _age(obj, now)}
@@ -156,6 +180,7 @@ CELLS: Final[Mapping[str, Callable[[JSON, datetime.datetime], Mapping[str, Any]]
     "secrets": _secret,
     "serviceaccounts": _service_account,
     "endpoints": _endpoints,
+    "persistentvolumeclaims": _claim,
     "poddisruptionbudgets.policy": _budget,
     "rolebindings.rbac.authorization.k8s.io": _role_binding,
     "clusterrolebindings.rbac.authorization.k8s.io": _role_binding,

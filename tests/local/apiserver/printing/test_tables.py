@@ -175,6 +175,30 @@ def test_rows_include_the_requested_objects() -> None:
     }
 
 
+def test_claim_shows_its_volume_once_it_is_bound() -> None:
+    spec = {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}}
+    meta = {"name": "a", "creationTimestamp": BEFORE}
+    pending = {"metadata": meta, "spec": spec, "status": {"phase": "Pending"}}
+    state = {
+        "phase": "Bound",
+        "accessModes": ["ReadWriteMany"],
+        "capacity": {"storage": "1Gi"},
+    }
+    volume = {"volumeName": "v", "storageClassName": "fast"}
+    bound = {"metadata": meta, "spec": {**spec, **volume}, "status": state}
+    registry = ResourceRegistry()
+    strategies.register(registry)
+    served = registry.find("", "v1", "persistentvolumeclaims")
+    assert served is not None
+
+    rows = [row["cells"][:-1] for row in table(served, [pending, bound], now=NOW)["rows"]]
+
+    assert rows == [
+        ["a", "Pending", "", "", "", "", "<unset>", "61s"],
+        ["a", "Bound", "v", "1Gi", "RWX", "fast", "<unset>", "61s"],
+    ]
+
+
 def test_rows_of_ended_pods_are_marked() -> None:
     registry = ResourceRegistry()
     strategies.register(registry)
