@@ -88,6 +88,15 @@ class FakeKubelet:
         """Terminate a pod now, whatever its script says; the default exit code is 0."""
         await self._end(self._pods[uid], code, "")
 
+    def disconnect(self, uid: str) -> None:
+        """Let a pod go on without being stopped, as on a node that is silent."""
+        if uid in self._pods:
+            self._pods[uid].gone.set()
+
+    def reconnect(self, uid: str) -> None:
+        if uid in self._pods:
+            self._pods[uid].gone.clear()
+
     def finish_sidecars(self, uid: str) -> None:
         """Terminate the remaining containers of a pod whose program has exited."""
         self._pods[uid].sidecars_ended.set()
