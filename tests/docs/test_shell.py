@@ -28,7 +28,9 @@ _NOT_RUN: Final = "not run: "
 _FAILS: Final = "fails"
 _BACKGROUND: Final = "run in the background until: "
 _CLUSTER: Final = "cluster"
-_LIMIT_S: Final = 120
+_LIMIT_S: Final = 240
+# Fails without the arguments that the pages give it.
+_SCRIPT: Final = "import sys\nsys.exit(sys.argv[1:] != ['--lr', '0.1'])\n"
 _END: Final = "trap 'kill $(jobs -p) && wait || true' EXIT\n"
 _START: Final = (
     'dlctl up --kubeconfig "$PWD/kubeconfig" >up.log 2>&1 &\n'
@@ -79,9 +81,12 @@ def test_shell_blocks_of_a_page_succeed(page: Path, tmp_path: Path) -> None:
 
 
 def _furnish(page: Path, folder: Path) -> None:
-    """Fill the folder with the repository's files and those of the page."""
+    """Fill the folder with the repository's files, the reader's, and those of the page."""
     for name in ("examples", "manifests"):
         (folder / name).symlink_to(ROOT / name)
+    for name in ("datasets", "src"):
+        (folder / name).mkdir()
+    (folder / "train.py").write_text(_SCRIPT)
     for block in blocks(page):
         if block.title:
             (folder / block.title).write_text(block.text)
