@@ -19,6 +19,8 @@ _OTHERS: Final = {
     *("--chaos-level", "--gc-interval"),
     *("--build-arg", "--host-discovery-script", "--case", "--theirs"),
 }
+# For itself, and for the picture in the README.
+_UNEXPLAINED: Final = {"--help", "--record"}
 
 
 def test_flag_that_a_page_names_exists(dlctl: Dlctl, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -32,3 +34,20 @@ def test_flag_that_a_page_names_exists(dlctl: Dlctl, monkeypatch: pytest.MonkeyP
         if flag not in known | _OTHERS
     }
     assert missing == set()
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS.keys() - {"controller"}))
+def test_flag_of_a_command_is_on_a_page(
+    name: str, dlctl: Dlctl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "400")
+    pages = "\n".join(page.read_text() for page in PAGES)
+    flags = re.findall(r"^  (-.*?)(?:  |$)", dlctl(name, "--help").out, re.MULTILINE)
+    forms = [re.findall(r"(?:^|, )(--?[a-z-]+)", flag) for flag in flags]
+    assert [each for each in forms if _is_missing(each, pages)] == []
+
+
+def _is_missing(forms: list[str], pages: str) -> bool:
+    if not _UNEXPLAINED.isdisjoint(forms):
+        return False
+    return not any(re.search(rf"(?<![\w-]){form}(?![\w-])", pages) for form in forms)
