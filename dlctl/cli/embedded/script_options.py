@@ -106,7 +106,7 @@ class ScriptJob:
         ]
         notes = {
             "image": "CHANGE: an image with your packages, and the script in its working directory",
-            "restartPolicy": "OnFailure restarts a replica that fails, for example on a lost node",
+            "restartPolicy": "OnFailure restarts a replica that fails, as when its node shuts down",
         }
         return commented(self.manifest, header, notes)
 
