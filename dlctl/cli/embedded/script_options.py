@@ -125,6 +125,7 @@ def parse_script(args: argparse.Namespace, options: LocalOptions) -> ScriptJob:
     :raises ConfigError: if the script, the environment or the kind does not exist.
     """
     form = job_form(args.kind)
+    _check_process_count(args)
     if args.workers < 1:
         raise ConfigError(f"--workers is {args.workers}: use 1 or more")
     command, working_dir = _command(args, options.directories.working_dir)
@@ -142,6 +143,18 @@ def parse_script(args: argparse.Namespace, options: LocalOptions) -> ScriptJob:
         working_dir=working_dir,
         prefix=_prefix(args.python, os.environ),
     )
+
+
+def _check_process_count(args: argparse.Namespace) -> None:
+    """Reject ``-n 4`` and ``-np 4``, which launchers such as mpirun read as numbers of processes.
+
+    :raises ConfigError: naming the flag to use.
+    """
+    given = args.namespace
+    if given == "p" and args.files:
+        given = args.files[0]
+    if given.isdecimal():
+        raise ConfigError(f"-n is the namespace: for {given} processes, use --workers {given}")
 
 
 def _command(args: argparse.Namespace, working_dir: str) -> tuple[list[str], str]:
