@@ -59,7 +59,7 @@ def closing_lines(job: JobProgress, end: RunEnd, last_lines: LastLines) -> Itera
     """Yield the outcome in one line; without a success also its cause, with log lines and hints."""
     took = describe_duration(job.elapsed_s)
     if job.succeeded:
-        yield f"{job} succeeded in {took}{_never_started(job)}"
+        yield f"{job} succeeded in {took}{_without_success(job)}"
     elif job.failure is not None:
         yield from _failed(job, job.failure, last_lines)
     elif job.deleted:
@@ -79,12 +79,14 @@ def closing_lines(job: JobProgress, end: RunEnd, last_lines: LastLines) -> Itera
         yield from _unfinished(job, end, last_lines)
 
 
-def _never_started(job: JobProgress) -> str:
-    names = job.never_started
-    if not names:
-        return ""
-    more = f" and {len(names) - _MAX_REPLICAS} more" if len(names) > _MAX_REPLICAS else ""
-    return f"; {', '.join(names[:_MAX_REPLICAS])}{more} never started"
+def _without_success(job: JobProgress) -> str:
+    """Return the replicas of a successful job that have not done their part."""
+    text = ""
+    for names, what in ((job.failed_replicas, "failed"), (job.never_started, "never started")):
+        more = f" and {len(names) - _MAX_REPLICAS} more" if len(names) > _MAX_REPLICAS else ""
+        if names:
+            text += f"; {', '.join(names[:_MAX_REPLICAS])}{more} {what}"
+    return text
 
 
 def _where(replica: str, pod: str) -> str:

@@ -145,6 +145,12 @@ class JobProgress:
             if replica.started is None and replica.phase not in _FINAL
         ]
 
+    @property
+    def failed_replicas(self) -> list[str]:
+        """Return the replicas whose programs have failed and are not restarted."""
+        failed = _PHASE_BY_STATE[ReplicaState.FAILED_PERMANENT]
+        return [replica.name for replica in self.replicas if replica.phase == failed]
+
     def replica(self, name: str) -> ReplicaProgress | None:
         return next((r for r in self.replicas if r.name == name), None)
 

@@ -27,7 +27,7 @@ JOB = JobProgress(
     elapsed_s=12.4,
 )
 RUNNING = attrs.evolve(JOB, phase=JobPhase.RUNNING)
-SUCCEEDED = attrs.evolve(JOB, state=JobState.SUCCEEDED)
+SUCCEEDED = attrs.evolve(JOB, state=JobState.SUCCEEDED, replicas=(WORKER_0,))
 FAILURE = Failure("worker-1", "linear-worker-x-1", "Error", "exit code 1 (general error)", NOW, 1)
 VERDICT = Verdict(
     Cause.USER_CODE,
@@ -73,6 +73,14 @@ def test_success_names_replicas_that_never_started() -> None:
     done = attrs.evolve(never[0], phase="Succeeded")
     job = attrs.evolve(SUCCEEDED, replicas=(WORKER_0, done))
     assert closing(job) == ["mxjob ml/linear succeeded in 12 s"]
+
+
+def test_success_names_replicas_that_failed() -> None:
+    never = ReplicaProgress("worker-2", "worker", pod="p", phase="PodInitializing")
+    job = attrs.evolve(SUCCEEDED, replicas=(WORKER_0, WORKER_1, never))
+    assert closing(job) == [
+        "mxjob ml/linear succeeded in 12 s; worker-1 failed; worker-2 never started"
+    ]
 
 
 def test_cause_of_a_failure_is_the_first_one_with_its_replicas_log() -> None:
