@@ -1,4 +1,4 @@
-"""What a user can do about a failure, by the last lines of a program. Pure."""
+"""What a user can do about a failure, by its cause and the last lines of a program. Pure."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -12,6 +12,8 @@ _NO_FILE: Final = re.compile(r"FileNotFoundError: .*No such file or directory: '
 _IN_WORK: Final = re.compile(r"/pods/[^/]+/work/(.+)$")
 _NO_MODULE: Final = re.compile(r"No module named '?([\w.]+)'?")
 _PORT_IN_USE: Final = re.compile(r"Address already in use|EADDRINUSE")
+_NO_INPUT: Final = re.compile(r"EOFError: EOF when reading a line|BdbQuit")
+_KILLED: Final = re.compile(r"\(SIGKILL\)|signal 9 \(Killed\)|killed by signal: Killed")
 
 
 def hints(lines: Iterable[str]) -> Iterator[str]:
@@ -32,7 +34,18 @@ def hints(lines: Iterable[str]) -> Iterator[str]:
         module = found[1].partition(".")[0]
         yield (
             f"the container's Python has no module {module}: map the image to an environment that "
-            "has it, see --image, or --python for a script"
+            "has it, see --image; for a script see --python, or pass its path on with "
+            "--env PYTHONPATH"
         )
     if _PORT_IN_USE.search(text):
         yield "a port is in use, by another program of the pod, or of its host network"
+    if _NO_INPUT.search(text):
+        yield (
+            "programs have no stdin: pass values as arguments or variables; for a debugger such as "
+            "debugpy, see dlctl up and dlctl port-forward"
+        )
+    if _KILLED.search(text):
+        yield (
+            "killed by SIGKILL: is this machine out of memory? `dmesg` names the processes that "
+            "the kernel has killed"
+        )

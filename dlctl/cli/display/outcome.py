@@ -72,7 +72,7 @@ def closing_lines(job: JobProgress, end: RunEnd, last_lines: LastLines) -> Itera
             if cannot_start(replica)
             else f"{describe_restarts(replica)}; --max-restarts allows {end.max_restarts}"
         )
-        yield from _explained(job, replica.name, last_lines)
+        yield from _explained(job, replica.name, last_lines, cause=describe_restarts(replica))
     else:
         why = f": {job.notice}" if job.notice else ""
         yield f"{job} has not finished: {end.reason(job)}, it is {job.phase or 'not started'}{why}"
@@ -105,16 +105,17 @@ def _failed(job: JobProgress, failure: Failure, last_lines: LastLines) -> Iterat
             yield from _logs_of(job, chief_first([r.name for r in job.replicas]), last_lines)
             return
         yield from _restarts(job, failure.replica)
-        yield from _explained(job, failure.replica, last_lines)
+        yield from _explained(job, failure.replica, last_lines, cause=failure.message)
         return
     # All run on this machine.
-    yield f"{beginning}: {attrs.evolve(verdict, node='').headline}"
+    cause = attrs.evolve(verdict, node="").headline
+    yield f"{beginning}: {cause}"
     if not failure.replica:
         yield f"  {failure.message}"
     if verdict.collateral_count:
         yield f"  ended with it: {verdict.describe_collateral()}"
     yield from _restarts(job, verdict.replica)
-    yield from _explained(job, verdict.replica, last_lines, verdict.message_lines[1:])
+    yield from _explained(job, verdict.replica, last_lines, verdict.message_lines[1:], cause)
 
 
 def _restarts(job: JobProgress, name: str) -> Iterator[str]:
@@ -151,7 +152,11 @@ def _has_trouble(replica: ReplicaProgress) -> bool:
 
 
 def _explained(
-    job: JobProgress, replica: str, last_lines: LastLines, known: Sequence[str] = ()
+    job: JobProgress,
+    replica: str,
+    last_lines: LastLines,
+    known: Sequence[str] = (),
+    cause: str = "",
 ) -> Iterator[str]:
     # An init container has no log of its own here.
     lines = last_lines(job, replica, _MAX_LINES) or known
@@ -159,7 +164,7 @@ def _explained(
     found = job.replica(replica)
     if not lines and found and any(not end.not_executed for end in found.exits):
         yield f"{replica} has written nothing"
-    for hint in hints(lines):
+    for hint in hints((cause, *lines)):
         yield f"hint: {hint}"
 
 

@@ -255,7 +255,8 @@ def test_deleted_job_is_reported_as_such() -> None:
         pytest.param(
             "ModuleNotFoundError: No module named 'torch.nn'",
             "hint: the container's Python has no module torch: map the image to an environment"
-            " that has it, see --image, or --python for a script",
+            " that has it, see --image; for a script see --python, or pass its path on with"
+            " --env PYTHONPATH",
             id="module",
         ),
         pytest.param(
@@ -263,11 +264,48 @@ def test_deleted_job_is_reported_as_such() -> None:
             "hint: a port is in use, by another program of the pod, or of its host network",
             id="port",
         ),
+        *(
+            pytest.param(
+                line,
+                "hint: programs have no stdin: pass values as arguments or variables; for a"
+                " debugger such as debugpy, see dlctl up and dlctl port-forward",
+                id=id_,
+            )
+            for id_, line in (
+                ("input", "EOFError: EOF when reading a line"),
+                ("breakpoint", "bdb.BdbQuit"),
+            )
+        ),
+        *(
+            pytest.param(
+                line,
+                "hint: killed by SIGKILL: is this machine out of memory? `dmesg` names the"
+                " processes that the kernel has killed",
+                id=id_,
+            )
+            for id_, line in (
+                ("torchrun", "  traceback : Signal 9 (SIGKILL) received by PID 71"),
+                ("mpirun", "mpirun noticed that process rank 1 exited on signal 9 (Killed)."),
+                ("data loader", "RuntimeError: DataLoader worker is killed by signal: Killed."),
+            )
+        ),
     ],
 )
 def test_known_cause_gets_a_hint(line: str, hint: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(LOGS, "worker-1", ["before", line])
     assert closing(attrs.evolve(JOB, failure=FAILURE))[-1] == hint
+
+
+def test_replica_that_was_killed_gets_a_hint() -> None:
+    killed = attrs.evolve(
+        VERDICT, message="exit code 137: killed (SIGKILL), no memory limit reported", exit_code=137
+    )
+    attempt = Attempt(0, NOW, NOW, killed)
+    job = attrs.evolve(JOB, failure=FAILURE, attempts=(attempt,))
+    assert "is this machine out of memory?" in closing(job)[-1]
+    exits = tuple(attrs.evolve(end, exit_code=137) for end in CRASHING.exits)
+    job = attrs.evolve(RUNNING, replicas=(attrs.evolve(CRASHING, restarts=4, exits=exits),))
+    assert "is this machine out of memory?" in closing(job)[-1]
 
 
 def test_status_is_a_document_that_names_its_job() -> None:
