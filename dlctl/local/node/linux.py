@@ -23,6 +23,8 @@ MS_MOVE: Final = 8192
 MS_REC: Final = 16384
 MS_PRIVATE: Final = 1 << 18
 
+MNT_DETACH: Final = 2
+
 IN_MODIFY: Final = 0x2
 IN_IGNORED: Final = 0x8000
 
@@ -59,6 +61,10 @@ def mount(source: str, target: str, kind: str = "", flags: int = 0, data: str = 
         data.encode(),
     )
     _check(result, f"mount {target}")
+
+
+def umount(target: str, flags: int = 0) -> None:
+    _check(_libc.umount2(target.encode(), flags), f"umount {target}")
 
 
 def sethostname(name: str) -> None:

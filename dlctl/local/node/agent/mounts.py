@@ -6,15 +6,17 @@ file or directory appears on the machine.
 
 import os
 import stat
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from dlctl.local.node import linux
-from dlctl.local.node.protocol import Mount
+from dlctl.local.node.protocol import MESSAGE_PATH, Mount
 
 _ROOT = Path("/")
 _DEV = Path("/dev")
+_MESSAGE = Path(MESSAGE_PATH)
 # Where a copy of /dev is made; its own entries are hidden meanwhile.
 _STAGE = Path("/tmp")
 # Inside a user namespace, a remount without one of these flags is refused.
@@ -35,6 +37,9 @@ def mount_all(mounts: Iterable[Mount], scratch: Path) -> None:
     done: list[Path] = []
     for entry, fd in zip(ordered, sources, strict=True):
         target = Path(entry.target)
+        if target == _MESSAGE and not target.exists():
+            os.close(fd)
+            continue
         if not _is_accessible(target):
             directory = stat.S_ISDIR(os.fstat(fd).st_mode)
             _make_mount_point(target, directory=directory, inside=done)
@@ -45,10 +50,20 @@ def mount_all(mounts: Iterable[Mount], scratch: Path) -> None:
         done.append(target)
 
 
-def add_mount_point(file: Path) -> None:
-    """Create an empty file for all containers, so that none needs a copy of its directory."""
-    if not file.exists():
-        _make_mount_point(file, directory=False, inside=())
+def add_message_file() -> None:
+    """Create the default file for termination messages in /dev, if this machine allows it.
+
+    Once for all containers, so that none needs a copy of /dev; they mount their own over it.
+    """
+    if _MESSAGE.exists():
+        return
+    try:
+        _make_mount_point(_MESSAGE, directory=False, inside=())
+    except OSError as error:
+        # A half of a copy would hide what is there.
+        with suppress(OSError):
+            linux.umount(str(_STAGE), linux.MNT_DETACH)
+        sys.stderr.write(f"no {_MESSAGE}: {error}\n")
 
 
 def _resolved(entry: Mount) -> Mount:

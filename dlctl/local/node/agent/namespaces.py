@@ -7,12 +7,10 @@ import os
 import signal
 import socket
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dlctl.local.node import linux
-from dlctl.local.node.agent.mounts import add_mount_point
-from dlctl.local.node.protocol import MESSAGE_PATH
+from dlctl.local.node.agent.mounts import add_message_file
 
 if TYPE_CHECKING:
     from dlctl.local.node.network.bridge import Bridge
@@ -54,7 +52,7 @@ def isolate(node: socket.socket, *, user_namespace: bool) -> "Bridge":
         # A machine that masks parts of its /proc allows no new one; PIDs then look foreign, nothing
         # more.
         sys.stderr.write("no separate /proc\n")
-    add_mount_point(Path(MESSAGE_PATH))
+    add_message_file()
     from dlctl.local.node.network.bridge import Bridge
 
     return Bridge()
