@@ -25,7 +25,7 @@ from dlctl.frameworks.kubeflow import pytorch_init
 from dlctl.frameworks.registry import load_frameworks
 from dlctl.kube import config
 from dlctl.kube.client import Client
-from dlctl.kube.rate_limiter import RateLimiter
+from dlctl.kube.flowcontrol.rate_limiter import RateLimiter
 from dlctl.leaderelection.election import Election
 from dlctl.leaderelection.leadership import Leadership, NoLeaderElection
 from dlctl.leaderelection.lease_timing import LeaseTiming

@@ -16,7 +16,7 @@ import attrs
 from dlctl import logs
 from dlctl.api.meta import ObjectKey
 from dlctl.errors import DlctlError, TerminalError, describe
-from dlctl.kube.write_limiter import WriteFlow, write_flow
+from dlctl.kube.flowcontrol.write_limiter import WriteFlow, write_flow
 from dlctl.metrics import Metrics
 from dlctl.workqueue.queue import QueueShutDown, WorkQueue
 

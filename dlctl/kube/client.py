@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Final, Self, TypeVar, Unpack
 import msgspec
 
 from dlctl.api.meta import EVENTS, PODS, Object, ObjectKey, Resource
-from dlctl.kube import execs, port_forwards
 from dlctl.kube.config import ClusterConfig
 from dlctl.kube.decoding import ListPage, decode_object, decode_page, is_status
 from dlctl.kube.errors import DeadlineExceededError, NotFoundError
+from dlctl.kube.flowcontrol.rate_limiter import RateLimiter
+from dlctl.kube.flowcontrol.write_limiter import WriteLimiter
 from dlctl.kube.framing import split_lines
 from dlctl.kube.queries import (
     DeleteOptions,
@@ -22,10 +23,9 @@ from dlctl.kube.queries import (
     delete_body,
     query,
 )
-from dlctl.kube.rate_limiter import RateLimiter
+from dlctl.kube.streams import execs, port_forwards
 from dlctl.kube.transport import Request, Transport
 from dlctl.kube.write_fence import MayWrite
-from dlctl.kube.write_limiter import WriteLimiter
 from dlctl.metrics import Metrics
 
 T = TypeVar("T")

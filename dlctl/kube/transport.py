@@ -16,7 +16,7 @@ import aiohttp
 import attrs
 from yarl import URL
 
-from dlctl.kube import websockets, write_fence
+from dlctl.kube import write_fence
 from dlctl.kube.config import ClusterConfig
 from dlctl.kube.connections import CONNECT_TIMEOUT_S, connector, translate_errors
 from dlctl.kube.credentials import Access
@@ -27,9 +27,10 @@ from dlctl.kube.errors import (
     UnreachableError,
     error_from,
 )
-from dlctl.kube.rate_limiter import RateLimiter
+from dlctl.kube.flowcontrol.rate_limiter import RateLimiter
+from dlctl.kube.flowcontrol.write_limiter import WriteLimiter
 from dlctl.kube.retries import delay_s
-from dlctl.kube.write_limiter import WriteLimiter
+from dlctl.kube.streams import websockets
 from dlctl.metrics import Metrics
 
 T = TypeVar("T")

@@ -8,7 +8,7 @@ import pytest
 
 from dlctl.api.json_types import JSON
 from dlctl.api.meta import PODS
-from dlctl.kube.write_limiter import WriteLimiter
+from dlctl.kube.flowcontrol.write_limiter import WriteLimiter
 from tests.builders import bare_job, kind_of, mxjob
 from tests.integration.kubeflow import forever, job_of, only
 from tests.support.harness import ClusterHarness, StartCluster

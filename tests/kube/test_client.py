@@ -19,8 +19,8 @@ from dlctl.kube.errors import (
     UnexpectedResponseError,
     UnreachableError,
 )
+from dlctl.kube.flowcontrol.rate_limiter import RateLimiter
 from dlctl.kube.queries import ListOptions, PatchKind
-from dlctl.kube.rate_limiter import RateLimiter
 from dlctl.metrics import Metrics
 from tests.kube.conftest import TOKEN, Server, fails, replies, resets
 

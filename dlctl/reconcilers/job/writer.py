@@ -14,7 +14,7 @@ from dlctl.controller.object_writer import ObjectWriter
 from dlctl.dialects.dialect import DecodedObject
 from dlctl.errors import DlctlError
 from dlctl.kube.errors import ApiError, NotFoundError, RequestError
-from dlctl.kube.write_limiter import write_flow
+from dlctl.kube.flowcontrol.write_limiter import write_flow
 from dlctl.reconcilers.children.creation import rejection_of
 from dlctl.reconcilers.content_errors import wrap_content_errors
 from dlctl.reconcilers.job.cache import JobCache

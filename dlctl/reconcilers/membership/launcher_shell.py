@@ -15,7 +15,7 @@ from dlctl.api.elastic import Script
 from dlctl.api.meta import ObjectKey
 from dlctl.errors import DlctlError
 from dlctl.kube.errors import OutputLimitError
-from dlctl.kube.execs import ExecResult, OutputLimit
+from dlctl.kube.streams.execs import ExecResult, OutputLimit
 from dlctl.reconcilers.membership import exec_output, exec_requests
 from dlctl.reconcilers.membership.exec_output import InspectionError, ProbeResult
 from dlctl.reconcilers.membership.exec_requests import ExecRequest

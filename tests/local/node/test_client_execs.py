@@ -7,7 +7,7 @@ import pytest
 
 from dlctl.api.meta import ObjectKey
 from dlctl.kube.errors import ApiError, DeadlineExceededError, NotFoundError, UnreachableError
-from dlctl.kube.execs import ExecResult
+from dlctl.kube.streams.execs import ExecResult
 from dlctl.reconcilers.membership.launcher_shell import LauncherShell
 from tests.local.node.exec_streams import start
 from tests.local.node.harness import NodeHarness

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dlctl.api.meta import ObjectKey
-from dlctl.kube.execs import ExecResult
+from dlctl.kube.streams.execs import ExecResult
 from dlctl.reconcilers.membership.exec_output import (
     InspectionError,
     ProbeMethod,

@@ -16,7 +16,7 @@ import pytest
 from dlctl.api.elastic import Script
 from dlctl.api.meta import ObjectKey
 from dlctl.errors import TerminalError
-from dlctl.kube.execs import ExecResult, OutputLimit
+from dlctl.kube.streams.execs import ExecResult, OutputLimit
 from dlctl.reconcilers.membership import exec_output, exec_requests
 from dlctl.reconcilers.membership.exec_output import InspectionError, ProbeMethod, ProbeResult
 from dlctl.reconcilers.membership.launcher_shell import CommandFailedError, LauncherShell

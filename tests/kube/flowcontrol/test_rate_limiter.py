@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from dlctl.kube.rate_limiter import RateLimiter
+from dlctl.kube.flowcontrol.rate_limiter import RateLimiter
 
 pytestmark = pytest.mark.looptime
 

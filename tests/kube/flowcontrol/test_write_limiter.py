@@ -12,7 +12,7 @@ from dlctl.kube.errors import (
     ThrottledError,
     WriteFencedError,
 )
-from dlctl.kube.write_limiter import WriteFlow, WriteLimiter, write_flow
+from dlctl.kube.flowcontrol.write_limiter import WriteFlow, WriteLimiter, write_flow
 from dlctl.tasks import map_all
 
 pytestmark = pytest.mark.looptime

@@ -26,7 +26,7 @@ from dlctl.kube.errors import (
     UnexpectedResponseError,
     WriteFencedError,
 )
-from dlctl.kube.execs import ExecResult, OutputLimit
+from dlctl.kube.streams.execs import ExecResult, OutputLimit
 from dlctl.metrics import Metrics
 from tests.kube.conftest import TOKEN, Handler, Server, fails, replies, resets
 

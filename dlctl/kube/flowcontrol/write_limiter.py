@@ -11,9 +11,9 @@ from typing import Final, TypeAlias
 
 import attrs
 
-from dlctl.kube.adaptive_limit import AdaptiveLimit
 from dlctl.kube.errors import ApiError, ThrottledError, UnreachableError, WriteFencedError
-from dlctl.kube.priority_semaphore import PrioritySemaphore
+from dlctl.kube.flowcontrol.adaptive_limit import AdaptiveLimit
+from dlctl.kube.flowcontrol.priority_semaphore import PrioritySemaphore
 
 # The first writes of a flow, which it makes in the order of its arrival.
 _FIRST_WRITES: Final = 64

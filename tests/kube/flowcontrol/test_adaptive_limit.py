@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlctl.kube.adaptive_limit import MAX, MIN, AdaptiveLimit
+from dlctl.kube.flowcontrol.adaptive_limit import MAX, MIN, AdaptiveLimit
 
 RESPONSES = st.lists(
     st.tuples(st.floats(0, 30), st.sampled_from(["ok", "not full", "429"])), max_size=300

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlctl.kube.priority_semaphore import PrioritySemaphore
+from dlctl.kube.flowcontrol.priority_semaphore import PrioritySemaphore
 
 pytestmark = pytest.mark.looptime
 

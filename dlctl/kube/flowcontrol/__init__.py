@@ -1,0 +1,1 @@
+"""How many requests may be sent, and when: rates, and concurrent writes."""

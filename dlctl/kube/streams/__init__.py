@@ -1,0 +1,1 @@
+"""Connections that stay open: WebSockets, exec sessions and forwarded ports."""
