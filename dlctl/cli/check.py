@@ -125,7 +125,7 @@ def manifest_reports(
     problems = in_order(manifest_problems(kinds, manifests, namespace))
     checks = StartChecks(kinds, manifests, namespace, {})
     # Jobs with problems cannot be rendered.
-    hopeless = [] if problems else list(checks.problems())
+    unstartable = [] if problems else list(checks.problems())
     for manifest in manifests:
         own = [problem for problem in problems if problem.manifest is manifest]
         if job_kind(kinds, manifest.obj) is None:
@@ -140,7 +140,7 @@ def manifest_reports(
             page=operator.page,
             differences=operator.differences_of(manifest.obj),
             ignored=_ignored(manifest),
-            start_problems=[problem for problem in hopeless if problem.manifest is manifest],
+            start_problems=[problem for problem in unstartable if problem.manifest is manifest],
         )
 
 

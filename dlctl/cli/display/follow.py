@@ -97,10 +97,10 @@ class Follower:
             for informer in informers:
                 informer.add_handler(self._on_change)
             watches = [group.create_task(informer.run()) for informer in informers]
-            await self._watch(tails, lambda job: job.finished or self._is_hopeless(job))
+            await self._watch(tails, lambda job: job.finished or self._exceeds_limit(job))
             with suppress(TimeoutError):
                 async with asyncio.timeout(_FINISH_TIMEOUT_S):
-                    await self._watch(tails, lambda job: job.settled or self._is_hopeless(job))
+                    await self._watch(tails, lambda job: job.settled or self._exceeds_limit(job))
             self._refresh(tails)
             await tails.finish()
             self._view.show(self.progress, self._clock.now())
@@ -168,7 +168,7 @@ class Follower:
         runs = dict.fromkeys([*last, *ended, *filter(None, [found.run])])
         return next(filter(None, (last_lines(self._run_dir, run, count) for run in runs)), [])
 
-    def _is_hopeless(self, job: JobProgress) -> bool:
+    def _exceeds_limit(self, job: JobProgress) -> bool:
         return replica_beyond(job, self._options.max_restarts) is not None
 
     def _on_change(self, change: Change[Any]) -> None:

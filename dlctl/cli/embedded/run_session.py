@@ -30,7 +30,7 @@ from dlctl.cli.interrupts import Interrupts
 from dlctl.cli.manifests.checks import check, report
 from dlctl.cli.manifests.image_mappings import check_mappings_used, unmapped_lines
 from dlctl.cli.manifests.loading import Manifest, check_built, job_kind, replica_names
-from dlctl.cli.manifests.start_checks import HopelessStartError, StartChecks
+from dlctl.cli.manifests.start_checks import NeverStartsError, StartChecks
 from dlctl.cli.manifests.submission import SubmittedJob, submit
 from dlctl.clock import SystemClock
 from dlctl.dialects.kind import Kind
@@ -92,7 +92,7 @@ class RunSession:
             raise ConfigError("none of the manifests is a job of a kind that dlctl serves")
         check_mappings_used(self.options.images, self.manifests)
         checks = StartChecks(served, self.manifests, self.namespace, self.options.images)
-        report(checks.problems(), HopelessStartError)
+        report(checks.problems(), NeverStartsError)
         for kind, job in jobs:
             self._check_selection(replica_names(kind, job))
 

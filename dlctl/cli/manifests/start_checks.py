@@ -34,7 +34,7 @@ _VOLUME_TYPES: Final = frozenset(
 )
 
 
-class HopelessStartError(DlctlError):
+class NeverStartsError(DlctlError):
     """A pod of the manifests could never start."""
 
 

@@ -20,7 +20,7 @@ def found(limit: int | None, phase: str, restarts: int, **job: object) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("limit", "phase", "restarts", "hopeless"),
+    ("limit", "phase", "restarts", "given_up"),
     [
         pytest.param(3, "Running", 3, False, id="within"),
         pytest.param(3, "Running", 4, True, id="beyond"),
@@ -32,10 +32,10 @@ def found(limit: int | None, phase: str, restarts: int, **job: object) -> bool:
         pytest.param(None, "CrashLoopBackOff", 99, False, id="unlimited"),
     ],
 )
-def test_replica_is_hopeless_once_it_needs_more_restarts_than_allowed(
-    limit: int | None, phase: str, restarts: int, hopeless: bool
+def test_replica_is_given_up_once_it_needs_more_restarts_than_allowed(
+    limit: int | None, phase: str, restarts: int, given_up: bool
 ) -> None:
-    assert found(limit, phase, restarts) is hopeless
+    assert found(limit, phase, restarts) is given_up
 
 
 def test_lost_replica_counts_once_the_controller_restarts_it() -> None:
@@ -43,14 +43,14 @@ def test_lost_replica_counts_once_the_controller_restarts_it() -> None:
     assert found(0, "Lost", 0, notice="worker-0 is restarted in 10 s")
 
 
-@pytest.mark.parametrize(("limit", "hopeless"), [(3, True), (None, False)])
-def test_replica_whose_program_cannot_be_executed_is_hopeless_at_once(
-    limit: int | None, hopeless: bool
+@pytest.mark.parametrize(("limit", "given_up"), [(3, True), (None, False)])
+def test_replica_whose_program_cannot_be_executed_is_given_up_at_once(
+    limit: int | None, given_up: bool
 ) -> None:
     end = ContainerExit(ContainerRun("uid-1", "mxnet"), 127, not_executed=True)
     replica = ReplicaProgress("worker-0", "worker", phase="CrashLoopBackOff", exits=(end,))
     job = attrs.evolve(JOB, replicas=(replica,))
-    assert (replica_beyond(job, limit) is replica) is hopeless
+    assert (replica_beyond(job, limit) is replica) is given_up
     # Where nothing restarts it, the job has an outcome of its own.
     failed = attrs.evolve(JOB, replicas=(attrs.evolve(replica, phase="Failed"),))
     assert replica_beyond(failed, limit) is None
@@ -71,15 +71,15 @@ def test_other_limits_are_refused(text: str) -> None:
         max_restarts(text)
 
 
-@pytest.mark.parametrize(("gpus", "used", "hopeless"), [(0, 0, True), (1, 0, True), (2, 2, False)])
-def test_replica_that_needs_more_gpus_than_there_are_is_hopeless(
-    gpus: int, used: int, hopeless: bool
+@pytest.mark.parametrize(("gpus", "used", "given_up"), [(0, 0, True), (1, 0, True), (2, 2, False)])
+def test_replica_that_needs_more_gpus_than_there_are_is_given_up(
+    gpus: int, used: int, given_up: bool
 ) -> None:
     pod = make_pod(containers=[make_container(resources={"limits": {GPU: "2"}})])
-    assert waits_in_vain(rejection(pod, make_node(gpus=gpus), {GPU: used}, {GPU})) is hopeless
+    assert waits_in_vain(rejection(pod, make_node(gpus=gpus), {GPU: used}, {GPU})) is given_up
 
 
-def test_replica_for_a_node_with_other_labels_is_hopeless() -> None:
+def test_replica_for_a_node_with_other_labels_is_given_up() -> None:
     pod = make_pod(containers=[make_container()], nodeSelector={"accelerator": "a100"})
     assert waits_in_vain(rejection(pod, make_node(), {}, set()))
 
