@@ -7,10 +7,11 @@ has ended it, or if its job has restarted as a whole.
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Final
+from typing import Final
 
 import attrs
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import PODS
 from dlctl.kube.errors import ConflictError, NotFoundError
 from tests.builders import bare_job, kind_of, training_job
@@ -19,7 +20,6 @@ from tests.convergence.runs import COMPACTED, check_rest
 from tests.support.fake_nodes import FakeNodes
 from tests.support.harness import ClusterHarness, start_cluster
 
-JSON = dict[str, Any]
 Act = Callable[["Play"], Awaitable[None]]
 JOB: Final = "placed"
 _POD_COUNT: Final = 3

@@ -6,17 +6,17 @@ the garbage collection of pods.
 
 import random
 from contextlib import suppress
-from typing import Any, Final
+from typing import Final
 
 import attrs
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import PODS, UID, ObjectKey
 from dlctl.api.nodes import HOSTNAME_LABEL, NODES, OUT_OF_SERVICE_TAINT
 from dlctl.clock import timestamp
 from dlctl.kube.errors import AlreadyExistsError, ConflictError, InvalidError, NotFoundError
 from tests.support.harness import ClusterHarness
 
-JSON = dict[str, Any]
 UNREACHABLE: Final = {"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"}
 _CORDONED: Final = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
 _OUT_OF_SERVICE: Final = {"key": OUT_OF_SERVICE_TAINT, "value": "off", "effect": "NoExecute"}
