@@ -53,15 +53,16 @@ class DiscoveredInformer(Generic[T]):
 
     async def run(self) -> None:
         """Look for the resource, and list and watch it while it is served, until cancelled."""
+        version = await self._served_version("")
         while True:
-            version = await self._served_version("")
             if version:
-                await self._follow(version)
+                version = await self._follow(version)
             else:
                 await asyncio.sleep(DISCOVERY_INTERVAL_S)
+                version = await self._served_version("")
 
-    async def _follow(self, version: str) -> None:
-        """List and watch one version until discovery prefers another."""
+    async def _follow(self, version: str) -> str:
+        """List and watch one version until discovery prefers another; return that one."""
         resource = attrs.evolve(self.resource, version=version)
         informer = Informer(self._client, resource, self._as, store=self.store, **self._options)
         for handler in self._handlers:
@@ -69,12 +70,16 @@ class DiscoveredInformer(Generic[T]):
         self._informer = informer
         async with asyncio.TaskGroup() as group:
             running = group.create_task(informer.run(), name=f"informer {resource}")
-            while True:
+            preferred = version
+            while preferred == version:
                 await asyncio.sleep(DISCOVERY_INTERVAL_S)
-                if await self._served_version(version) != version:
-                    break
+                preferred = await self._served_version(version)
             running.cancel()
         self._informer = None
+        if not preferred:
+            # Their deletions may have been missed.
+            await informer.clear()
+        return preferred
 
     async def _served_version(self, current: str) -> str:
         """Return the version to use; the current one if the server does not say."""

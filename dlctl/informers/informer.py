@@ -104,3 +104,7 @@ class Informer(Generic[T]):
             await self._reflector.run()
         finally:
             self._stopped = True
+
+    async def clear(self) -> None:
+        """Remove all objects of a stopped informer, as if they had been deleted."""
+        await self._syncer.replace([], [], self.store.resource_version)

@@ -2,14 +2,18 @@
 
 from typing import Final
 
+import attrs
 import pytest
 
 from dlctl.api.json_types import JSON
-from dlctl.api.meta import PODS
+from dlctl.api.meta import CRDS, PODS, ObjectKey
+from dlctl.api.workloads import WORKLOADS
+from dlctl.local.apiserver.faults import Fault
 from dlctl.reconcilers.kueue.finalizer import FINALIZER
 from tests.builders import kind_of, mxjob, training_job
 from tests.support.harness import ClusterHarness, StartCluster
 from tests.support.outcomes import KEEPS_RUNNING, Deleted, Exit, Outcome
+from tests.support.workloads import create_workload, serve_workloads
 
 JOBS: Final = kind_of("kubeflow.org/v1", "PyTorchJob").resource
 
@@ -145,3 +149,29 @@ async def test_permanently_ended_pods_are_left_to_kueue(start_cluster: StartClus
         await cluster.ended()
         await cluster.settled()
         assert [p["metadata"]["finalizers"] for p in cluster.objects(PODS)] == [[FINALIZER]] * 3
+
+
+@pytest.mark.embedded_only("it takes away the definition that others use")
+async def test_job_does_not_wait_for_a_kueue_whose_removal_was_not_seen(
+    start_cluster: StartCluster,
+) -> None:
+    async with start_cluster() as cluster:
+        await serve_workloads(cluster.user)
+        silent = Fault(
+            verb="watch", resource=WORKLOADS.group_resource, user_agent="dlctl", silent=True
+        )
+        cluster.server.faults.add(silent)
+        job = training_job("PyTorchJob", Worker=1)
+        job["spec"]["runPolicy"] = {"suspend": True}
+        message = "no quota for nvidia.com/gpu"
+        unreserved = {"type": "QuotaReserved", "status": "False", "message": message}
+        await create_workload(cluster, await cluster.submit(job), [unreserved])
+        cluster.start()
+        await cluster.until(lambda: message in cluster.condition("Waiting"))
+        await cluster.user.delete(CRDS, ObjectKey("", WORKLOADS.group_resource))
+        await cluster.until(lambda: "is suspended" in cluster.condition("Waiting"))
+
+        older = attrs.evolve(WORKLOADS, version="v1beta1")
+        await serve_workloads(cluster.user, resource=older)
+        await create_workload(cluster, cluster.job(), [unreserved], resource=older)
+        await cluster.until(lambda: message in cluster.condition("Waiting"))
