@@ -84,6 +84,7 @@ class Executor:
         if plan.status != job.status:
             current = await self.jobs.patch_status(obj, job.status, plan.status, cache)
             cache.status_written_s = self.clock.monotonic()
+            cache.has_created = False
             self.metrics.status_written(job, obj.metadata, plan.status, self.clock.now())
             context = attrs.evolve(context, obj=current)
         else:
@@ -114,9 +115,13 @@ class Executor:
             return wait_s, False
         created = CreateResult(rejections=secrets.rejections if plan.needs_secrets else {})
         if not created.rejections:
+            if plan.has_creations and context.cache.has_created:
+                # Those may have vanished with the job, and no status write would show that.
+                await self.jobs.check_exists(context.obj)
             rejected = context.cache.rejected.by_name
             created = await self.children.create(job, plan, renderer, rejected, context.is_current)
             if created.names:
+                context.cache.has_created = True
                 types = renderer.gang.other_scheduler_types
                 self.events.created(job, context.obj, created, types)
             rejected_updates = await self.children.update(job, plan, renderer)

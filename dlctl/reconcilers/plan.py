@@ -66,6 +66,11 @@ class Plan:
         return bool(children or dependents or (self.launcher_job and not self.deleted_launcher_job))
 
     @property
+    def has_creations(self) -> bool:
+        """Return whether any children are created."""
+        return bool(self.needs_secrets or self.services or self.dependents.created)
+
+    @property
     def needs_secrets(self) -> bool:
         """Return whether pods are created, or a Job that creates some."""
         creates_job = self.launcher_job is not None and self.launcher_job.write.creates

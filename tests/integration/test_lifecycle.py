@@ -7,6 +7,7 @@ import pytest
 
 from dlctl.api.json_types import JSON
 from dlctl.api.meta import CRDS, PODS, SERVICES, ObjectKey
+from dlctl.local.apiserver.faults import Fault
 from tests.builders import KINDS, bare_job, kind_of, mxjob
 from tests.support.fake_pods import replica_of
 from tests.support.harness import ClusterHarness, StartCluster
@@ -28,6 +29,15 @@ async def running(cluster: ClusterHarness, manifest: JSON | None = None) -> JSON
     return job
 
 
+def created_pods(cluster: ClusterHarness) -> int:
+    """Return how many pods the controller has created so far."""
+    return sum(
+        count
+        for entry, count in cluster.server.audit.items()
+        if (entry.verb, entry.resource) == ("create", "pods") and entry.user_agent == "dlctl"
+    )
+
+
 async def test_children_are_deleted_with_their_job(start_cluster: StartCluster) -> None:
     async with start_cluster() as cluster:
         cluster.start()
@@ -38,6 +48,38 @@ async def test_children_are_deleted_with_their_job(start_cluster: StartCluster) 
         await cluster.settled()
         assert not cluster.pods()
         assert sum(cluster.history.created.values()) == made == 4
+
+
+@pytest.mark.embedded_only("it silences a watch")
+@pytest.mark.parametrize("recreated", [False, True], ids=["deleted", "created again"])
+async def test_children_of_a_job_whose_deletion_is_not_seen_are_not_created_repeatedly(
+    start_cluster: StartCluster, recreated: bool
+) -> None:
+    async with start_cluster() as cluster:
+        cluster.node.has_room.clear()
+        first = cluster.start()
+        await cluster.submit(mxjob())
+        await cluster.until(cluster.pods)
+        # Not for long: what it waits for would be written into its status.
+        await cluster.advance(5)
+        await first.kill()
+        jobs = KIND.resource.group_resource
+        silent = Fault(verb="watch", resource=jobs, silent=True, times=None)
+        cluster.server.faults.add(silent)
+        cluster.start()
+        await cluster.advance(5)
+
+        count = len(cluster.pods())
+        created = created_pods(cluster)
+        await cluster.user.delete(KIND.resource, cluster.key())
+        if recreated:
+            await cluster.submit(mxjob())
+        await cluster.advance(60)
+        # Once, before the server is asked about the job.
+        assert created_pods(cluster) <= created + count
+        cluster.server.faults.clear()
+        await cluster.advance(600)
+        assert len(cluster.pods()) == (count if recreated else 0)
 
 
 async def test_job_recreated_under_its_name_is_another_job(

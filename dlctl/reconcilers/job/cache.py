@@ -30,6 +30,8 @@ class JobCache:
     used: frozenset[tuple[Resource, str]] = frozenset()
     status_rejection: StatusRejection = attrs.field(factory=StatusRejection)
     status_written_s: float = float("-inf")
+    # Whether children were created since the last status write.
+    has_created: bool = False
     # Whether children were created before the first status.
     deferred_status: bool = False
     # When the reconcile arrived that left its status to the next one; None once that has written.

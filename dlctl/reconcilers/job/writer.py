@@ -118,6 +118,14 @@ class JobWriter:
             raise JobGoneError(f"{self.resource.group_resource} {obj.key} is gone")
         return page.items[0]
 
+    async def check_exists(self, obj: Object) -> None:
+        """Ask the server whether a job still exists.
+
+        :raises JobGoneError: if it is gone, or another one has its name.
+        """
+        if (await self.refetch(obj)).metadata.uid != obj.metadata.uid:
+            raise JobGoneError(f"{self.resource.group_resource} {obj.key} was created again")
+
     async def _patch_status(self, obj: Object, body: Callable[[], ReadOnlyJSON]) -> JobObject:
         try:
             return await self._patch(obj, body, subresource="status")
