@@ -9,8 +9,8 @@ from tests.convergence.node_chaos import run_chaos
 
 pytestmark = [pytest.mark.looptime(noop_cycles=8), pytest.mark.timeout(60)]
 logger = logging.getLogger(__name__)
-FAST = range(8)
-SOAK = range(8, 108)
+FAST = range(5)
+SOAK = range(5, 105)
 
 
 @pytest.mark.parametrize("seed", FAST)
