@@ -5,6 +5,7 @@ jobs of its kind from them. So each field has the type that it has in core/v1. V
 the API server, which validates the pods.
 """
 
+from collections.abc import Callable
 from functools import cache
 from typing import Final
 
@@ -80,15 +81,21 @@ def pod_template_schema(*, case_insensitive: bool = False, is_current: bool = Tr
     return {"type": "object", "description": "A pod template, as in core/v1.", **template}
 
 
-def type_schema(name: str) -> JSON:
+def type_schema(name: str, *, with_required: bool = False) -> JSON:
     """Return the schema of another type in jobs, such as MetricSpec."""
-    return _struct(name, _CLOSED_TYPES | _CLOSED_IF_CASE_SENSITIVE)
+    closed = _CLOSED_TYPES | _CLOSED_IF_CASE_SENSITIVE
+    return _struct(name, closed, with_required=with_required)
 
 
 @cache
-def _struct(name: str, closed_types: frozenset[str]) -> JSON:
+def _struct(name: str, closed_types: frozenset[str], *, with_required: bool = False) -> JSON:
     fields = pod_types()[name].fields.values()
-    properties = {field.name: _field(field, field.shape, closed_types) for field in fields}
+
+    def nested(type_: str) -> JSON:
+        return _struct(type_, closed_types, with_required=with_required)
+
+    properties = {field.name: _field(field, field.shape, nested) for field in fields}
+    required = [field.name for field in fields if field.required and with_required]
     if name == _CLAIM_TEMPLATE_TYPE:
         metadata = properties["metadata"]
         emptied = {**metadata["properties"], **dict.fromkeys(_EMPTY_IN_CLAIMS, _EMPTY_LIST)}
@@ -96,16 +103,17 @@ def _struct(name: str, closed_types: frozenset[str]) -> JSON:
     return {
         "type": "object",
         **({} if name in closed_types else PRESERVE_UNKNOWN),
+        **({"required": required} if required else {}),
         "properties": properties,
     }
 
 
-def _field(field: Field, shape: tuple[str, ...], closed_types: frozenset[str]) -> JSON:
+def _field(field: Field, shape: tuple[str, ...], nested: Callable[[str], JSON]) -> JSON:
     if field.type == "EphemeralContainer":
         return _EMPTY_LIST
     if not shape:
-        return _SCHEMA_BY_SCALAR.get(field.type) or _struct(field.type, closed_types)
-    inner = _field(field, shape[1:], closed_types)
+        return _SCHEMA_BY_SCALAR.get(field.type) or nested(field.type)
+    inner = _field(field, shape[1:], nested)
     if shape[0] == "[]":
         return {"type": "array", "items": inner}
     if field.type == "str":

@@ -331,6 +331,23 @@ ELASTIC = [
             "averageValue": {"type": "AverageValue", "averageValue": "two"},
         }.items()
     ),
+    *(
+        bad(
+            kind,
+            elastic(metrics=[metric]),
+            f"spec.elasticPolicy.metrics[0].{field}: Required value",
+            f"metric without {field}",
+        )
+        for kind in ("PyTorchJob", "PaddleJob")
+        for field, metric in {
+            "type": {"resource": {"name": "cpu", "target": {"type": "Utilization"}}},
+            "resource.target": {"type": "Resource", "resource": {"name": "cpu"}},
+            "pods.metric.name": {
+                "type": "Pods",
+                "pods": {"metric": {}, "target": {"type": "AverageValue", "averageValue": "2"}},
+            },
+        }.items()
+    ),
     bad(
         "PyTorchJob",
         elastic(metrics=[{"type": 3}]),

@@ -133,7 +133,7 @@ def _schema(more: JSON) -> JSON:
             "metrics": {
                 "type": "array",
                 "description": "Metrics of the HorizontalPodAutoscaler, as in autoscaling/v2.",
-                "items": pod_schema.type_schema("MetricSpec"),
+                "items": pod_schema.type_schema("MetricSpec", with_required=True),
             },
             **more,
         },
