@@ -32,6 +32,10 @@ from dlctl.local.apiserver.validation.pods import pod_errors
 # The field that the message of an error of the whole object names.
 _NAMED_FIELD_RE: Final = re.compile(r"(?<![\w.])(?:metadata|spec)\b[\w.\[\]-]*")
 _WRONG_TYPE_RE: Final = re.compile(r"must be of type ([a-z,]+): ")
+# The server names the field of a number out of the range of its type in the message alone.
+_OUT_OF_RANGE_RE: Final = re.compile(
+    r"Checked value must be of type integer .*(32|default).* in (\S+)$"
+)
 _TYPE_OF_SCHEMA: Final = {
     "string": "str",
     "boolean": "bool",
@@ -142,6 +146,7 @@ def _create_errors(strategy: Strategy, resource: Resource, obj: JSON) -> list[Fi
 
 def _without_repetitions(errors: Sequence[FieldError], obj: JSON) -> Iterator[Rejection]:
     seen = set[Rejection]()
+    errors = list(_with_fields(errors, obj))
     typed = {error.field for error in errors if error.reason == "FieldValueTypeInvalid"}
     for error in errors:
         # A value of the wrong type also breaks the other rules of its field.
@@ -152,6 +157,19 @@ def _without_repetitions(errors: Sequence[FieldError], obj: JSON) -> Iterator[Re
         if rejection not in seen:
             seen.add(rejection)
             yield rejection
+
+
+def _with_fields(errors: Sequence[FieldError], obj: JSON) -> Iterator[FieldError]:
+    """Yield errors of numbers out of range with their field, unless another error has it."""
+    named = {error.field for error in errors}
+    for error in errors:
+        found = _OUT_OF_RANGE_RE.search(error.message)
+        if found is None:
+            yield error
+        elif found[2] not in named:
+            at = attrs.evolve(error, field=found[2])
+            type_ = "int32" if found[1] == "32" else "int64"
+            yield attrs.evolve(at, message=invalid_reason(_value_of(at, obj), type_))
 
 
 def _sent(obj: JSON) -> JSON:

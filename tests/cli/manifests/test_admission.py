@@ -169,6 +169,21 @@ def test_each_violated_rule_is_a_problem(dlctl: Dlctl, written: Written) -> None
         pytest.param(scale_in(toDelete=None), "spec.toDelete: Required value", id="toDelete"),
         pytest.param(scale_out(toAdd={"count": 0}), "spec.toAdd.count: Invalid", id="ScaleOut"),
         pytest.param(
+            scale_in(backoffLimit=1.5),
+            "spec.backoffLimit: must be an integer, not 1.5",
+            id="fraction",
+        ),
+        pytest.param(
+            scale_in(backoffLimit=2**31),
+            "spec.backoffLimit: is 2147483648, but must be between -2147483648 and 2147483647",
+            id="number out of range",
+        ),
+        pytest.param(
+            scale_out(toAdd={"count": 2**31}),
+            "spec.toAdd.count: Invalid value: 2147483648: should be less than or equal to 10000",
+            id="number over its maximum and out of range",
+        ),
+        pytest.param(
             scale_out(scripts="x"), "spec.scripts: unknown field 'scripts'", id="unknown field"
         ),
     ],
