@@ -25,7 +25,7 @@ from dlctl.cli.embedded.local_options import LocalOptions, NetworkChoice
 from dlctl.cli.frameworks import loadable
 from dlctl.cli.jobs.job_snapshot import JobSnapshot
 from dlctl.cli.manifests.checks import check, report
-from dlctl.cli.manifests.loading import Manifest, job_kind, load, namespaced, parse
+from dlctl.cli.manifests.loading import Manifest, as_new, job_kind, load, parse
 from dlctl.cli.manifests.start_checks import StartChecks
 from dlctl.cli.manifests.submission import SubmittedJob, submit
 from dlctl.dialects.kinds import served_kinds
@@ -166,7 +166,7 @@ class Cluster:
         if len(jobs) != 1:
             raise ConfigError(f"expected one job of a kind that dlctl serves, found {len(jobs)}")
         self._check(manifests, namespace)
-        await self._delete_ended(namespaced(jobs[0].obj, namespace))
+        await self._delete_ended(as_new(jobs[0].obj, namespace))
         limits = FollowOptions(LogSelection(("all",)), max_restarts)
         with self._limited(max_restarts):
             (job,) = await submit(running.client, self._kinds, manifests, namespace)

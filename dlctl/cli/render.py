@@ -10,7 +10,7 @@ import yaml
 from dlctl.cli.frameworks import loadable
 from dlctl.cli.manifests.checks import check
 from dlctl.cli.manifests.job_renderer import job_renderer
-from dlctl.cli.manifests.loading import check_built, job_kind, load, namespaced, with_example_name
+from dlctl.cli.manifests.loading import as_new, check_built, job_kind, load, with_example_name
 from dlctl.dialects.kind import Kind
 from dlctl.dialects.kinds import served_kinds
 from dlctl.errors import ConfigError
@@ -38,7 +38,7 @@ def render(args: argparse.Namespace) -> int:
     for manifest in manifests:
         kind = job_kind(served, manifest.obj)
         if kind is not None:
-            children += _children(kind, _named(kind, namespaced(manifest.obj, args.namespace)))
+            children += _children(kind, _named(kind, as_new(manifest.obj, args.namespace)))
     if not children:
         check_built(manifests)
         raise ConfigError("none of the manifests is a job of a kind that dlctl serves")

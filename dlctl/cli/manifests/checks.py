@@ -9,8 +9,8 @@ import attrs
 from dlctl.cli.manifests.loading import (
     Manifest,
     as_job_object,
+    as_new,
     job_kind,
-    namespaced,
     scaler_resource,
     with_example_name,
 )
@@ -81,11 +81,11 @@ def manifest_problems(
             if reason := unserved_reason(kinds, manifest.obj):
                 yield Problem(manifest, ("kind",), reason)
             elif admission and (scaler := scaler_resource(kinds, manifest.obj)):
-                named = with_example_name(namespaced(manifest.obj, namespace))
+                named = with_example_name(as_new(manifest.obj, namespace))
                 yield from _problems(manifest, admission.rejections(*scaler, named))
             continue
         yield from _job_problems(kind, manifest, namespace, admission)
-        metadata = namespaced(manifest.obj, namespace)["metadata"]
+        metadata = as_new(manifest.obj, namespace)["metadata"]
         key = (str(metadata["namespace"]), str(metadata.get("name") or ""))
         first = jobs.setdefault(key, manifest)
         if key[1] and first is not manifest:
@@ -123,7 +123,7 @@ def _problems(manifest: Manifest, rejections: Iterable["Rejection"]) -> Iterator
 def _job_problems(
     kind: Kind, manifest: Manifest, namespace: str, admission: "Admission | None"
 ) -> Iterator[Problem]:
-    named = with_example_name(namespaced(manifest.obj, namespace))
+    named = with_example_name(as_new(manifest.obj, namespace))
     try:
         obj = kind.decode(as_job_object(kind, named))
     except ConfigError as error:

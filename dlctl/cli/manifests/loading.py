@@ -25,6 +25,7 @@ from dlctl.errors import ConfigError, InvalidJobError
 # Like the suffix that the server appends to a ``generateName``, of which it keeps 58 characters.
 _SUFFIX: Final = "x5c7v"
 _MAX_PREFIX_CHARS: Final = 58
+_SET_BY_SERVERS: Final = frozenset({"managedFields", "resourceVersion", "uid"})
 # The names under which kustomize looks for what to build.
 _KUSTOMIZATIONS: Final = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 
@@ -143,14 +144,19 @@ class _KustomizationError(ConfigError):
         )
 
 
-def namespaced(manifest: JSON, default: str) -> JSON:
-    """Return the manifest with its namespace filled in; an empty one is none, as for kubectl.
+def as_new(manifest: JSON, default: str) -> JSON:
+    """Return the manifest as a request creates it, with its namespace; an empty one is none.
 
-    Fields of its metadata that are null are left out: to the API server they are absent.
+    What servers set is left out, as in an exported object, and so are fields of its metadata that
+    are null: to the API server they are absent.
     """
-    metadata = {n: v for n, v in (manifest.get("metadata") or {}).items() if v is not None}
-    namespace = metadata.get("namespace") or default or "default"
-    return {**manifest, "metadata": {**metadata, "namespace": namespace}}
+    metadata = {
+        name: value
+        for name, value in (manifest.get("metadata") or {}).items()
+        if value is not None and name not in _SET_BY_SERVERS
+    }
+    metadata["namespace"] = metadata.get("namespace") or default or "default"
+    return {**{n: v for n, v in manifest.items() if n != "status"}, "metadata": metadata}
 
 
 def with_example_name(manifest: JSON) -> JSON:
@@ -190,7 +196,7 @@ def as_job_object(kind: Kind, manifest: JSON) -> JobObject:
 
 def replica_names(kind: Kind, manifest: JSON) -> list[str]:
     """Return the names of a job's replicas; empty if they are not known yet."""
-    obj = kind.decode(as_job_object(kind, namespaced(manifest, "default")))
+    obj = kind.decode(as_job_object(kind, as_new(manifest, "default")))
     try:
         job = kind.read(obj)
     except InvalidJobError:

@@ -9,7 +9,7 @@ import attrs
 from dlctl.api.json_types import JSON
 from dlctl.cli.manifests.checks import Problem
 from dlctl.cli.manifests.job_renderer import job_renderer
-from dlctl.cli.manifests.loading import Manifest, job_kind, namespaced, with_example_name
+from dlctl.cli.manifests.loading import Manifest, as_new, job_kind, with_example_name
 from dlctl.cli.manifests.pod_references import (
     Reference,
     containers,
@@ -57,7 +57,7 @@ class StartChecks:
                 yield from self._job(kind, manifest, keys)
 
     def _job(self, kind: Kind, manifest: Manifest, keys: Keys) -> Iterator[Problem]:
-        named = with_example_name(namespaced(manifest.obj, self.namespace))
+        named = with_example_name(as_new(manifest.obj, self.namespace))
         home, name = named["metadata"]["namespace"], named["metadata"]["name"]
         renderer = job_renderer(kind, named)
         made = [renderer.dependent(dependent) for dependent in renderer.dependents(())]
@@ -93,7 +93,7 @@ class StartChecks:
                     yield where, str(error)
 
     def _key(self, obj: JSON) -> tuple[str, str, str]:
-        metadata = namespaced(obj, self.namespace)["metadata"]
+        metadata = as_new(obj, self.namespace)["metadata"]
         return str(obj.get("kind")), metadata["namespace"], str(metadata.get("name"))
 
 

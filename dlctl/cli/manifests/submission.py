@@ -8,7 +8,7 @@ from typing import Any, Final
 import attrs
 
 from dlctl.api.meta import CRDS, NAMESPACES, Object, ObjectKey, Resource
-from dlctl.cli.manifests.loading import Manifest, job_kind, namespaced
+from dlctl.cli.manifests.loading import Manifest, as_new, job_kind
 from dlctl.cli.suggestions import did_you_mean
 from dlctl.dialects.kind import Kind
 from dlctl.errors import ConfigError
@@ -69,7 +69,7 @@ async def _create(
     client: Client, resource: Resource, manifest: Manifest, namespace: str
 ) -> ObjectKey:
     obj = manifest.obj
-    body: dict[str, Any] = namespaced(obj, namespace) if resource.namespaced else obj
+    body: dict[str, Any] = as_new(obj, namespace) if resource.namespaced else obj
     home = body["metadata"]["namespace"] if resource.namespaced else ""
     try:
         if home:

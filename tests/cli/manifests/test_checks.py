@@ -215,6 +215,20 @@ def test_field_of_another_version_is_named(
     assert said in done.err
 
 
+def test_version_of_an_exported_job_is_asked_for(dlctl: Dlctl, written: Written) -> None:
+    """What the old server recorded does not survive a create."""
+    job = {
+        **mpi_job(),
+        "apiVersion": "kubeflow.org/v1",
+        "status": {"dlctl": {"version": "v2beta1"}},
+    }
+    job["spec"]["sshAuthMountPath"] = "/root/.ssh"
+    job["metadata"] |= {"uid": "a", "resourceVersion": "1"}
+    done = dlctl("check", written(job))
+    assert done.code == 1
+    assert "the spec was written as v1, but has sshAuthMountPath" in done.out
+
+
 def test_annotation_that_names_no_version_is_reported(dlctl: Dlctl, written: Written) -> None:
     job = mpi_job()
     job["metadata"]["annotations"] = {"dlctl.dev/mpijob-version": "v2"}
