@@ -4,6 +4,8 @@ import pytest
 
 from dlctl.api.json_types import JSON
 from dlctl.api.meta import PODS
+from dlctl.local.apiserver.faults import Fault
+from tests.builders import training_job
 from tests.integration.kubeflow import (
     KINDS,
     Outcomes,
@@ -150,3 +152,24 @@ async def test_pod_that_ended_together_with_the_chief_is_kept(start_cluster: Sta
         await cluster.ended()
         await cluster.settled()
         assert replicas(cluster) == ["master-0", "worker-0", "worker-1"]
+
+
+@pytest.mark.embedded_only("it lets requests take effect late")
+async def test_pod_created_late_is_deleted_after_the_end(start_cluster: StartCluster) -> None:
+    job = training_job("PyTorchJob", Master=1, Worker=1)
+    job["spec"]["runPolicy"] = {"cleanPodPolicy": "All"}
+    late = Fault(user_agent="dlctl", verb="create", resource="pods", late_s=8.0, times=None)
+    async with start_cluster() as cluster:
+        cluster.start()
+        await cluster.submit(job)
+        await cluster.until(lambda: cluster.phase() == "Running")
+        await cluster.settled()
+        cluster.server.faults.add(late)
+        await cluster.user.delete(PODS, cluster.key("linear-worker-0"), grace_period_s=0)
+        await cluster.advance(2)
+        (master,) = cluster.objects(PODS)
+        await cluster.node.finish(master["metadata"]["uid"])
+        await cluster.ended()
+        made = sum(cluster.history.created.values())
+        await cluster.until(lambda: sum(cluster.history.created.values()) > made)
+        await cluster.until(lambda: not cluster.pods())

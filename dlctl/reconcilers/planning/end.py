@@ -1,11 +1,13 @@
 """Plans for jobs that end or have ended: their last status, clean-up and TTL. Pure."""
 
 import datetime
+from collections.abc import Iterator
 
 import attrs
 
 from dlctl.api.job import Job
 from dlctl.api.meta import SERVICES
+from dlctl.api.pods import Pod
 from dlctl.api.status import JobPhase, JobStatus
 from dlctl.reconcilers.children import dependents
 from dlctl.reconcilers.children.dependents import DependentChanges
@@ -55,7 +57,16 @@ def plan_finished(job: Job, observed: Observed, desired: Desired, now: datetime.
         return _plan_cleanup(job, edited, observed, desired)
     if job.status.phase is JobPhase.FAILED:
         return _plan_invalid(job, observed, desired, now)
-    return _plan_ttl(job, now)
+    return attrs.evolve(_plan_ttl(job, now), deleted_pods=tuple(_late_pods(job, observed)))
+
+
+def _late_pods(job: Job, observed: Observed) -> Iterator[Pod]:
+    """Yield the pods to delete that appeared after the end: a create may take effect late."""
+    ended = job.status.completion_time
+    for pod in cleanup.pods_to_delete(job, observed):
+        created = pod.metadata.creation_timestamp
+        if ended is not None and created is not None and created > ended:
+            yield pod
 
 
 def _plan_ttl(job: Job, now: datetime.datetime) -> Plan:
