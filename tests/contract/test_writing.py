@@ -77,6 +77,30 @@ async def test_stored_form_of_a_field(
 
 
 @pytest.mark.parametrize(
+    ("sent", "kept"),
+    [
+        pytest.param({"size": 3.0}, "3", id="integer"),
+        pytest.param({"ratio": 2.0}, "2", id="number"),
+        pytest.param({"ratio": 2.5}, "2.5", id="fraction"),
+        pytest.param({"amount": 50.0}, "50", id="integer or string"),
+        pytest.param({"open": {"a": [1e3, -0.5]}}, "{'a': [1000, -0.5]}", id="open object"),
+    ],
+)
+async def test_whole_number_is_stored_as_an_integer(
+    gadget_api: Api, gadgets: str, sent: JSON, kept: str
+) -> None:
+    (name,) = sent
+    created = await gadget_api.create(gadgets, gadget())
+    path = f"{gadgets}/{created['metadata']['name']}"
+    assert (await gadget_api.patch(path, {"spec": sent})).code == 200
+    stored = await gadget_api.get(path)
+    assert str(stored.body["spec"][name]) == kept
+    again = gadget(**sent)
+    again["metadata"] = {"name": "again"}
+    assert str((await gadget_api.create(gadgets, again))["spec"][name]) == kept
+
+
+@pytest.mark.parametrize(
     ("meta", "kept"),
     [
         pytest.param({"labels": {"a": None}}, {"labels": {"a": ""}}, id="null label"),

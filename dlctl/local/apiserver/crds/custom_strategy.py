@@ -4,7 +4,7 @@ Objects are coerced first, then validated by the schema, the list types and the 
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import attrs
 import msgspec
@@ -35,6 +35,7 @@ UNCHECKED = FieldError.invalid(
     "some validation rules were not checked because the object was invalid; "
     "correct the existing errors to complete validation",
 )
+_INT64_LIMIT: Final = 2**63
 
 
 @attrs.frozen
@@ -64,7 +65,7 @@ class CustomStrategy:
         if self.has_status:
             shaped.pop("status", None)
         self._reject(shaped, self._errors(shaped, validate(shaped, self.schema)))
-        return shaped
+        return _stored(shaped)
 
     def admit_update(self, old: JSON, new: JSON) -> JSON:
         shaped = self._coerced(new)
@@ -75,7 +76,7 @@ class CustomStrategy:
         old = self.as_read(old)
         found = validate(shaped, self.schema, old=old)
         self._reject(shaped, self._errors(shaped, found, old))
-        return shaped
+        return _stored(shaped)
 
     def admit_status(self, old: JSON, new: JSON) -> JSON:
         """Take only the status of ``new``."""
@@ -91,7 +92,7 @@ class CustomStrategy:
             before = old.get("status", ABSENT)
             found = validate(shaped["status"], schema, old=before, under="status")
         self._reject(shaped, self._errors(shaped, found, old))
-        return shaped
+        return _stored(shaped)
 
     def _coerced(self, obj: JSON) -> JSON:
         """Return an object as a request of this version is stored."""
@@ -132,6 +133,19 @@ def _coerce(obj: JSON, schema: JSON) -> None:
         prune(obj, schema)
     drop_nulls(obj, schema)
     fill_defaults(obj, schema)
+
+
+def _stored(obj: JSON) -> JSON:
+    """Return an object as the real server encodes it: 3.0 as 3, which is an integer when read."""
+    return _decode_stored(msgspec.json.encode(obj))
+
+
+def _whole_as_integer(literal: str) -> float:
+    value = float(literal)
+    return int(value) if value.is_integer() and abs(value) < _INT64_LIMIT else value
+
+
+_decode_stored: Final = msgspec.json.Decoder(dict[str, Any], float_hook=_whole_as_integer).decode
 
 
 def _copied(obj: JSON) -> JSON:
