@@ -18,6 +18,7 @@ from dlctl.api.json_types import JSON
 from dlctl.api.meta import CRDS, ObjectKey
 from dlctl.cli.embedded.directory_options import deleted_claims_line, shared_files_lines
 from dlctl.cli.embedded.local_options import LocalOptions
+from dlctl.cli.embedded.machine_limits import allow_open_files, check_loopback
 from dlctl.cli.interrupts import Interrupts
 from dlctl.dialects.kind import Kind
 from dlctl.dialects.kind_crds import kind_crds
@@ -69,10 +70,12 @@ async def local_control_plane(
 ) -> AsyncIterator[LocalControlPlane]:
     """Run the cluster for the duration of the block; no process of it is left afterwards.
 
-    :raises ConfigError: if the port is in use, the requested network is unavailable, or pods could
-        not be given the name of a directory.
+    :raises ConfigError: if the port is in use, the requested network is unavailable, pods could
+        not be given the name of a directory, or the machine lacks a loopback address or open files.
     """
     _check_encodable(options, run_dir)
+    check_loopback()
+    allow_open_files()
     node = KubeletOptions(
         images=options.images,
         network=options.network,
