@@ -57,15 +57,12 @@ def run(arguments: Sequence[str]) -> int:
     """Run one command and return the exit code."""
     if (words := requested_words()) is not None:
         complete(_parser(words))
-    args = _parser(arguments).parse_args(arguments)
     try:
-        return int(args.command(args))
-    except (ConfigError, InvalidJobError) as error:
-        print(f"dlctl: {error}", file=sys.stderr)
-        return 2
-    except DlctlError as error:
-        print(f"dlctl: {error}", file=sys.stderr)
-        return 1
+        try:
+            return _executed(arguments)
+        finally:
+            # At exit, Python would print a traceback if this fails.
+            sys.stdout.flush()
     except OSError as error:
         if error.errno in _BAD_PATH and error.filename:
             print(f"dlctl: {error.filename}: {error.strerror}", file=sys.stderr)
@@ -78,6 +75,18 @@ def run(arguments: Sequence[str]) -> int:
             print(f"dlctl: {place}{error.strerror}", file=sys.stderr)
         # Otherwise Python complains at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+
+
+def _executed(arguments: Sequence[str]) -> int:
+    args = _parser(arguments).parse_args(arguments)
+    try:
+        return int(args.command(args))
+    except (ConfigError, InvalidJobError) as error:
+        print(f"dlctl: {error}", file=sys.stderr)
+        return 2
+    except DlctlError as error:
+        print(f"dlctl: {error}", file=sys.stderr)
         return 1
 
 

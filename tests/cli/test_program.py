@@ -160,14 +160,16 @@ def test_missing_extra_gives_one_clear_message(
     )
 
 
-def test_full_disk_under_the_output_is_named() -> None:
+@pytest.mark.parametrize("command", ["crds", "completion bash", "--version", "run --help", "--help"])
+def test_full_disk_under_the_output_is_named(command: str) -> None:
     with open("/dev/full", "w") as full:
         done = subprocess.run(
-            [sys.executable, "-m", "dlctl", "crds"],
+            [sys.executable, "-m", "dlctl", *command.split()],
             stdout=full,
             stderr=subprocess.PIPE,
             text=True,
             check=False,
+            env={**os.environ, "PYTHONUNBUFFERED": ""},
         )
     assert (done.returncode, done.stderr) == (1, "dlctl: No space left on device\n")
 
