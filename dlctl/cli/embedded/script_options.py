@@ -146,13 +146,15 @@ def parse_script(args: argparse.Namespace, options: LocalOptions) -> ScriptJob:
 
 
 def _check_process_count(args: argparse.Namespace) -> None:
-    """Reject ``-n 4`` and ``-np 4``, which launchers such as mpirun read as numbers of processes.
+    """Reject ``-n 4``, ``-np 4`` and ``-np4``, in mpirun and others the number of processes.
 
     :raises ConfigError: naming the flag to use.
     """
     given = args.namespace
     if given == "p" and args.files:
         given = args.files[0]
+    elif given.startswith("p"):
+        given = given[1:].removeprefix("=")
     if given.isdecimal():
         raise ConfigError(f"-n is the namespace: for {given} processes, use --workers {given}")
 

@@ -121,7 +121,10 @@ def test_active_environment_is_used_unless_another_is_named(
         pytest.param(["--kind", "pytroch", "x.py"], "did you mean pytorch?", id="kind"),
         pytest.param(["--kind", "jax", "--workers", "0", "x.py"], "use 1 or more", id="workers"),
         pytest.param(["--kind", "jax", "x.py", "-n", "4"], "use --workers 4", id="-n"),
+        pytest.param(["--kind", "jax", "x.py", "-n4"], "use --workers 4", id="-n in one word"),
         pytest.param(["--kind", "mpi", "-np", "4", "x.py"], "use --workers 4", id="-np"),
+        pytest.param(["--kind", "mpi", "-np4", "x.py"], "use --workers 4", id="-np in one word"),
+        pytest.param(["--kind", "mpi", "-np=4", "x.py"], "use --workers 4", id="-np with ="),
         pytest.param(["--kind", "jax", "/dev"], "no script /dev", id="directory"),
         pytest.param(["--kind", "jax", "x.py", "--lr", "1"], "follow --", id="arguments"),
         pytest.param(
