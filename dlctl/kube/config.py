@@ -26,6 +26,10 @@ LOAD_TIMEOUT_S: Final = 60.0
 _SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
+class MissingKubeconfigError(ConfigError):
+    """There is no kubeconfig where one was expected."""
+
+
 @attrs.frozen
 class ClusterConfig:
     """One API server as seen by one client; bound to one event loop."""
@@ -51,7 +55,8 @@ class ClusterConfig:
 async def load(kubeconfig: str | None = None, context: str | None = None) -> ClusterConfig:
     """Return the cluster of the given file, ``$KUBECONFIG``, the pod, or ``~/.kube/config``.
 
-    :raises ConfigError: if none is found, or it is unusable.
+    :raises MissingKubeconfigError: if none is found.
+    :raises ConfigError: if it is unusable.
     """
     if path := kubeconfig or os.environ.get("KUBECONFIG"):
         return await _from_kubeconfig(path, context)
@@ -82,8 +87,8 @@ async def in_cluster(folder: Path = _SERVICE_ACCOUNT) -> ClusterConfig:
 
 async def _from_kubeconfig(paths: str, context: str | None) -> ClusterConfig:
     library = config_library()
+    _require_file(paths)
     try:
-        _require_file(paths)
         merged = library.kubeconfig_merger(paths)
         loader = library.kubeconfig_loader(
             merged.config,
@@ -119,7 +124,9 @@ async def _from_kubeconfig(paths: str, context: str | None) -> ClusterConfig:
 
 def _require_file(paths: str) -> None:
     if not any(Path(path).expanduser().is_file() for path in paths.split(os.pathsep)):
-        raise FileNotFoundError("the file does not exist; set --kubeconfig, or KUBECONFIG")
+        raise MissingKubeconfigError(
+            f"kubeconfig: {paths}: the file does not exist; set --kubeconfig, or KUBECONFIG"
+        )
 
 
 def _may_expire(loader: Any) -> bool:

@@ -11,6 +11,7 @@ import attrs
 from dlctl.api.batch_jobs import BatchJob
 from dlctl.api.meta import BATCH_JOBS, MANAGED_BY_SELECTOR, PODS, ObjectKey
 from dlctl.api.pods import Pod
+from dlctl.cli.embedded.named_clusters import NamedCluster, running_clusters
 from dlctl.cli.frameworks import loadable
 from dlctl.cli.jobs.job_snapshot import JobSnapshot
 from dlctl.cli.jobs.names import JobName, known_kinds, parse_name
@@ -149,10 +150,22 @@ def run_in_cluster(
 async def _run(
     args: argparse.Namespace, command: "Callable[[TargetCluster], Awaitable[int]]"
 ) -> int:
-    cluster = await config.load(args.kubeconfig, args.context)
+    try:
+        cluster = await config.load(args.kubeconfig, args.context)
+    except config.MissingKubeconfigError as error:
+        raise ConfigError(f"{error}{_local_clusters()}") from None
     async with Client(cluster, user_agent="dlctl-cli") as client:
         namespace = "" if args.all_namespaces else args.namespace or client.namespace
         return await command(TargetCluster(client, served_kinds(loadable()), namespace))
+
+
+def _local_clusters() -> str:
+    """Return how to use a cluster on this machine, as the end of a message."""
+    for name in running_clusters():
+        # Not there if it was started with a path of its own.
+        if (path := NamedCluster.of(name).kubeconfig).is_file():
+            return f"; that of the running cluster {name} is {path}"
+    return "; `dlctl up` starts a cluster on this machine"
 
 
 def named_job(cluster: TargetCluster, text: str) -> Awaitable[JobSnapshot]:
