@@ -160,7 +160,9 @@ def test_missing_extra_gives_one_clear_message(
     )
 
 
-@pytest.mark.parametrize("command", ["crds", "completion bash", "--version", "run --help", "--help"])
+@pytest.mark.parametrize(
+    "command", ["crds", "completion bash", "--version", "run --help", "--help"]
+)
 def test_full_disk_under_the_output_is_named(command: str) -> None:
     with open("/dev/full", "w") as full:
         done = subprocess.run(
