@@ -19,7 +19,7 @@ from dlctl.cli.display.log_selection import LogSelection
 from dlctl.cli.display.outcome import RunEnd, closing_lines
 from dlctl.cli.display.progress import JobProgress
 from dlctl.cli.embedded.cluster_arguments import check_run_options, image_paths, path_of
-from dlctl.cli.embedded.disk_space import full_disk_lines
+from dlctl.cli.embedded.disk_space import full_disk_lines, noexec_lines
 from dlctl.cli.embedded.local_cluster import LocalControlPlane, local_control_plane
 from dlctl.cli.embedded.local_options import LocalOptions, NetworkChoice
 from dlctl.cli.frameworks import loadable
@@ -265,9 +265,11 @@ async def _followed(
     follower = Follower(running.client, running.cluster.run_dir, [job], limits)
 
     def closing(end: RunEnd) -> str:
-        lines = closing_lines(follower.progress[0], end, follower.last_lines)
-        full = () if follower.progress[0].succeeded else full_disk_lines(running.cluster.run_dir)
-        return "\n".join([*lines, *full])
+        lines = [*closing_lines(follower.progress[0], end, follower.last_lines)]
+        if not follower.progress[0].succeeded:
+            directory = running.cluster.run_dir
+            lines += [*full_disk_lines(directory), *noexec_lines(directory)]
+        return "\n".join(lines)
 
     limit = asyncio.timeout(timeout_s)
     try:

@@ -1,5 +1,6 @@
-"""Whether programs could still write, for failures that their own output cannot explain."""
+"""What is wrong with a disk, for failures that the output of programs cannot explain."""
 
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,4 +21,13 @@ def full_disk_lines(run_dir: Path, logs: Path | None = None) -> Iterator[str]:
         yield (
             f"hint: no space is left in {logs}, so the end of the logs is missing: make room "
             "there, or name another directory with --logs"
+        )
+
+
+def noexec_lines(run_dir: Path) -> Iterator[str]:
+    """Yield that the file system of the run directory executes no programs, if it does not."""
+    if os.statvfs(run_dir).f_flag & os.ST_NOEXEC:
+        yield (
+            f"hint: {run_dir.parent} is mounted noexec, so scripts in volumes cannot be executed, "
+            "such as mpirun's kubexec.sh: set TMPDIR to another directory"
         )

@@ -15,7 +15,7 @@ from dlctl.cli.display.follow import Follower, FollowOptions
 from dlctl.cli.display.outcome import RunEnd, closing_lines, status_yaml
 from dlctl.cli.display.screen import render_svg, screen
 from dlctl.cli.display.views import ProgressView, progress_view
-from dlctl.cli.embedded.disk_space import full_disk_lines
+from dlctl.cli.embedded.disk_space import full_disk_lines, noexec_lines
 from dlctl.cli.embedded.local_cluster import (
     LocalControlPlane,
     describe_network,
@@ -70,6 +70,7 @@ class RunSession:
                 if not succeeded:
                     for line in (
                         *full_disk_lines(run_dir, logs),
+                        *noexec_lines(run_dir),
                         *unmapped_lines(self.options.images, self.manifests),
                     ):
                         print(line, file=sys.stderr)
