@@ -40,7 +40,7 @@ def _waiting(name: str, cause: Cause, says: str, reason: str, message: str) -> F
 
 
 FAULTS: Final = [
-    Fault("command-not-found", _worker(["tarin"]), Blame(BAD, "worker-0", 127), "tarin"),
+    Fault("command-not-found", _worker(["tarin"]), Blame(BAD, "worker-0", 128), "tarin"),
     Fault(
         "command-not-found-by-the-shell",
         _worker(shell("exec tarin --lr 0.1")),
@@ -48,7 +48,7 @@ FAULTS: Final = [
         "tarin",
     ),
     Fault(
-        "permission-denied", _worker(["/etc/passwd"]), Blame(BAD, "worker-0", 126), "/etc/passwd"
+        "permission-denied", _worker(["/etc/passwd"]), Blame(BAD, "worker-0", 128), "/etc/passwd"
     ),
     Fault(
         "permission-denied-by-the-shell",

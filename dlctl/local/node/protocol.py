@@ -104,11 +104,10 @@ class AgentStarted(msgspec.Struct, frozen=True, tag="started"):
 
 
 class AgentResponse(msgspec.Struct, frozen=True, tag="answer"):
-    """The result of a request; ``exit_code`` is the one a shell shows for a failed start."""
+    """The result of a request; an error says why a program was not started."""
 
     id: int
     error: str = ""
-    exit_code: int = 0
 
 
 class Exited(msgspec.Struct, frozen=True, tag="exited"):

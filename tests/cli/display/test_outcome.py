@@ -170,7 +170,7 @@ def test_replica_that_crashes_again_and_again_is_the_cause_with_each_exit_code()
 
 
 def test_replica_whose_program_cannot_be_executed_cannot_start() -> None:
-    ends = tuple(ContainerExit(attrs.evolve(RUN, number=n), 127, not_executed=True) for n in (0, 1))
+    ends = tuple(ContainerExit(attrs.evolve(RUN, number=n), 128, not_executed=True) for n in (0, 1))
     job = attrs.evolve(RUNNING, replicas=(attrs.evolve(CRASHING, exits=ends), WORKER_1))
     first = closing(job)[0]
     assert first == (

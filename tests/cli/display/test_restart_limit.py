@@ -47,7 +47,7 @@ def test_lost_replica_counts_once_the_controller_restarts_it() -> None:
 def test_replica_whose_program_cannot_be_executed_is_given_up_at_once(
     limit: int | None, given_up: bool
 ) -> None:
-    end = ContainerExit(ContainerRun("uid-1", "mxnet"), 127, not_executed=True)
+    end = ContainerExit(ContainerRun("uid-1", "mxnet"), 128, not_executed=True)
     replica = ReplicaProgress("worker-0", "worker", phase="CrashLoopBackOff", exits=(end,))
     job = attrs.evolve(JOB, replicas=(replica,))
     assert (replica_beyond(job, limit) is replica) is given_up

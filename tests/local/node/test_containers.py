@@ -65,16 +65,14 @@ async def test_container_does_not_inherit_ignored_signals(
     assert exit_code(status) == 130
 
 
-@pytest.mark.parametrize(
-    ("program", "code"), [("no-such-program", 127), ("/etc/passwd", 126)], ids=["none", "no right"]
-)
+@pytest.mark.parametrize("program", ["no-such-program", "/etc/passwd"], ids=["none", "no right"])
 async def test_program_that_cannot_be_executed_fails_the_pod(
-    harness: NodeHarness, program: str, code: int
+    harness: NodeHarness, program: str
 ) -> None:
-    name = f"cannot-{code}"
+    name = f"cannot-{program.strip('/').replace('/', '-')}"
     status = await harness.run(name, command=[program])
     state = container(status)["state"]["terminated"]
-    assert (state["exitCode"], state["reason"]) == (code, "StartError")
+    assert (state["exitCode"], state["reason"]) == (128, "StartError")
     assert state["message"].startswith(f"{program}: ")
     assert program in await harness.log(name)
 
@@ -98,25 +96,25 @@ async def test_script_whose_interpreter_is_missing_says_so(
     status = await harness.run(
         name, command=["train"], env=[{"name": "PATH", "value": f"{tmp_path}"}]
     )
-    assert exit_code(status) == 127
+    assert exit_code(status) == 128
     assert message in (log := await harness.log(name))
     assert "No such file" not in log
 
 
 @pytest.mark.parametrize(
-    ("command", "code", "message"),
+    ("command", "message"),
     [
-        pytest.param([""], 127, "the command is empty", id="empty"),
-        pytest.param(["true", "a\0b"], 128, "embedded null byte", id="null character"),
+        pytest.param([""], "the command is empty", id="empty"),
+        pytest.param(["true", "a\0b"], "embedded null byte", id="null character"),
     ],
 )
 async def test_words_that_no_program_can_get_fail_the_pod(
-    harness: NodeHarness, command: list[str], code: int, message: str
+    harness: NodeHarness, command: list[str], message: str
 ) -> None:
-    name = f"words-{code}"
+    name = f"words-{len(command)}"
     status = await harness.run(name, command=command)
     state = container(status)["state"]["terminated"]
-    assert (state["exitCode"], state["reason"]) == (code, "StartError")
+    assert (state["exitCode"], state["reason"]) == (128, "StartError")
     assert message in await harness.log(name)
 
 

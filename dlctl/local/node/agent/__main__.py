@@ -115,7 +115,7 @@ class Agent:
                 return
             self._connect(request)
         except OSError as failure:
-            self._send(AgentResponse(request.id, str(failure), 128))
+            self._send(AgentResponse(request.id, str(failure)))
         else:
             self._send(AgentResponse(request.id))
 
@@ -180,7 +180,7 @@ class Agent:
         os.close(fd)
         if report:
             failure = _decode_failure(report)
-            self._send(AgentResponse(request_id, failure.error, failure.exit_code))
+            self._send(AgentResponse(request_id, failure.error))
         else:
             self._send(AgentResponse(request_id))
 
@@ -202,7 +202,7 @@ class Agent:
                 fds.append(_open_stream(request.stdin, read))
             fds += [_open_stream(path, write) for path in (request.stdout, request.stderr)]
             if not self._forward_to_init(request, fds):
-                self._send(AgentResponse(request.id, "the container has terminated", 128))
+                self._send(AgentResponse(request.id, "the container has terminated"))
         finally:
             for fd in fds:
                 os.close(fd)

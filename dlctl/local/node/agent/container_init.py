@@ -47,9 +47,9 @@ def run(
             programs.join_groups(start.groups)
             programs.execute(start.argv, start.env, start.cwd, (None, log_fd, log_fd))
     except (OSError, ValueError) as failure:
-        report = programs.failure(failure)
-        os.write(report_fd, msgspec.json.encode(report))
-        os._exit(report.exit_code)
+        os.write(report_fd, msgspec.json.encode(programs.failure(failure)))
+        # Nobody asks for it: the report says that nothing has run.
+        os._exit(1)
     os.close(report_fd)
     os.close(log_fd)
     os._exit(_wait(child, ExecProcesses(start, requests), isolated=isolated))

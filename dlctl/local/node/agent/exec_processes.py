@@ -77,7 +77,7 @@ class ExecProcesses:
         os.close(read_fd)
         if report:
             failure = _decode_failure(report)
-            self._send(AgentResponse(request.id, failure.error, failure.exit_code))
+            self._send(AgentResponse(request.id, failure.error))
         else:
             self._pids[request.exec_id] = pid
             self._send(AgentResponse(request.id))

@@ -15,9 +15,6 @@ from typing import Final, NoReturn
 
 import msgspec
 
-_NOT_FOUND: Final = 127
-_NOT_EXECUTABLE: Final = 126
-_CANNOT_START: Final = 128
 # As long as Linux reads: the first line of a script.
 _FIRST_LINE_BYTES: Final = 256
 
@@ -26,24 +23,17 @@ class StartFailure(msgspec.Struct, frozen=True):
     """Why the program was not executed, sent through a pipe that a successful start closes."""
 
     error: str
-    exit_code: int
 
 
 def failure(error: OSError | ValueError) -> StartFailure:
-    """Return the failure, with the exit code that a shell would show.
+    """Return why the program was not executed.
 
     A ``ValueError`` is what Python raises for words that no program can get, such as one with a
     null character.
     """
     if isinstance(error, ValueError):
-        return StartFailure(error=str(error), exit_code=_CANNOT_START)
-    code = {
-        errno.ENOENT: _NOT_FOUND,
-        errno.EACCES: _NOT_EXECUTABLE,
-        errno.ENOEXEC: _NOT_EXECUTABLE,
-    }.get(error.errno or 0, _CANNOT_START)
-    text = f"{error.filename}: {error.strerror}" if error.filename else str(error)
-    return StartFailure(error=text, exit_code=code)
+        return StartFailure(str(error))
+    return StartFailure(f"{error.filename}: {error.strerror}" if error.filename else str(error))
 
 
 def exit_code(status: int) -> int:

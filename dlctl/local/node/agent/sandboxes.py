@@ -34,7 +34,6 @@ NetworkChoice = Literal["auto", "isolated", "host"]
 
 # Executing a program takes milliseconds; this allows for a machine that swaps.
 RESPONSE_TIMEOUT_S: Final = 30.0
-_CANNOT_START: Final = 128
 _KILLED: Final = 128 + signal.SIGKILL
 
 AnsweredRequest = CreateSandbox | RemoveSandbox | OpenSocket | StartContainer | ExecInContainer
@@ -47,11 +46,7 @@ class AgentLostError(DlctlError):
 
 
 class StartError(DlctlError):
-    """A program was not executed; ``exit_code`` is the one a shell would show."""
-
-    def __init__(self, message: str, *, exit_code: int) -> None:
-        super().__init__(message)
-        self.exit_code = exit_code
+    """A program was not executed."""
 
 
 @attrs.frozen
@@ -189,7 +184,7 @@ class Sandboxes:
         """Complete the commands of a container that has terminated."""
         for at in [at for at in self._exec_exits if at[0] == container]:
             request_id, end = self._exec_exits.pop(at)
-            refusal = AgentResponse(request_id, "the container has terminated", _KILLED)
+            refusal = AgentResponse(request_id, "the container has terminated")
             _set_result(self._responses.get(request_id), refusal)
             _set_result(end, _KILLED)
 
@@ -211,11 +206,11 @@ class Sandboxes:
                 answer = await future
         except TimeoutError:
             message = f"the node's agent has not responded for {RESPONSE_TIMEOUT_S:g} s"
-            raise StartError(message, exit_code=_CANNOT_START) from None
+            raise StartError(message) from None
         finally:
             del self._responses[request.id]
         if answer.error:
-            raise StartError(answer.error, exit_code=answer.exit_code)
+            raise StartError(answer.error)
 
 
 def _set_result(future: "asyncio.Future[T] | None", result: T) -> None:

@@ -34,7 +34,8 @@ from dlctl.local.node.status import ContainerRecord, Running, Terminated, Waitin
 CONFIG_RETRY_S: Final = 1.0
 # Kubelets wait without end for a hook after the start.
 _HOOK_TIMEOUT_S: Final = 24 * 3600.0
-_CANNOT_LIMIT: Final = 128
+# What container runtimes show for a program that was not executed, whatever the reason.
+_NOT_STARTED: Final = 128
 _KILLED: Final = 128 + signal.SIGKILL
 _MESSAGE_BYTES: Final = 4096
 # Of a log that is used instead.
@@ -265,7 +266,7 @@ class ContainerRunner:
         try:
             self._group = await asyncio.to_thread(self.groups.create, limits)
         except OSError as error:
-            raise StartError(f"resource limits: {error}", exit_code=_CANNOT_LIMIT) from error
+            raise StartError(f"resource limits: {error}") from error
         files = self._group.processes_files if self._group else []
         return msgspec.structs.replace(start, groups=files)
 
@@ -283,7 +284,7 @@ class ContainerRunner:
         await self._remove_group()
         await asyncio.to_thread(self._write_failure, str(failure))
         now = self.clock.now()
-        return Terminated(failure.exit_code, "StartError", now, now, str(failure))
+        return Terminated(_NOT_STARTED, "StartError", now, now, str(failure))
 
     def _write_failure(self, message: str) -> None:
         # The log is where users look for the reason first; its directory may be gone.

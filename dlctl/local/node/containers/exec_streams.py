@@ -16,7 +16,6 @@ import attrs
 
 from dlctl.local.node.agent.sandboxes import StartError
 
-_CANNOT_START: Final = 128
 _LIMIT_BYTES: Final = 1 << 16
 
 
@@ -49,7 +48,7 @@ async def pipes(directory: Path, *, stdin: bool) -> AsyncIterator[StreamPaths]:
         try:
             await asyncio.to_thread(_make_pipes, directory, names)
         except OSError as error:
-            raise StartError(f"pipes of the command: {error}", exit_code=_CANNOT_START) from error
+            raise StartError(f"pipes of the command: {error}") from error
         stack.push_async_callback(asyncio.to_thread, shutil.rmtree, directory, ignore_errors=True)
         read = {name: stack.enter_context(_open(directory / name, "rb")) for name in names}
         # Opened before the command starts, which would otherwise read EOF; writing needs a reader,
