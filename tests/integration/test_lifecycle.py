@@ -51,9 +51,16 @@ async def test_children_are_deleted_with_their_job(start_cluster: StartCluster) 
 
 
 @pytest.mark.embedded_only("it silences a watch")
-@pytest.mark.parametrize("recreated", [False, True], ids=["deleted", "created again"])
+@pytest.mark.parametrize(
+    ("propagation", "recreated"),
+    [
+        pytest.param("Background", False, id="deleted"),
+        pytest.param("Background", True, id="created again"),
+        pytest.param("Foreground", False, id="deleted after its children"),
+    ],
+)
 async def test_children_of_a_job_whose_deletion_is_not_seen_are_not_created_repeatedly(
-    start_cluster: StartCluster, recreated: bool
+    start_cluster: StartCluster, propagation: str, recreated: bool
 ) -> None:
     async with start_cluster() as cluster:
         cluster.node.has_room.clear()
@@ -71,13 +78,19 @@ async def test_children_of_a_job_whose_deletion_is_not_seen_are_not_created_repe
 
         count = len(cluster.pods())
         created = created_pods(cluster)
-        await cluster.user.delete(KIND.resource, cluster.key())
+        # In foreground deletion the job stays until this pod is gone.
+        held = ObjectKey("default", cluster.pods()[0])
+        if propagation == "Foreground":
+            await cluster.user.patch(PODS, held, {"metadata": {"finalizers": ["a.b/c"]}})
+        await cluster.user.delete(KIND.resource, cluster.key(), propagation=propagation)
         if recreated:
             await cluster.submit(mxjob())
         await cluster.advance(60)
         # Once, before the server is asked about the job.
         assert created_pods(cluster) <= created + count
         cluster.server.faults.clear()
+        if propagation == "Foreground":
+            await cluster.user.patch(PODS, held, {"metadata": {"finalizers": None}})
         await cluster.advance(600)
         assert len(cluster.pods()) == (count if recreated else 0)
 

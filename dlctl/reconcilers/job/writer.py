@@ -121,10 +121,11 @@ class JobWriter:
     async def check_exists(self, obj: Object) -> None:
         """Ask the server whether a job still exists.
 
-        :raises JobGoneError: if it is gone, or another one has its name.
+        :raises JobGoneError: if it is gone or being deleted, or another one has its name.
         """
-        if (await self.refetch(obj)).metadata.uid != obj.metadata.uid:
-            raise JobGoneError(f"{self.resource.group_resource} {obj.key} was created again")
+        current = (await self.refetch(obj)).metadata
+        if current.uid != obj.metadata.uid or current.is_terminating:
+            raise JobGoneError(f"{self.resource.group_resource} {obj.key} has been deleted")
 
     async def _patch_status(self, obj: Object, body: Callable[[], ReadOnlyJSON]) -> JobObject:
         try:
