@@ -60,9 +60,6 @@ def add_message_file() -> None:
     try:
         _make_mount_point(_MESSAGE, directory=False, inside=())
     except OSError as error:
-        # A half of a copy would hide what is there.
-        with suppress(OSError):
-            linux.umount(str(_STAGE), linux.MNT_DETACH)
         sys.stderr.write(f"no {_MESSAGE}: {error}\n")
 
 
@@ -109,15 +106,16 @@ def _overlay_tmpfs(parent: Path, place: Path) -> None:
     with _opened(parent) as behind:
         mode = parent.stat().st_mode & 0o7777
         linux.mount("tmpfs", str(place), "tmpfs", data=f"mode={mode:o}")
-        for name in _names(behind):
-            if parent != _DEV or name != "ptmx":
-                _bind_entry(behind / name, place / name)
-        if parent == _DEV:
-            _link_ptmx(behind, place)
-    if parent == _ROOT:
-        os.chroot(place)
-    elif parent != place:
-        linux.mount(str(place), str(parent), flags=linux.MS_MOVE)
+        try:
+            _bind_entries(behind, place, are_devices=parent == _DEV)
+            if parent == _ROOT:
+                os.chroot(place)
+            elif parent != place:
+                linux.mount(str(place), str(parent), flags=linux.MS_MOVE)
+        except OSError:
+            # A half of a copy would hide what is there.
+            linux.umount(str(place), linux.MNT_DETACH)
+            raise
     # The old working directory may be the one below the tmpfs.
     os.chdir(_ROOT)
 
@@ -136,6 +134,14 @@ def _opened(directory: Path) -> Iterator[Path]:
         yield Path(f"/proc/self/fd/{fd}")
     finally:
         os.close(fd)
+
+
+def _bind_entries(behind: Path, place: Path, *, are_devices: bool) -> None:
+    for name in _names(behind):
+        if not are_devices or name != "ptmx":
+            _bind_entry(behind / name, place / name)
+    if are_devices:
+        _link_ptmx(behind, place)
 
 
 def _link_ptmx(behind: Path, place: Path) -> None:

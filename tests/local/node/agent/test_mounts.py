@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from dlctl.local.node import linux
 from dlctl.local.node.agent.mounts import add_message_file
 from dlctl.local.node.protocol import MESSAGE_PATH
 
@@ -42,9 +43,27 @@ def show_refused_message_file(kept: str) -> None:
     sys.stdout.write(_seen(kept))
 
 
+def show_unopened_devices() -> None:
+    linux.mount("tmpfs", "/tmp", "tmpfs")
+    kept = Path("/tmp/kept")
+    kept.touch()
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    free = os.dup(0)
+    os.close(free)
+    # No file can be opened: the copy of /dev does not begin.
+    resource.setrlimit(resource.RLIMIT_NOFILE, (free, hard))
+    add_message_file()
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    sys.stdout.write(_seen(str(kept)))
+
+
 def test_message_file_is_added_to_the_devices(tmp_path: Path) -> None:
     assert _in_a_namespace("show_message_file", str(tmp_path)) == "True True True"
 
 
 def test_machine_that_refuses_the_message_file_keeps_what_it_has(tmp_path: Path) -> None:
     assert _in_a_namespace("show_refused_message_file", str(tmp_path)) == "False True True"
+
+
+def test_mount_of_the_machine_stays_if_the_devices_are_not_copied() -> None:
+    assert _in_a_namespace("show_unopened_devices") == "False True True"
