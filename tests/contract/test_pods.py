@@ -90,6 +90,32 @@ from tests.local.apiserver.raw_client import STRATEGIC
         ),
         pytest.param(
             pod(
+                volumes=[{"name": "v", "emptyDir": {}}],
+                containers=[
+                    {
+                        "name": "a",
+                        "image": "x",
+                        "volumeMounts": [
+                            {"name": "v", "mountPath": "/v", "subPath": "a", "subPathExpr": "../b"},
+                            {"name": "v", "mountPath": "/w", "subPathExpr": "/w"},
+                        ],
+                    }
+                ],
+            ),
+            (
+                "422 Invalid: [FieldValueInvalid spec.containers[0].volumeMounts.subPathExpr] "
+                "[FieldValueInvalid spec.containers[0].volumeMounts[0].subPathExpr] "
+                'Pod "a" is invalid: spec.containers[0].volumeMounts.subPathExpr: Invalid value: '
+                """"../b": must not contain '..', """
+                "spec.containers[0].volumeMounts.subPathExpr: Invalid value: "
+                '"/w": must be a relative path, '
+                'spec.containers[0].volumeMounts[0].subPathExpr: Invalid value: "../b": '
+                "subPathExpr and subPath are mutually exclusive"
+            ),
+            id="paths within a volume",
+        ),
+        pytest.param(
+            pod(
                 containers=[
                     {
                         "name": "a",

@@ -1,6 +1,7 @@
 """Pods that the node cannot run or report; none of them may end it."""
 
 import base64
+import os
 import shutil
 from pathlib import Path
 
@@ -58,6 +59,30 @@ async def test_sub_path_below_a_file_is_a_configuration_error(
     await harness.warning("Not a directory")
     assert await others_run(harness, "sub-path")
     await harness.delete("sub-path")
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "message"),
+    [
+        pytest.param("A", "/data", '$(A) is \\"/data\\"', id="absolute"),
+        pytest.param("B", "a/../..", '$(B) is \\"a/../..\\"', id="outside"),
+        pytest.param("C", None, "variable C is not set", id="unknown variable"),
+    ],
+)
+async def test_sub_path_that_leaves_its_volume_is_a_configuration_error(
+    harness: NodeHarness, variable: str, value: str | None, message: str, tmp_path: Path
+) -> None:
+    name = f"sub-path-{variable.lower()}"
+    main = make_container(
+        env=[] if value is None else [{"name": variable, "value": value}],
+        volumeMounts=[{"name": "v", "mountPath": "/mnt", "subPathExpr": f"$({variable})"}],
+    )
+    volumes = [{"name": "v", "hostPath": {"path": str(tmp_path)}}]
+    await harness.start(name, containers=[main], volumes=volumes)
+    await harness.warning(message)
+    assert await others_run(harness, name)
+    assert not os.listdir(tmp_path)
+    await harness.delete(name)
 
 
 @pytest.mark.parametrize("bulk", [True, False], ids=["envFrom", "valueFrom"])

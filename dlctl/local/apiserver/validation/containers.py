@@ -181,11 +181,16 @@ def _mounts(mounts: Sequence[JSON], path: str, volumes: set[str]) -> Iterator[Fi
         if at in seen:
             yield FieldError.invalid(f"{where}.mountPath", at, "must be unique")
         seen.add(at)
-        sub = mount.get("subPath", "")
-        if sub.startswith("/"):
-            yield FieldError.invalid(f"{where}.subPath", sub, "must be a relative path")
-        if ".." in sub.split("/"):
-            yield FieldError.invalid(f"{where}.subPath", sub, "must not contain '..'")
+        # Without the index, as in Kubernetes.
+        for field in ("subPath", "subPathExpr"):
+            sub = mount.get(field, "")
+            if sub.startswith("/"):
+                yield FieldError.invalid(f"{path}.{field}", sub, "must be a relative path")
+            if ".." in sub.split("/"):
+                yield FieldError.invalid(f"{path}.{field}", sub, "must not contain '..'")
+        if mount.get("subPath") and mount.get("subPathExpr"):
+            detail = "subPathExpr and subPath are mutually exclusive"
+            yield FieldError.invalid(f"{where}.subPathExpr", mount["subPathExpr"], detail)
 
 
 def _resources(resources: JSON, path: str) -> Iterator[FieldError]:

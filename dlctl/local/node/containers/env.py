@@ -61,6 +61,14 @@ def expand(text: str, env: Mapping[str, str]) -> str:
     return _REFERENCE.sub(value, text)
 
 
+def expand_all(text: str, env: Mapping[str, str]) -> str:
+    """Like :func:`expand`, but raise :class:`MissingReferenceError` for an unknown name."""
+    for name in _REFERENCE.findall(text):
+        if name and name not in env:
+            raise MissingReferenceError(f"{text}: variable {name} is not set: add it to env")
+    return expand(text, env)
+
+
 def field(pod: NodePod, path: str, place: PodPlacement) -> str:
     """Return a field of the pod as a string, or raise :class:`MissingReferenceError`."""
     if found := _SUBSCRIPT.fullmatch(path):

@@ -22,6 +22,7 @@ from dlctl.local.node.containers.env import (
     PodPlacement,
     environment,
     expand,
+    expand_all,
 )
 from dlctl.local.node.containers.images import Image
 from dlctl.local.node.containers.ssh_settings import ssh_mounts
@@ -234,7 +235,13 @@ class PodRuntime:
         if not mount.sub_path_expr:
             return mount.sub_path or ""
         env = environment(container, self.pod, self.place, self.sources)
-        return expand(mount.sub_path_expr, env)
+        path = expand_all(mount.sub_path_expr, env)
+        if Path(path).is_absolute() or ".." in Path(path).parts:
+            # Checked here, since the API server does not know the values.
+            raise UnsupportedVolumeError(
+                f'subPathExpr {mount.sub_path_expr} is "{path}": use a relative path without ".."'
+            )
+        return path
 
     def _message_mount(self, container: Container) -> Mount:
         path = container.termination_message_path or MESSAGE_PATH
