@@ -144,18 +144,19 @@ class _KustomizationError(ConfigError):
         )
 
 
-def as_new(manifest: JSON, default: str) -> JSON:
+def as_new(manifest: JSON, default: str | None) -> JSON:
     """Return the manifest as a request creates it, with its namespace; an empty one is none.
 
     What servers set is left out, as in an exported object, and so are fields of its metadata that
-    are null: to the API server they are absent.
+    are null: to the API server they are absent. Without a default the kind has no namespaces.
     """
     metadata = {
         name: value
         for name, value in (manifest.get("metadata") or {}).items()
         if value is not None and name not in _SET_BY_SERVERS
     }
-    metadata["namespace"] = metadata.get("namespace") or default or "default"
+    if default is not None:
+        metadata["namespace"] = metadata.get("namespace") or default or "default"
     return {**{n: v for n, v in manifest.items() if n != "status"}, "metadata": metadata}
 
 

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from typing import Any, Final
+from typing import Final
 
 import attrs
 
@@ -68,8 +68,7 @@ async def _resource(client: Client, manifest: Manifest) -> Resource:
 async def _create(
     client: Client, resource: Resource, manifest: Manifest, namespace: str
 ) -> ObjectKey:
-    obj = manifest.obj
-    body: dict[str, Any] = as_new(obj, namespace) if resource.namespaced else obj
+    body = as_new(manifest.obj, namespace if resource.namespaced else None)
     home = body["metadata"]["namespace"] if resource.namespaced else ""
     try:
         if home:

@@ -57,6 +57,22 @@ async def test_own_crds_in_the_manifest_are_accepted(client: Client) -> None:
     assert job.kind == kind_of()
 
 
+async def test_exported_objects_are_created_as_new_ones(client: Client) -> None:
+    exported = {"resourceVersion": "12", "uid": "a-b", "creationTimestamp": "2026-01-01T00:00:00Z"}
+    namespace = {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"name": "lab", **exported},
+        "status": {"phase": "Terminating"},
+    }
+    job = {**JOB, "metadata": {"name": "linear", **exported}}
+    (submitted,) = await submit(client, KINDS, manifests(namespace, job), "lab")
+    assert submitted.key == ObjectKey("lab", "linear")
+    created = await client.get(NAMESPACES, ObjectKey("", "lab"), dict[str, Any])
+    assert created["metadata"]["uid"] != "a-b"
+    assert created["status"]["phase"] == "Active"
+
+
 async def test_duplicate_object_is_rejected(client: Client) -> None:
     with pytest.raises(ConfigError, match=r"ConfigMap script is rejected: .*already exists"):
         await submit(client, KINDS, manifests(CONFIG, CONFIG, JOB), "default")
