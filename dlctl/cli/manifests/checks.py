@@ -133,12 +133,15 @@ def _job_problems(
         yield Problem(manifest, ("apiVersion",), obj.version_problem)
         return
     unknown = list(unknown_fields(manifest.obj, obj.dialect))
-    for field in unknown:
-        yield Problem(manifest, field.path, f"{dotted(field.path)}: {field.message}")
     if unknown:
         # The missing field may be the misspelt one, but wrong values are wrong in any case.
-        if admission:
-            yield from _problems(manifest, admission.wrong_values(kind, named))
+        wrong = list(admission.wrong_values(kind, named)) if admission else []
+        # Of a field of another version, the server also says what to do about it.
+        explained = {rejection.path for rejection in wrong}
+        for field in unknown:
+            if field.path not in explained:
+                yield Problem(manifest, field.path, f"{dotted(field.path)}: {field.message}")
+        yield from _problems(manifest, wrong)
         return
     if not obj.metadata.name:
         yield Problem(manifest, ("metadata",), "metadata.name: is missing: name the job")

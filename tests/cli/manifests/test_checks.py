@@ -199,9 +199,18 @@ def test_names_in_any_case_are_known_where_the_controller_reads_them(
             "v2beta1", {"mainContainer": "a"}, "'mainContainer': it is a field of v1", id="of v1"
         ),
         pytest.param(
-            "v1", {"mpiImplementation": "Intel"}, "it is a field of v2beta1", id="of v2beta1"
+            "v1",
+            {"mpiImplementation": "Intel"},
+            "spec.mpiImplementation: Invalid value: is a field of v2beta1: write apiVersion "
+            "kubeflow.org/v2beta1",
+            id="of v2beta1",
         ),
-        pytest.param("v1", {"gpus": 1}, "'gpus': it is a field of v1alpha1", id="of v1alpha1"),
+        pytest.param(
+            "v1",
+            {"gpus": 1},
+            "spec.gpus: Invalid value: is a field of v1alpha1, where spec.template is: remove it",
+            id="of v1alpha1",
+        ),
     ],
 )
 def test_field_of_another_version_is_named(
@@ -213,6 +222,7 @@ def test_field_of_another_version_is_named(
     done = dlctl("render", path)
     assert done.code == 2
     assert said in done.err
+    assert done.err.count("MPIJob pi:") == 1
 
 
 def test_version_of_an_exported_job_is_asked_for(dlctl: Dlctl, written: Written) -> None:
