@@ -265,10 +265,11 @@ async def _followed(
     follower = Follower(running.client, running.cluster.run_dir, [job], limits)
 
     def closing(end: RunEnd) -> str:
+        directory = running.cluster.run_dir
         lines = [*closing_lines(follower.progress[0], end, follower.last_lines)]
+        lines += full_disk_lines(directory)
         if not follower.progress[0].succeeded:
-            directory = running.cluster.run_dir
-            lines += [*full_disk_lines(directory), *noexec_lines(directory)]
+            lines += noexec_lines(directory)
         return "\n".join(lines)
 
     limit = asyncio.timeout(timeout_s)

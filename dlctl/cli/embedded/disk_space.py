@@ -1,4 +1,4 @@
-"""What is wrong with a disk, for failures that the output of programs cannot explain."""
+"""What is wrong with a disk, which the output of programs cannot explain."""
 
 import os
 import shutil

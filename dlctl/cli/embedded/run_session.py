@@ -67,15 +67,14 @@ class RunSession:
             ) as running:
                 jobs = await submit(running.client, served, self.manifests, self.namespace)
                 succeeded = await self._follow(running, jobs, interrupts)
+                lines = [*full_disk_lines(run_dir, logs)]
                 if not succeeded:
-                    for line in (
-                        *full_disk_lines(run_dir, logs),
-                        *noexec_lines(run_dir),
-                        *unmapped_lines(self.options.images, self.manifests),
-                    ):
-                        print(line, file=sys.stderr)
                     log.keep()
-                    print(f"the controller's log: {log.path}", file=sys.stderr)
+                    lines += noexec_lines(run_dir)
+                    lines += unmapped_lines(self.options.images, self.manifests)
+                    lines.append(f"the controller's log: {log.path}")
+                for line in lines:
+                    print(line, file=sys.stderr)
                 if self.keep:
                     self._print(f"\nThe cluster runs until Ctrl-C:\n{usage(running.kubeconfig)}")
                     await interrupts.wait()

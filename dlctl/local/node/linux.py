@@ -5,6 +5,7 @@ Every call raises OSError, as the functions of ``os`` do. Nothing is decided her
 
 import ctypes
 import os
+from collections.abc import Iterable
 from typing import Final
 
 CLONE_NEWNS: Final = 0x00020000
@@ -70,6 +71,17 @@ def umount(target: str, flags: int = 0) -> None:
 def sethostname(name: str) -> None:
     encoded = name.encode()
     _check(_libc.sethostname(encoded, len(encoded)), "sethostname")
+
+
+def signalfd(signals: Iterable[int]) -> int:
+    """Return a descriptor that is readable while one of these blocked signals waits."""
+    word_bits = 8 * ctypes.sizeof(ctypes.c_ulong)
+    mask = (ctypes.c_ulong * (1024 // word_bits))()
+    for number in signals:
+        mask[(number - 1) // word_bits] |= 1 << (number - 1) % word_bits
+    fd: int = _libc.signalfd(-1, mask, os.O_CLOEXEC | os.O_NONBLOCK)
+    _check(min(fd, 0), "signalfd")
+    return fd
 
 
 def inotify_init() -> int:

@@ -24,6 +24,28 @@ async def test_log_holds_both_output_streams_in_their_order(harness: NodeHarness
     assert await harness.log("both") == "a\nb\nc\n"
 
 
+@pytest.mark.parametrize(
+    ("script", "log"),
+    [
+        pytest.param(
+            "echo a; echo b >/dev/stderr; echo c | tee /dev/stdout; echo d",
+            "a\nb\nc\nc\nd\n",
+            id="opened by name",
+        ),
+        pytest.param("echo a; exec >&- 2>&-; sleep 0.1", "a\n", id="closed"),
+        pytest.param("sleep 300 & echo a", "a\n", id="left to a background process"),
+        pytest.param("seq 200000", "".join(f"{n + 1}\n" for n in range(200000)), id="long"),
+    ],
+)
+async def test_log_keeps_what_a_program_has_written(
+    harness: NodeHarness, script: str, log: str, request: pytest.FixtureRequest
+) -> None:
+    name = request.node.callspec.id.replace(" ", "-")
+    status = await harness.run(name, command=["sh", "-c", script])
+    assert container(status)["state"]["terminated"]["exitCode"] == 0
+    assert await harness.log(name) == log
+
+
 async def test_lines_have_the_times_at_which_they_were_written(harness: NodeHarness) -> None:
     script = "echo first; until test -e go; do sleep 0.01; done; printf 'half\\nlast'"
     await harness.start("timed", command=["sh", "-c", script])

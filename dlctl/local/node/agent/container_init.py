@@ -16,6 +16,7 @@ import msgspec
 
 from dlctl.local.node import linux
 from dlctl.local.node.agent import programs
+from dlctl.local.node.agent.container_output import ContainerOutput
 from dlctl.local.node.agent.exec_processes import EXEC_SIGNAL, ExecProcesses
 from dlctl.local.node.agent.mounts import mount_all
 from dlctl.local.node.protocol import StartContainer
@@ -40,19 +41,25 @@ def run(
     signal.pthread_sigmask(signal.SIG_BLOCK, _WATCHED)
     try:
         # Before the mounts, which may hide the log directory.
-        log_fd = os.open(start.log_path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        output = ContainerOutput(start.log_path)
         _enter(start, netns_fd, agent_pid, isolated=isolated)
         child = os.fork()
         if child == 0:
             programs.join_groups(start.groups)
-            programs.execute(start.argv, start.env, start.cwd, (None, log_fd, log_fd))
+            streams = (None, output.write_fd, output.write_fd)
+            programs.execute(start.argv, start.env, start.cwd, streams)
     except (OSError, ValueError) as failure:
         os.write(report_fd, msgspec.json.encode(programs.failure(failure)))
         # Nobody asks for it: the report says that nothing has run.
         os._exit(1)
     os.close(report_fd)
-    os.close(log_fd)
-    os._exit(_wait(child, ExecProcesses(start, requests), isolated=isolated))
+    output.start_copying()
+    code = _wait(child, ExecProcesses(start, requests), output)
+    if not isolated:
+        # In a PID namespace the kernel does this when its first process ends.
+        _kill_descendants(child)
+    output.copy_rest()
+    os._exit(code)
 
 
 def _enter(start: StartContainer, netns_fd: int | None, agent_pid: int, *, isolated: bool) -> None:
@@ -77,22 +84,20 @@ def _enter(start: StartContainer, netns_fd: int | None, agent_pid: int, *, isola
         linux.mount("proc", "/proc", "proc")
 
 
-def _wait(child: int, processes: ExecProcesses, *, isolated: bool) -> int:
+def _wait(child: int, processes: ExecProcesses, output: ContainerOutput) -> int:
+    arrived = linux.signalfd(_WATCHED)
     code = None
     while code is None:
+        output.copy_until_readable(arrived)
         got = signal.sigwaitinfo(_WATCHED).si_signo
         if got == KILL_TREE:
-            code = 128 + signal.SIGKILL
-            break
+            return 128 + signal.SIGKILL
         if got == EXEC_SIGNAL:
             processes.handle_requests()
         elif got in (signal.SIGTERM, signal.SIGINT):
             with suppress(ProcessLookupError):
                 os.kill(child, got)
         code = _reap(child, processes)
-    if not isolated:
-        # In a PID namespace the kernel does this when its first process ends.
-        _kill_descendants(child)
     return code
 
 

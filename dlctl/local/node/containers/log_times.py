@@ -1,7 +1,7 @@
 """When the lines of logs were written: how large their files were at which times.
 
-Programs write the files themselves, so the kernel announces writes (inotify). Where it does not,
-lines have the time of their program's start.
+Another process writes the files, so the kernel announces writes (inotify). Where it does not, lines
+have the time of their program's start.
 """
 
 import asyncio

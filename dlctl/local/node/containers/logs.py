@@ -101,7 +101,7 @@ async def _contents(path: Path, position: int, ended: Callable[[], bool]) -> Asy
     while True:
         # Checked before reading: the program's last output was written before it ended.
         last = ended()
-        position, data = await asyncio.to_thread(_read_appended, path, position)
+        data = await asyncio.to_thread(_read, path, position)
         position += len(data)
         if data:
             yield data
@@ -173,23 +173,6 @@ def tail_position(path: Path, lines: int | None) -> int:
                 chunk = chunk[:found]
             limit = position
     return 0
-
-
-def _read_appended(path: Path, position: int) -> tuple[int, bytes]:
-    """Return what follows a position, and where it begins.
-
-    That is the start again once the program has emptied its output, as ``echo >/dev/stderr`` does.
-    """
-    data = _read(path, position)
-    if data or not _is_shorter(path, position):
-        return position, data
-    return 0, _read(path, 0)
-
-
-def _is_shorter(path: Path, size: int) -> bool:
-    with suppress(FileNotFoundError):
-        return path.stat().st_size < size
-    return False
 
 
 def _read(path: Path, position: int) -> bytes:

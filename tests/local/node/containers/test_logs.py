@@ -54,19 +54,6 @@ async def test_followed_log_ends_with_its_container(tmp_path: Path) -> None:
     assert b"".join(chunks) == b"first\nlast\n"
 
 
-async def test_followed_log_goes_on_after_its_program_has_emptied_it(tmp_path: Path) -> None:
-    path = tmp_path / "0.log"
-    path.write_text("first\nsecond\n")
-    ended: list[bool] = []
-    chunks = []
-    async for chunk in read(path, LogOptions(follow=True), lambda: bool(ended)):
-        chunks.append(chunk)
-        if not ended:
-            path.write_text("warning\n")
-            ended.append(True)
-    assert b"".join(chunks) == b"first\nsecond\nwarning\n"
-
-
 def test_logs_of_the_last_two_runs_are_kept(tmp_path: Path) -> None:
     files = LogFiles(tmp_path)
     for start in range(4):
