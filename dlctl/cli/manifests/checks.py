@@ -1,11 +1,12 @@
 """What is wrong with manifests, before anything is created: with file, line, field and fix."""
 
 import importlib.util
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import attrs
 
+from dlctl.cli.manifests.annotations import ignored_annotations
 from dlctl.cli.manifests.loading import (
     Manifest,
     as_job_object,
@@ -132,6 +133,7 @@ def _job_problems(
     if obj.version_problem:
         yield Problem(manifest, ("apiVersion",), obj.version_problem)
         return
+    yield from _annotation_problems(manifest, obj.metadata.annotations or {})
     unknown = list(unknown_fields(manifest.obj, obj.dialect))
     if unknown:
         # The missing field may be the misspelt one, but wrong values are wrong in any case.
@@ -155,6 +157,12 @@ def _job_problems(
     yield from _problems(manifest, (each for each in rejections if not _repeats(each, found)))
     if not (found or rejections):
         yield from _problems(manifest, admission.pod_rejections(kind, named))
+
+
+def _annotation_problems(manifest: Manifest, annotations: Mapping[str, str]) -> Iterator[Problem]:
+    for name, reason in ignored_annotations(annotations):
+        path = ("metadata", "annotations", name)
+        yield Problem(manifest, path, f"metadata.annotations[{name}]: {reason}")
 
 
 def _metadata_problem(manifest: Manifest) -> Problem | None:

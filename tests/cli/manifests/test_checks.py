@@ -89,6 +89,22 @@ CONTAINER = "spec.pytorchReplicaSpecs.Master.template.spec.containers[0]"
             id="annotation that is no text",
         ),
         pytest.param(
+            "name: train",
+            "name: train\n  annotations: {dlctl.dev/exit-code-polcy: kubeflow}",
+            [
+                "document 2, line 9: PyTorchJob train: metadata.annotations",
+                "[dlctl.dev/exit-code-polcy]: unknown annotation",
+                "; did you mean dlctl.dev/exit-code-policy?",
+            ],
+            id="unknown annotation",
+        ),
+        pytest.param(
+            "name: train",
+            "name: train\n  annotations: {dlctl.dev/exit-code-policy: table}",
+            ["[dlctl.dev/exit-code-policy]: is 'table': use kubeflow, or remove it"],
+            id="annotation without effect",
+        ),
+        pytest.param(
             "replicas: 1",
             "replicas: -1",
             ["document 2, line 14", "spec.pytorchReplicaSpecs.Master.replicas: is -1"],
