@@ -79,7 +79,7 @@ async def test_stored_form_of_a_field(
 @pytest.mark.parametrize(
     ("sent", "kept"),
     [
-        pytest.param({"size": 3.0}, "3", id="integer"),
+        pytest.param({"limits": {"a": 3.0}}, "{'a': 3}", id="integer"),
         pytest.param({"ratio": 2.0}, "2", id="number"),
         pytest.param({"ratio": 2.5}, "2.5", id="fraction"),
         pytest.param({"amount": 50.0}, "50", id="integer or string"),
