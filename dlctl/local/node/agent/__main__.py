@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from dlctl.local.node.network.bridge import Bridge
 
 _decode = msgspec.json.Decoder(AgentRequest).decode
-_decode_failure = msgspec.json.Decoder(programs.StartFailure).decode
 
 
 class Agent:
@@ -178,11 +177,7 @@ class Agent:
         report = os.read(fd, 1 << 16)
         self._selector.unregister(fd)
         os.close(fd)
-        if report:
-            failure = _decode_failure(report)
-            self._send(AgentResponse(request_id, failure.error))
-        else:
-            self._send(AgentResponse(request_id))
+        self._send(AgentResponse(request_id, report.decode(errors="replace")))
 
     def _stop(self, stop: StopContainer) -> None:
         if (pid := self._pids.get(stop.container)) is None:

@@ -12,8 +12,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 
-import msgspec
-
 from dlctl.local.node import linux
 from dlctl.local.node.agent import programs
 from dlctl.local.node.agent.container_output import ContainerOutput
@@ -49,7 +47,7 @@ def run(
             streams = (None, output.write_fd, output.write_fd)
             programs.execute(start.argv, start.env, start.cwd, streams)
     except (OSError, ValueError) as failure:
-        os.write(report_fd, msgspec.json.encode(programs.failure(failure)))
+        os.write(report_fd, programs.failure(failure))
         # Nobody asks for it: the report says that nothing has run.
         os._exit(1)
     os.close(report_fd)

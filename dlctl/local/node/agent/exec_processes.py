@@ -26,7 +26,6 @@ EXEC_SIGNAL: Final = signal.SIGUSR1
 REQUEST_BYTES: Final = 1 << 17
 
 _decode = msgspec.json.Decoder(ExecInContainer | KillExec).decode
-_decode_failure = msgspec.json.Decoder(programs.StartFailure).decode
 
 
 class ExecProcesses:
@@ -76,8 +75,7 @@ class ExecProcesses:
         report = os.read(read_fd, REQUEST_BYTES)
         os.close(read_fd)
         if report:
-            failure = _decode_failure(report)
-            self._send(AgentResponse(request.id, failure.error))
+            self._send(AgentResponse(request.id, report.decode(errors="replace")))
         else:
             self._pids[request.exec_id] = pid
             self._send(AgentResponse(request.id))
@@ -93,7 +91,7 @@ class ExecProcesses:
             programs.join_groups(self._start.groups)
             programs.execute(request.argv, env, self._start.cwd, streams, terminal=terminal)
         except (OSError, ValueError) as error:
-            os.write(report_fd, msgspec.json.encode(programs.failure(error)))
+            os.write(report_fd, programs.failure(error))
             os._exit(1)
 
     def _kill(self, run: str) -> None:

@@ -13,27 +13,20 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Final, NoReturn
 
-import msgspec
-
 # As long as Linux reads: the first line of a script.
 _FIRST_LINE_BYTES: Final = 256
 
 
-class StartFailure(msgspec.Struct, frozen=True):
-    """Why the program was not executed, sent through a pipe that a successful start closes."""
-
-    error: str
-
-
-def failure(error: OSError | ValueError) -> StartFailure:
-    """Return why the program was not executed.
+def failure(error: OSError | ValueError) -> bytes:
+    """Return why the program was not executed, for the pipe that a successful start closes.
 
     A ``ValueError`` is what Python raises for words that no program can get, such as one with a
     null character.
     """
     if isinstance(error, ValueError):
-        return StartFailure(str(error))
-    return StartFailure(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+        return str(error).encode(errors="replace")
+    reason = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+    return reason.encode(errors="replace")
 
 
 def exit_code(status: int) -> int:
