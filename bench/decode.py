@@ -21,7 +21,7 @@ from bench.pods import make_list
 from bench.servers import serving_pages
 from bench.tables import Figure, show
 from dlctl.api.meta import PODS
-from dlctl.api.pods import Pod
+from dlctl.api.objects.pods import Pod
 from dlctl.informers.informer import Informer
 from dlctl.informers.source import PAGE_SIZE
 from dlctl.kube.client import Client

@@ -19,7 +19,7 @@ from bench.pods import make_pod
 from bench.servers import serving_lines
 from bench.tables import Figure, show
 from dlctl.api.meta import PODS
-from dlctl.api.pods import Pod
+from dlctl.api.objects.pods import Pod
 from dlctl.informers.informer import Informer
 from dlctl.kube.client import Client
 from dlctl.kube.config import ClusterConfig

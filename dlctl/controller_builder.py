@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 
 import attrs
 
-from dlctl.api.batch_jobs import BatchJob
 from dlctl.api.elastic import ScalerObject
 from dlctl.api.job import JobObject
 from dlctl.api.meta import (
@@ -19,7 +18,8 @@ from dlctl.api.meta import (
     ObjectMeta,
     Resource,
 )
-from dlctl.api.nodes import NODES, Node
+from dlctl.api.objects.batch_jobs import BatchJob
+from dlctl.api.objects.nodes import NODES, Node
 from dlctl.backoff import Backoff
 from dlctl.clock import Clock
 from dlctl.controller.background_tasks import BackgroundTasks

@@ -10,13 +10,13 @@ from typing import Any
 
 import attrs
 
-from dlctl.api.batch_jobs import BatchJob
-from dlctl.api.dependents import DependentObject
 from dlctl.api.meta import BATCH_JOBS, MANAGED_BY_SELECTOR, PODS, SERVICES, ObjectKey, Resource
-from dlctl.api.node_signals import NodeSignals
-from dlctl.api.nodes import NODES, Node
-from dlctl.api.pods import Pod, Service
-from dlctl.api.workloads import WORKLOAD_VERSIONS, WORKLOADS, Workload
+from dlctl.api.objects.batch_jobs import BatchJob
+from dlctl.api.objects.dependents import DependentObject
+from dlctl.api.objects.node_signals import NodeSignals
+from dlctl.api.objects.nodes import NODES, Node
+from dlctl.api.objects.pods import Pod, Service
+from dlctl.api.objects.workloads import WORKLOAD_VERSIONS, WORKLOADS, Workload
 from dlctl.clock import Clock
 from dlctl.informers.discovered_informer import DiscoveredInformer
 from dlctl.informers.informer import Informer

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from dlctl.api.job import Job, JobObject, Replica
-from dlctl.api.pods import Pod
+from dlctl.api.objects.pods import Pod
 from dlctl.dialects.dialect import DecodedObject
 from dlctl.dialects.kind import Kind
 from dlctl.dialects.kinds import kind_of_api_version, served_kinds

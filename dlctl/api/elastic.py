@@ -13,7 +13,7 @@ import attrs
 
 from dlctl.api.conditions import Condition
 from dlctl.api.meta import UID, ObjectKey, Resource
-from dlctl.api.undecoded_object import UndecodedObject
+from dlctl.api.objects.undecoded_object import UndecodedObject
 
 # The replica types of elastic jobs: the launcher connects to the workers.
 LAUNCHER: Final = "launcher"

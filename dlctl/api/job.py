@@ -18,8 +18,8 @@ from dlctl.api.failure_policy import FailurePolicy
 from dlctl.api.gangs import SchedulingPolicy
 from dlctl.api.launcher_job import LauncherJob
 from dlctl.api.meta import UID, ObjectKey, Resource
+from dlctl.api.objects.undecoded_object import UndecodedObject
 from dlctl.api.status import JobStatus
-from dlctl.api.undecoded_object import UndecodedObject
 
 # That of core/v1.
 DEFAULT_GRACE_PERIOD_S: Final = 30

@@ -11,7 +11,7 @@ from dlctl.api.gangs import pod_group_resource
 from dlctl.api.job import Job, JobObject
 from dlctl.api.meta import Resource
 from dlctl.api.nesting import MAX_DEPTH
-from dlctl.api.undecoded_object import TOO_DEEP
+from dlctl.api.objects.undecoded_object import TOO_DEEP
 from dlctl.dialects.dialect import DecodedObject, Dialect
 from dlctl.dialects.elastic_dialect import ElasticDialect
 from dlctl.dialects.failure_policy import with_failure_policy

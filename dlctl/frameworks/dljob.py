@@ -8,9 +8,9 @@ import abc
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
-from dlctl.api.dependents import Dependent
 from dlctl.api.job import Job, Replica, ReplicaSpec
 from dlctl.api.meta import Resource
+from dlctl.api.objects.dependents import Dependent
 from dlctl.frameworks.validation import invalid_reason
 
 

@@ -6,9 +6,9 @@ Pure, and common to all frameworks with launchers.
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from dlctl.api.dependents import Dependent
 from dlctl.api.json_types import ReadOnlyJSON
 from dlctl.api.meta import ROLE_BINDINGS, ROLES, SERVICE_ACCOUNTS, ObjectKey
+from dlctl.api.objects.dependents import Dependent
 
 KUBECTL_PATH: Final = "/opt/kube"
 # Resources of dlctl's init containers, the same as training-operator's and et-operator's.

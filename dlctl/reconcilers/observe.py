@@ -8,13 +8,13 @@ from typing import Final
 
 import attrs
 
-from dlctl.api.batch_jobs import BatchJob
-from dlctl.api.dependents import DependentObject
 from dlctl.api.elastic import WORKER, Membership
 from dlctl.api.exit_codes import ExitClass
 from dlctl.api.job import Job, Replica, ReplicaSpec
 from dlctl.api.meta import UID, Resource
-from dlctl.api.pods import ContainerStatus, Pod, Service
+from dlctl.api.objects.batch_jobs import BatchJob
+from dlctl.api.objects.dependents import DependentObject
+from dlctl.api.objects.pods import ContainerStatus, Pod, Service
 from dlctl.api.status import Failure, JobPhase
 from dlctl.api.waiting import Waiting
 from dlctl.reconcilers.launcher_job.launcher_state import LauncherState, launcher_state

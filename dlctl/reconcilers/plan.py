@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import attrs
 
-from dlctl.api.batch_jobs import BatchJob
 from dlctl.api.job import Replica
 from dlctl.api.meta import BATCH_JOBS, PODS, Object, Resource
-from dlctl.api.pods import Pod, Service
+from dlctl.api.objects.batch_jobs import BatchJob
+from dlctl.api.objects.pods import Pod, Service
 from dlctl.api.status import JobStatus
 from dlctl.reconcilers.children.collection_deletion import CollectionDeletion
 from dlctl.reconcilers.children.dependents import DependentChanges

@@ -6,7 +6,7 @@ from typing import Self
 import attrs
 
 from dlctl.api.job import Job
-from dlctl.api.pods import Pod
+from dlctl.api.objects.pods import Pod
 from dlctl.api.status import JobStatus
 from dlctl.dialects import lenient_reader
 from dlctl.dialects.dialect import DecodedObject

@@ -11,7 +11,7 @@ from typing import Final
 
 from dlctl.api.job import Job
 from dlctl.api.meta import Object
-from dlctl.api.pods import Pod
+from dlctl.api.objects.pods import Pod
 
 RESTART_ATTEMPT: Final = "dlctl.dev/restart-attempt"
 RESTART_ATTEMPT_VARIABLE: Final = "DLCTL_RESTART_ATTEMPT"

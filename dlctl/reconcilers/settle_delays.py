@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from dlctl.api.meta import UID, Object
-from dlctl.api.pods import ContainerStatus, Pod, PodPhase, Service
+from dlctl.api.objects.pods import ContainerStatus, Pod, PodPhase, Service
 from dlctl.informers.handlers import Change
 from dlctl.informers.store import Store, owner_value, owners
 

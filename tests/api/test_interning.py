@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from dlctl.api.interning import Interner
 from dlctl.api.job import JobObject
-from dlctl.api.pods import Pod
-from dlctl.api.undecoded_object import TOO_DEEP
+from dlctl.api.objects.pods import Pod
+from dlctl.api.objects.undecoded_object import TOO_DEEP
 from dlctl.kube.decoding import decode
 
 TIME = "2026-01-01T12:00:00Z"

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from dlctl.api.json_types import JSON
 from dlctl.api.meta import PODS, ObjectKey, Resource
-from dlctl.api.nodes import NODES
+from dlctl.api.objects.nodes import NODES
 from dlctl.clock import SystemClock, timestamp
 from dlctl.kube.client import Client
 from dlctl.kube.errors import ConflictError, NotFoundError

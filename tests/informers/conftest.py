@@ -10,7 +10,7 @@ import attrs
 import pytest
 
 from dlctl.api.meta import PODS
-from dlctl.api.pods import Pod
+from dlctl.api.objects.pods import Pod
 from dlctl.informers.handlers import Change
 from dlctl.informers.informer import Informer
 from dlctl.informers.reflector_backoff import ReflectorBackoff

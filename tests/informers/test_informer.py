@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from dlctl.api.meta import PODS, Object
-from dlctl.api.pods import Pod
+from dlctl.api.objects.pods import Pod
 from dlctl.informers.handlers import Change
 from dlctl.informers.informer import Informer
 from dlctl.kube.client import Client

@@ -5,8 +5,8 @@ import pytest
 from dlctl.api.job import JobObject
 from dlctl.api.meta import ObjectKey, WatchEventType
 from dlctl.api.nesting import MAX_BRACKETS
-from dlctl.api.pods import Pod
-from dlctl.api.undecoded_object import TOO_DEEP
+from dlctl.api.objects.pods import Pod
+from dlctl.api.objects.undecoded_object import TOO_DEEP
 from dlctl.informers.watch_events import (
     Bookmark,
     EventDecoder,

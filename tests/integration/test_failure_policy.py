@@ -4,7 +4,7 @@ import pytest
 
 from dlctl.api.json_types import JSON
 from dlctl.api.meta import PODS, ObjectKey
-from dlctl.api.nodes import NODES
+from dlctl.api.objects.nodes import NODES
 from dlctl.options import Options
 from tests.builders import bare_job, kind_of
 from tests.integration.kubeflow import Outcomes, change, conditions, job_of, only, running

@@ -7,7 +7,7 @@ import pytest
 
 from dlctl.api.json_types import JSON
 from dlctl.api.meta import CRDS, PODS, ObjectKey
-from dlctl.api.workloads import WORKLOADS
+from dlctl.api.objects.workloads import WORKLOADS
 from dlctl.local.apiserver.faults import Fault
 from dlctl.reconcilers.kueue.finalizer import FINALIZER
 from tests.builders import kind_of, mxjob, training_job

@@ -4,7 +4,7 @@ import attrs
 import pytest
 
 from dlctl.api.meta import CONFIG_MAPS, PODS, ROLE_BINDINGS, ROLES, SERVICE_ACCOUNTS, ObjectKey
-from dlctl.api.pods import WORKERS_RUNNING_GATE
+from dlctl.api.objects.pods import WORKERS_RUNNING_GATE
 from tests.builders import renderer_of
 from tests.integration.mpi_v1_jobs import (
     DEPENDENTS,

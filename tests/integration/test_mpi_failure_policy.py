@@ -6,7 +6,7 @@ import pytest
 
 from dlctl.api.json_types import JSON
 from dlctl.api.meta import BATCH_JOBS, PODS, ObjectKey
-from dlctl.api.nodes import NODES
+from dlctl.api.objects.nodes import NODES
 from dlctl.options import Options
 from tests.integration.mpi_jobs import (
     JOB,

@@ -9,7 +9,7 @@ import pytest
 
 from dlctl.api.json_types import JSON
 from dlctl.api.meta import PODS, ObjectKey
-from dlctl.api.nodes import CHARGED_TAINT, NODES
+from dlctl.api.objects.nodes import CHARGED_TAINT, NODES
 from dlctl.clock import timestamp
 from dlctl.leaderelection.leadership import NoLeaderElection
 from dlctl.local.apiserver import status

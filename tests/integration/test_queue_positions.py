@@ -8,8 +8,8 @@ import pytest
 
 from dlctl.api.json_types import JSON
 from dlctl.api.meta import CRDS, PODS, ObjectKey
-from dlctl.api.pods import Pod
-from dlctl.api.workloads import LOCAL_QUEUES
+from dlctl.api.objects.pods import Pod
+from dlctl.api.objects.workloads import LOCAL_QUEUES
 from dlctl.cli.jobs.explanation import explain
 from dlctl.cli.jobs.job_snapshot import JobSnapshot
 from dlctl.kube.client import Client

@@ -5,7 +5,7 @@ from typing import Final
 
 from dlctl.api.json_types import JSON
 from dlctl.api.meta import BATCH_JOBS, MANAGED_BY_LABEL, PODS, SERVICES
-from dlctl.api.workloads import WORKLOADS
+from dlctl.api.objects.workloads import WORKLOADS
 from dlctl.dialects.et_operator.resources import SCALE_INS, SCALE_OUTS
 from dlctl.dialects.field_reader import MAX_REPLICAS
 from dlctl.dialects.kind import Kind

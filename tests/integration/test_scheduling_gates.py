@@ -3,7 +3,7 @@
 import pytest
 
 from dlctl.api.meta import PODS
-from dlctl.api.pods import WORKERS_RUNNING_GATE
+from dlctl.api.objects.pods import WORKERS_RUNNING_GATE
 from dlctl.local.apiserver import status
 from dlctl.local.apiserver.faults import Fault
 from dlctl.reconcilers.children.scheduling_gates import ungate_all

@@ -12,8 +12,8 @@ import msgspec
 import pytest
 
 from dlctl.api.meta import PODS
-from dlctl.api.pods import Pod
-from dlctl.api.workloads import WORKLOADS
+from dlctl.api.objects.pods import Pod
+from dlctl.api.objects.workloads import WORKLOADS
 from dlctl.cli.jobs.explanation import explain
 from dlctl.cli.jobs.job_snapshot import JobSnapshot
 from dlctl.dialects.kind import Kind

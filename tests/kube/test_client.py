@@ -7,7 +7,7 @@ import pytest
 from aiohttp import web
 
 from dlctl.api.meta import CRDS, PODS, UID, Object, ObjectKey
-from dlctl.api.pods import Pod
+from dlctl.api.objects.pods import Pod
 from dlctl.kube.client import Client
 from dlctl.kube.config import ClusterConfig
 from dlctl.kube.errors import (

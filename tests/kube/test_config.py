@@ -14,7 +14,7 @@ import trustme
 import yaml
 
 from dlctl.api.meta import PODS, ObjectKey
-from dlctl.api.pods import Pod
+from dlctl.api.objects.pods import Pod
 from dlctl.errors import ConfigError
 from dlctl.kube.client import Client
 from dlctl.kube.config import ClusterConfig, LoadedCredentials, in_cluster, load

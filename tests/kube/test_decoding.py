@@ -8,8 +8,8 @@ import pytest
 
 from dlctl.api.job import JobObject
 from dlctl.api.meta import Object, ObjectKey
-from dlctl.api.pods import Pod
-from dlctl.api.undecoded_object import TOO_DEEP
+from dlctl.api.objects.pods import Pod
+from dlctl.api.objects.undecoded_object import TOO_DEEP
 from dlctl.kube.decoding import decode, decode_page, identify_malformed
 from dlctl.kube.errors import UnexpectedResponseError
 

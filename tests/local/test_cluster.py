@@ -14,7 +14,7 @@ import attrs
 import pytest
 
 from dlctl.api.meta import PODS, UID, ObjectKey
-from dlctl.api.nodes import NODES
+from dlctl.api.objects.nodes import NODES
 from dlctl.kube import config
 from dlctl.kube.client import Client
 from dlctl.local.cluster import LocalCluster

@@ -15,7 +15,7 @@ import msgspec
 import pytest
 
 from dlctl.api.meta import CONFIG_MAPS, PODS, Object, ObjectKey
-from dlctl.api.pods import PodPhase
+from dlctl.api.objects.pods import PodPhase
 from dlctl.errors import ConfigError
 from dlctl.kube import config
 from dlctl.kube.client import Client

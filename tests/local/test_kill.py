@@ -20,7 +20,7 @@ import pytest
 
 from dlctl.api.json_types import JSON
 from dlctl.api.meta import PODS, ObjectKey
-from dlctl.api.pods import Pod
+from dlctl.api.objects.pods import Pod
 from dlctl.informers.handlers import Change
 from dlctl.informers.informer import Informer
 from dlctl.kube import config

@@ -6,9 +6,9 @@ from typing import Any
 
 import msgspec
 
-from dlctl.api.batch_jobs import BatchJob
 from dlctl.api.meta import Object, ObjectKey, Resource
-from dlctl.api.pods import Pod
+from dlctl.api.objects.batch_jobs import BatchJob
+from dlctl.api.objects.pods import Pod
 from dlctl.informers.handlers import Change
 from dlctl.informers.store import Store
 from dlctl.reconcilers import event_handlers, settle_delays

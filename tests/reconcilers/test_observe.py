@@ -6,7 +6,7 @@ import attrs
 import pytest
 
 from dlctl.api.job import Replica
-from dlctl.api.pods import Service
+from dlctl.api.objects.pods import Service
 from dlctl.api.status import JobState, JobStatus, ReplicaStatus
 from dlctl.reconcilers.observe import Children, ObservedReplica, ReplicaState, observe
 from tests.builders import NOW, RUNNING, exited, make_job, make_pod, observed_of

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from dlctl.api.meta import Object, ObjectKey
-from dlctl.api.pods import WORKERS_RUNNING_GATE, Pod
+from dlctl.api.objects.pods import WORKERS_RUNNING_GATE, Pod
 from dlctl.informers.handlers import Change
 from dlctl.reconcilers import event_handlers, settle_delays
 from dlctl.workqueue.queue import WorkQueue

@@ -12,7 +12,7 @@ import attrs
 
 from dlctl.api.json_types import JSON
 from dlctl.api.meta import PODS, UID, ObjectKey
-from dlctl.api.nodes import HOSTNAME_LABEL, NODES, OUT_OF_SERVICE_TAINT
+from dlctl.api.objects.nodes import HOSTNAME_LABEL, NODES, OUT_OF_SERVICE_TAINT
 from dlctl.clock import timestamp
 from dlctl.kube.errors import AlreadyExistsError, ConflictError, InvalidError, NotFoundError
 from tests.support.harness import ClusterHarness

@@ -10,7 +10,7 @@ from aiohttp import web
 
 from dlctl.api.json_types import JSON
 from dlctl.api.meta import ObjectKey
-from dlctl.api.workloads import LOCAL_QUEUES
+from dlctl.api.objects.workloads import LOCAL_QUEUES
 from dlctl.kube.config import ClusterConfig
 
 _GROUP: Final = f"/apis/{LOCAL_QUEUES.group}"

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from dlctl.api.json_types import JSON
 from dlctl.api.meta import CRDS, ObjectKey, Resource
-from dlctl.api.workloads import WORKLOADS
+from dlctl.api.objects.workloads import WORKLOADS
 from dlctl.kube.client import Client
 from dlctl.kube.errors import AlreadyExistsError, NotFoundError
 from tests.support.harness import ClusterHarness

@@ -12,9 +12,9 @@ from typing import Any, Final
 
 import attrs
 
-from dlctl.api.batch_jobs import BatchJob
 from dlctl.api.meta import BATCH_JOBS, MANAGED_BY_SELECTOR, PODS, Resource
-from dlctl.api.pods import Pod
+from dlctl.api.objects.batch_jobs import BatchJob
+from dlctl.api.objects.pods import Pod
 from dlctl.cli.display.log_selection import LogSelection
 from dlctl.cli.display.log_tails import LogTails, last_lines
 from dlctl.cli.display.pod_warnings import PodWarnings

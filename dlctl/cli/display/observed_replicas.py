@@ -7,7 +7,7 @@ import attrs
 
 from dlctl.api.exit_codes import RetryPolicy
 from dlctl.api.job import Job
-from dlctl.api.pods import Pod
+from dlctl.api.objects.pods import Pod
 from dlctl.reconcilers.launcher_job.launcher_state import creation_order
 from dlctl.reconcilers.observe import Children, ObservedReplica, observe, observe_replica
 

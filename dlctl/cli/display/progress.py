@@ -13,7 +13,7 @@ from dlctl.api import conditions
 from dlctl.api.exit_codes import ExitClass
 from dlctl.api.job import Job, JobObject
 from dlctl.api.meta import ObjectKey
-from dlctl.api.pods import ContainerState, ContainerStateTerminated, ContainerStatus, Pod
+from dlctl.api.objects.pods import ContainerState, ContainerStateTerminated, ContainerStatus, Pod
 from dlctl.api.status import Failure, JobPhase, JobState, JobStatus
 from dlctl.api.verdict import Attempt
 from dlctl.cli.display.observed_replicas import observed_replicas

@@ -8,9 +8,9 @@ from typing import Any
 
 import attrs
 
-from dlctl.api.batch_jobs import BatchJob
 from dlctl.api.meta import BATCH_JOBS, MANAGED_BY_SELECTOR, PODS, ObjectKey
-from dlctl.api.pods import Pod
+from dlctl.api.objects.batch_jobs import BatchJob
+from dlctl.api.objects.pods import Pod
 from dlctl.cli.embedded.named_clusters import NamedCluster, running_clusters
 from dlctl.cli.frameworks import loadable
 from dlctl.cli.jobs.job_snapshot import JobSnapshot

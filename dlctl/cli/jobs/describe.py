@@ -7,7 +7,7 @@ from typing import Final
 
 from dlctl.api.job import Job
 from dlctl.api.meta import PODS
-from dlctl.api.pods import Pod
+from dlctl.api.objects.pods import Pod
 from dlctl.cli.display.log_lines import displayable
 from dlctl.cli.display.progress import JobProgress, job_progress
 from dlctl.cli.jobs.cluster import TargetCluster, add_cluster_arguments, named_job, run_in_cluster

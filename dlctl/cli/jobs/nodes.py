@@ -12,8 +12,8 @@ from typing import Final
 
 import attrs
 
-from dlctl.api.node_signals import NodeSignals
-from dlctl.api.nodes import NODES, Node
+from dlctl.api.objects.node_signals import NodeSignals
+from dlctl.api.objects.nodes import NODES, Node
 from dlctl.cli.jobs.cluster import TargetCluster
 from dlctl.cli.jobs.job_snapshot import JobSnapshot
 from dlctl.cli.jobs.tables import aligned, duration

@@ -13,7 +13,7 @@ import attrs
 
 from dlctl.api.job import Job
 from dlctl.api.meta import ObjectKey
-from dlctl.api.pods import Pod, PodPhase
+from dlctl.api.objects.pods import Pod, PodPhase
 from dlctl.cli.display.log_selection import chief_first
 from dlctl.cli.jobs.cluster import TargetCluster, add_cluster_arguments, run_in_cluster
 from dlctl.cli.jobs.history import replica_names

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from dlctl.api.job import Job
-from dlctl.api.pods import Pod
+from dlctl.api.objects.pods import Pod
 from dlctl.api.status import JobPhase
 from dlctl.cli.display.observed_replicas import observed_replicas
 from dlctl.cli.display.pod_warnings import bare_message

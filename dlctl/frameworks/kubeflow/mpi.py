@@ -6,11 +6,11 @@ The launcher's account, role and configuration files are dependents of the job.
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from dlctl.api.dependents import Dependent
 from dlctl.api.elastic import LAUNCHER, WORKER
 from dlctl.api.job import LAUNCHER_REPLICA, Replica, ReplicaSpec, SuccessPolicy
 from dlctl.api.json_types import ReadOnlyJSON
 from dlctl.api.meta import CONFIG_MAPS, ROLE_BINDINGS, ROLES, SERVICE_ACCOUNTS
+from dlctl.api.objects.dependents import Dependent
 from dlctl.errors import InvalidJobError
 from dlctl.frameworks import launcher_access
 from dlctl.frameworks.kubeflow import mpi_config, mpi_pods

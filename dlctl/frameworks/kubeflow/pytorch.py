@@ -6,8 +6,8 @@ from typing import Any, Final
 
 import attrs
 
-from dlctl.api.dependents import Dependent
 from dlctl.api.job import Replica, ReplicaSpec, SuccessPolicy
+from dlctl.api.objects.dependents import Dependent
 from dlctl.frameworks.kubeflow.job import KubeflowJob
 from dlctl.frameworks.kubeflow.pytorch_init import init_containers
 from dlctl.frameworks.kubeflow.torch_elastic import HORIZONTAL_POD_AUTOSCALERS, ElasticPolicy

@@ -8,9 +8,9 @@ from typing import Any, Final, Self
 
 import attrs
 
-from dlctl.api.dependents import Dependent
 from dlctl.api.job import Job
 from dlctl.api.meta import Resource
+from dlctl.api.objects.dependents import Dependent
 from dlctl.errors import InvalidJobError
 
 HORIZONTAL_POD_AUTOSCALERS: Final = Resource(

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from dlctl.api.meta import Object, ObjectMeta, Projection
-from dlctl.api.pods import PodSchedulingGate
+from dlctl.api.objects.pods import PodSchedulingGate
 from dlctl.local.node.handler_types import ContainerPort, Lifecycle, Probe
 
 DEFAULT_GRACE_S = 30

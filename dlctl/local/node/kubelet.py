@@ -13,7 +13,7 @@ from typing import Final
 import attrs
 
 from dlctl.api.meta import CONFIG_MAPS, PODS, SECRETS, SERVICES, UID, Object, ObjectKey
-from dlctl.api.nodes import NODES
+from dlctl.api.objects.nodes import NODES
 from dlctl.backoff import Backoff
 from dlctl.clock import Clock, SystemClock
 from dlctl.errors import DlctlError

@@ -12,7 +12,7 @@ from typing import Final
 import attrs
 
 from dlctl.api.meta import PODS, UID, ObjectKey, Resource
-from dlctl.api.nodes import NODES
+from dlctl.api.objects.nodes import NODES
 from dlctl.clock import Clock, timestamp
 from dlctl.informers.handlers import Change
 from dlctl.informers.informer import Informer

@@ -13,7 +13,7 @@ import attrs
 
 from dlctl.api.failure_policy import FailureAction
 from dlctl.api.job import Job
-from dlctl.api.pods import Pod
+from dlctl.api.objects.pods import Pod
 from dlctl.api.verdict import (
     MAX_COLLATERAL,
     MAX_DRAINED_NODES,

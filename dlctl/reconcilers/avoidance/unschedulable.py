@@ -7,7 +7,7 @@ from typing import Final
 import attrs
 
 from dlctl.api.job import Job
-from dlctl.api.pods import Pod
+from dlctl.api.objects.pods import Pod
 from dlctl.reconcilers.children.node_exclusions import avoided_nodes, exclusions_dropped
 from dlctl.reconcilers.children.placement import is_unscheduled
 from dlctl.reconcilers.event_note import EventNote

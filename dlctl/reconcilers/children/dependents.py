@@ -11,9 +11,9 @@ from typing import Final
 import attrs
 import msgspec
 
-from dlctl.api.dependents import Dependent, DependentObject
 from dlctl.api.json_types import ReadOnlyJSON
 from dlctl.api.meta import Resource
+from dlctl.api.objects.dependents import Dependent, DependentObject
 from dlctl.reconcilers.merge_patch import merge_patch
 
 APPLIED_HASH: Final = "dlctl.dev/applied-hash"

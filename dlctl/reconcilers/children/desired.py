@@ -4,9 +4,9 @@ from collections.abc import Collection, Iterable
 
 import attrs
 
-from dlctl.api.dependents import Dependent
 from dlctl.api.job import Replica
 from dlctl.api.meta import Resource
+from dlctl.api.objects.dependents import Dependent
 
 
 @attrs.frozen

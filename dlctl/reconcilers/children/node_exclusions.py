@@ -11,8 +11,8 @@ from typing import Any, Final
 import attrs
 
 from dlctl.api.json_types import JSON
-from dlctl.api.nodes import HOSTNAME_LABEL
-from dlctl.api.pods import Pod
+from dlctl.api.objects.nodes import HOSTNAME_LABEL
+from dlctl.api.objects.pods import Pod
 from dlctl.api.status import JobStatus
 from dlctl.reconcilers.children.placement import is_unscheduled
 

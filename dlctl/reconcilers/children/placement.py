@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from dlctl.api.job import Job, ReplicaSpec
-from dlctl.api.pods import Pod, PodPhase
+from dlctl.api.objects.pods import Pod, PodPhase
 from dlctl.reconcilers.children.dependents import content_hash
 from dlctl.reconcilers.observe import Observed
 

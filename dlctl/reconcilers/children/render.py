@@ -11,11 +11,11 @@ from typing import Any, Final
 
 import attrs
 
-from dlctl.api.dependents import Dependent
 from dlctl.api.job import LAUNCHER_REPLICA, Job, Replica, ReplicaSpec
 from dlctl.api.json_types import JSON
 from dlctl.api.meta import MANAGED_BY, MANAGED_BY_LABEL, ROLES, owner_reference
-from dlctl.api.pods import WORKERS_RUNNING_GATE
+from dlctl.api.objects.dependents import Dependent
+from dlctl.api.objects.pods import WORKERS_RUNNING_GATE
 from dlctl.dialects.dialect import Dialect
 from dlctl.errors import InvalidJobError
 from dlctl.frameworks.dljob import DLJob

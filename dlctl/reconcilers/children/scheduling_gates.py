@@ -4,7 +4,7 @@ from typing import Final
 
 from dlctl.api.json_types import ReadOnlyJSON
 from dlctl.api.meta import MANAGED_BY_SELECTOR, PODS, ObjectKey
-from dlctl.api.pods import WORKERS_RUNNING_GATE, Pod
+from dlctl.api.objects.pods import WORKERS_RUNNING_GATE, Pod
 from dlctl.controller.object_writer import patch_if_unchanged
 from dlctl.kube.client import Client
 from dlctl.kube.errors import ConflictError, NotFoundError

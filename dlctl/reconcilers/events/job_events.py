@@ -7,7 +7,7 @@ import attrs
 
 from dlctl.api.job import Job
 from dlctl.api.meta import BATCH_JOBS, PODS, SERVICES, Object, Resource
-from dlctl.api.pods import Pod
+from dlctl.api.objects.pods import Pod
 from dlctl.controller.event_recorder import EventRecorder
 from dlctl.reconcilers.children.creation import CreateResult
 from dlctl.reconcilers.event_note import EventNote

@@ -11,7 +11,7 @@ from typing import Final
 import attrs
 
 from dlctl.api.job import Job, Replica
-from dlctl.api.pods import ContainerStatus, Pod
+from dlctl.api.objects.pods import ContainerStatus, Pod
 from dlctl.api.status import JobPhase, JobState, JobStatus
 from dlctl.errors import MAX_REASON_CHARS, truncated
 from dlctl.reconcilers.children.creation import Rejection, RejectionCause

@@ -4,7 +4,7 @@ from collections import Counter
 
 from dlctl.api import conditions
 from dlctl.api.job import Job
-from dlctl.api.pods import PodPhase
+from dlctl.api.objects.pods import PodPhase
 from dlctl.api.status import JobPhase, JobState
 from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState
 from dlctl.reconcilers.status.replica_conditions import is_running

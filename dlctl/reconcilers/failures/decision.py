@@ -11,7 +11,7 @@ from dlctl.api.failure_policy import (
     FailureRule,
 )
 from dlctl.api.job import replica_type
-from dlctl.api.pods import Pod
+from dlctl.api.objects.pods import Pod
 from dlctl.api.verdict import Verdict
 
 

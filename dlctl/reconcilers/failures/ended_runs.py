@@ -11,7 +11,7 @@ from dlctl.api.elastic import WORKER
 from dlctl.api.exit_codes import ExitClass, RetryPolicy
 from dlctl.api.job import LAUNCHER_REPLICA, Job, Replica
 from dlctl.api.meta import UID
-from dlctl.api.pods import Pod, PodPhase
+from dlctl.api.objects.pods import Pod, PodPhase
 from dlctl.api.status import JobPhase, RestartRecord
 from dlctl.clock import EPOCH
 from dlctl.reconcilers.failures.failed_replica import FailedReplica

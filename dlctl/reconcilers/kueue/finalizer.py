@@ -7,7 +7,7 @@ replacement exists; dlctl's replacement has the same name and cannot be created 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from dlctl.api.pods import Pod
+from dlctl.api.objects.pods import Pod
 
 FINALIZER: Final = "kueue.x-k8s.io/managed"
 

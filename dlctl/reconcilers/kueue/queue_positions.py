@@ -14,7 +14,7 @@ from urllib.parse import quote
 import attrs
 
 from dlctl.api.meta import ObjectKey, Resource
-from dlctl.api.workloads import (
+from dlctl.api.objects.workloads import (
     LOCAL_QUEUES,
     VISIBILITY_VERSIONS,
     PendingWorkloadsSummary,

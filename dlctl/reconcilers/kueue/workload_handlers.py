@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterator, Mapping
 
 from dlctl.api.meta import PODS, ObjectKey, OwnerReference
-from dlctl.api.pods import Pod
-from dlctl.api.workloads import Workload
+from dlctl.api.objects.pods import Pod
+from dlctl.api.objects.workloads import Workload
 from dlctl.informers.handlers import Change
 from dlctl.informers.store import Store
 from dlctl.reconcilers.kueue.workload_waiting import workload_waiting

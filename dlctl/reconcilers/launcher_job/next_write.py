@@ -8,8 +8,8 @@ import enum
 
 import attrs
 
-from dlctl.api.batch_jobs import BatchJob
 from dlctl.api.job import Job
+from dlctl.api.objects.batch_jobs import BatchJob
 from dlctl.reconcilers.launcher_job.launcher_state import LauncherState
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 
 import attrs
 
-from dlctl.api.pods import Pod
+from dlctl.api.objects.pods import Pod
 from dlctl.reconcilers.nodes.node_conditions import LostNode
 
 

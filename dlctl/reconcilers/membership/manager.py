@@ -19,7 +19,7 @@ from dlctl.api.meta import (
     Resource,
     owner_reference,
 )
-from dlctl.api.pods import Pod
+from dlctl.api.objects.pods import Pod
 from dlctl.api.status import JobPhase
 from dlctl.backoff import Backoff
 from dlctl.controller.background_tasks import BackgroundTasks

@@ -10,7 +10,7 @@ from dlctl.api.conditions import Condition
 from dlctl.api.elastic import Membership, Scaler, ScalerStatus
 from dlctl.api.job import Replica
 from dlctl.api.meta import UID
-from dlctl.api.pods import Pod
+from dlctl.api.objects.pods import Pod
 from dlctl.api.status import RestartRecord
 from dlctl.dialects.elastic_dialect import ElasticDialect
 from dlctl.reconcilers.event_note import EventNote

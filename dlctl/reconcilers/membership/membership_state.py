@@ -17,7 +17,7 @@ from dlctl.api.elastic import (
 )
 from dlctl.api.job import Job, Replica
 from dlctl.api.meta import UID
-from dlctl.api.pods import Pod
+from dlctl.api.objects.pods import Pod
 from dlctl.backoff import Backoff
 from dlctl.controller.background_tasks import TaskOutcome
 from dlctl.dialects.child_names import MAX_LENGTH

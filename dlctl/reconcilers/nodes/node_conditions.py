@@ -9,8 +9,8 @@ from collections.abc import Mapping
 
 import attrs
 
-from dlctl.api.node_signals import NodeSignals, Signal
-from dlctl.api.nodes import OUT_OF_SERVICE_TAINT, Node
+from dlctl.api.objects.node_signals import NodeSignals, Signal
+from dlctl.api.objects.nodes import OUT_OF_SERVICE_TAINT, Node
 from dlctl.api.verdict import Cause
 
 

@@ -11,7 +11,7 @@ import attrs
 
 from dlctl.api.json_types import JSON
 from dlctl.api.meta import ObjectKey
-from dlctl.api.nodes import CHARGED_TAINT, NODES, Node
+from dlctl.api.objects.nodes import CHARGED_TAINT, NODES, Node
 from dlctl.controller.controller import Result
 from dlctl.informers.handlers import Change
 from dlctl.kube.client import Client

@@ -9,8 +9,8 @@ from typing import Final
 
 import attrs
 
-from dlctl.api.node_signals import NodeSignals, Signal
-from dlctl.api.nodes import Node
+from dlctl.api.objects.node_signals import NodeSignals, Signal
+from dlctl.api.objects.nodes import Node
 from dlctl.informers.handlers import Change
 from dlctl.reconcilers.nodes.node_conditions import (
     LostNode,

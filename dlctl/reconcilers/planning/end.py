@@ -7,7 +7,7 @@ import attrs
 
 from dlctl.api.job import Job
 from dlctl.api.meta import SERVICES
-from dlctl.api.pods import Pod
+from dlctl.api.objects.pods import Pod
 from dlctl.api.status import JobPhase, JobStatus
 from dlctl.reconcilers.children import dependents
 from dlctl.reconcilers.children.dependents import DependentChanges

@@ -7,7 +7,7 @@ import attrs
 
 from dlctl.api.elastic import WORKER
 from dlctl.api.job import Job, Replica
-from dlctl.api.pods import Pod, Service
+from dlctl.api.objects.pods import Pod, Service
 from dlctl.api.status import JobStatus
 from dlctl.backoff import Backoff
 from dlctl.reconcilers.avoidance.draining import moving_notes, pods_to_move

@@ -8,7 +8,7 @@ from typing import Final
 from dlctl.api import conditions
 from dlctl.api.conditions import Condition
 from dlctl.api.job import Job
-from dlctl.api.pods import PodPhase
+from dlctl.api.objects.pods import PodPhase
 from dlctl.api.status import JobPhase, JobState
 from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState
 

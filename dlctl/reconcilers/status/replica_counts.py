@@ -9,7 +9,7 @@ import attrs
 from dlctl.api.elastic import LAUNCHER
 from dlctl.api.exit_codes import ExitClass
 from dlctl.api.job import Job, ReplicaSpec, replica_type
-from dlctl.api.pods import PodPhase
+from dlctl.api.objects.pods import PodPhase
 from dlctl.api.status import Failure, JobState, ReplicaStatus
 from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState
 

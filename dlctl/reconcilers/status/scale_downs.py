@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
 from dlctl.api.job import Job, Replica
-from dlctl.api.pods import Pod
+from dlctl.api.objects.pods import Pod
 from dlctl.reconcilers.observe import Observed, ReplicaState
 from dlctl.reconcilers.restart_marks import pods_of_earlier_attempts
 

@@ -6,7 +6,7 @@ import pytest
 
 from dlctl.api.elastic import Membership
 from dlctl.api.job import Replica
-from dlctl.api.pods import Pod
+from dlctl.api.objects.pods import Pod
 from dlctl.api.status import JobPhase, JobState, JobStatus
 from dlctl.cli.display.progress import JobProgress, ReplicaProgress, job_progress
 from tests.builders import NOW, RUNNING, exited, job_object, kind_of, make_job, make_pod, mxjob

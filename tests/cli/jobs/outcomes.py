@@ -8,7 +8,7 @@ import attrs
 import msgspec
 
 from dlctl.api.job import Job, Replica
-from dlctl.api.pods import Pod
+from dlctl.api.objects.pods import Pod
 from dlctl.cli.jobs.job_events import JobEvent
 from dlctl.cli.jobs.job_snapshot import JobSnapshot
 from tests.builders import NOW, kind_of, make_pod, training_job

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from dlctl.api.nodes import Node
+from dlctl.api.objects.nodes import Node
 from dlctl.api.verdict import Attempt, Cause, Confidence
 from dlctl.cli.jobs.job_snapshot import JobSnapshot
 from dlctl.cli.jobs.nodes import charges_by_node, node_table

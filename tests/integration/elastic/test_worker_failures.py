@@ -5,7 +5,7 @@ from typing import Final
 import pytest
 
 from dlctl.api.meta import MANAGED_BY, MANAGED_BY_LABEL, PODS, ObjectKey
-from dlctl.api.nodes import NODES
+from dlctl.api.objects.nodes import NODES
 from dlctl.options import Options
 from tests.support.elastic_harness import ElasticHarness, start_elastic_cluster
 from tests.support.fake_kubelet import NODE_NAME

@@ -9,7 +9,7 @@ import pytest
 import pytest_asyncio
 
 from dlctl.api.meta import ObjectKey
-from dlctl.api.nodes import NODES
+from dlctl.api.objects.nodes import NODES
 from dlctl.kube.client import Client
 from dlctl.local.cluster import LocalCluster
 from dlctl.local.node.kubelet import NODE_NAME, KubeletOptions

@@ -7,7 +7,7 @@ import pytest
 
 from dlctl.api.failure_policy import FailurePolicy
 from dlctl.api.job import Job, Replica
-from dlctl.api.node_signals import Signal
+from dlctl.api.objects.node_signals import Signal
 from dlctl.api.status import JobPhase
 from dlctl.api.verdict import Attempt, Cause, Confidence
 from dlctl.reconcilers.avoidance.draining import drain_verdict

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from dlctl.api.job import Job, Replica
-from dlctl.api.node_signals import Signal
-from dlctl.api.pods import Pod
+from dlctl.api.objects.node_signals import Signal
+from dlctl.api.objects.pods import Pod
 from dlctl.api.status import JobPhase
 from dlctl.api.verdict import MAX_DRAINED_NODES, Cause
 from dlctl.reconcilers.children.desired import Desired

@@ -9,9 +9,9 @@ import pytest
 
 from dlctl.api.job import Job, Replica
 from dlctl.api.meta import UID
-from dlctl.api.node_signals import NodeSignals
-from dlctl.api.nodes import Node
-from dlctl.api.pods import Pod
+from dlctl.api.objects.node_signals import NodeSignals
+from dlctl.api.objects.nodes import Node
+from dlctl.api.objects.pods import Pod
 from dlctl.api.status import JobPhase
 from dlctl.api.verdict import Attempt, Cause
 from dlctl.informers.handlers import Change

@@ -16,7 +16,7 @@ from dlctl.api.meta import (
     ObjectMeta,
     OwnerReference,
 )
-from dlctl.api.pods import Pod
+from dlctl.api.objects.pods import Pod
 from dlctl.api.status import JobPhase, JobStatus
 from dlctl.informers.store import Store
 from dlctl.local.apiserver.endpoints import selectors

@@ -5,11 +5,11 @@ from typing import Any, Final
 
 import pytest
 
-from dlctl.api.dependents import DependentObject
 from dlctl.api.gangs import COSCHEDULING_POD_GROUPS, POD_GROUP_LABEL, VOLCANO_POD_GROUPS
 from dlctl.api.job import Replica
 from dlctl.api.meta import ObjectMeta, Resource
-from dlctl.api.pods import Pod, PodSchedulingGate, PodSpec
+from dlctl.api.objects.dependents import DependentObject
+from dlctl.api.objects.pods import Pod, PodSchedulingGate, PodSpec
 from dlctl.reconcilers.children.gang_retries import GANG_RETRIED_AT, GangRetry, gang_retry
 from dlctl.reconcilers.observe import Children, observe
 from tests.builders import NOW, RUNNING, make_job, make_pod, training_job

@@ -9,7 +9,7 @@ import pytest
 from dlctl.api.job import Job, Replica
 from dlctl.api.json_types import JSON
 from dlctl.api.meta import PODS, SERVICES, Resource
-from dlctl.api.pods import WORKERS_RUNNING_GATE, Pod, PodSchedulingGate, PodSpec, Service
+from dlctl.api.objects.pods import WORKERS_RUNNING_GATE, Pod, PodSchedulingGate, PodSpec, Service
 from dlctl.api.status import JobPhase
 from dlctl.reconcilers.children.creation import Rejection, RejectionCause
 from dlctl.reconcilers.event_note import EventNote

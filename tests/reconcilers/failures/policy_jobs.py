@@ -4,7 +4,7 @@ from typing import Any
 
 from dlctl.api.job import Job
 from dlctl.api.json_types import JSON
-from dlctl.api.pods import Pod
+from dlctl.api.objects.pods import Pod
 from dlctl.api.status import JobPhase
 from tests.builders import exited, make_job, training_job
 from tests.reconcilers.failures.torch_jobs import at, failed, running

@@ -7,7 +7,7 @@ import pytest
 
 from dlctl.api.job import Job
 from dlctl.api.json_types import JSON
-from dlctl.api.pods import Pod
+from dlctl.api.objects.pods import Pod
 from dlctl.api.status import JobPhase
 from dlctl.api.verdict import Cause
 from dlctl.reconcilers.children.desired import Desired

@@ -6,7 +6,7 @@ from typing import Any
 import attrs
 import pytest
 
-from dlctl.api.node_signals import Signal
+from dlctl.api.objects.node_signals import Signal
 from dlctl.api.verdict import Cause, Confidence
 from dlctl.reconcilers.failures.attempts import recorded_attempts
 from dlctl.reconcilers.failures.failed_replica import FailedReplica

@@ -6,8 +6,8 @@ import attrs
 
 from dlctl.api.job import Job
 from dlctl.api.meta import UID
-from dlctl.api.node_signals import Signal
-from dlctl.api.pods import Pod
+from dlctl.api.objects.node_signals import Signal
+from dlctl.api.objects.pods import Pod
 from dlctl.api.status import JobPhase
 from dlctl.reconcilers.failures.log_requests import LogRequests, log_requests
 from dlctl.reconcilers.nodes.node_conditions import LostNode, NodeCondition, NodeConditions

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from dlctl.api.meta import PODS, UID, ObjectKey
-from dlctl.api.pods import ContainerStateTerminated
+from dlctl.api.objects.pods import ContainerStateTerminated
 from dlctl.kube.client import Client
 from dlctl.kube.errors import NotFoundError
 from dlctl.local.apiserver.endpoints.log_requests import LogRequest as Requested

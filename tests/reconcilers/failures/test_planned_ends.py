@@ -8,7 +8,7 @@ import attrs
 import pytest
 
 from dlctl.api.job import Job
-from dlctl.api.node_signals import Signal
+from dlctl.api.objects.node_signals import Signal
 from dlctl.api.verdict import Cause, Confidence
 from dlctl.reconcilers.children.desired import Desired
 from dlctl.reconcilers.nodes.node_conditions import LostNode, NodeCondition, NodeConditions

@@ -8,7 +8,7 @@ import pytest
 
 from dlctl.api.failure_policy import FailureAction
 from dlctl.api.job import Job, Replica
-from dlctl.api.pods import Pod
+from dlctl.api.objects.pods import Pod
 from dlctl.api.status import JobStatus
 from dlctl.api.verdict import Attempt, Cause, Confidence, Verdict
 from dlctl.reconcilers.failures.policy_decisions import (

@@ -6,7 +6,7 @@ import attrs
 import pytest
 
 from dlctl.api.job import Job, ReplicaSpec
-from dlctl.api.pods import Pod
+from dlctl.api.objects.pods import Pod
 from dlctl.api.status import JobPhase
 from dlctl.api.verdict import Cause
 from tests.reconcilers.failures.policy_jobs import ANY_REPLICA, end_of, torch, without

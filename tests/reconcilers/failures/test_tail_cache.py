@@ -9,7 +9,7 @@ import attrs
 
 from dlctl.api.job import Job
 from dlctl.api.meta import UID, ObjectKey
-from dlctl.api.pods import ContainerStateTerminated
+from dlctl.api.objects.pods import ContainerStateTerminated
 from dlctl.clock import SystemClock
 from dlctl.controller.background_tasks import BackgroundTasks
 from dlctl.reconcilers.failures.failure_logs import FailureLogs

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from dlctl.api.meta import ObjectKey
-from dlctl.api.workloads import Workload
+from dlctl.api.objects.workloads import Workload
 from dlctl.informers.store import Store
 from dlctl.kube.client import Client
 from dlctl.reconcilers.kueue.queue_positions import (

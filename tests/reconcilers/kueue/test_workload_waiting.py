@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from dlctl.api.json_types import JSON
+from dlctl.api.objects.workloads import Workload
 from dlctl.api.waiting import MAX_MESSAGE_CHARS, Waiting
-from dlctl.api.workloads import Workload
 from dlctl.reconcilers.kueue.workload_waiting import shown_position, workload_waiting
 
 NO_ROOM = (

@@ -7,12 +7,12 @@ from typing import Any
 import attrs
 import msgspec
 
-from dlctl.api.batch_jobs import BatchJob
 from dlctl.api.exit_codes import RetryPolicy
 from dlctl.api.job import Job, Replica, ReplicaSpec, SuccessPolicy
 from dlctl.api.launcher_job import LauncherJob
 from dlctl.api.meta import MANAGED_BY, MANAGED_BY_LABEL
-from dlctl.api.pods import Pod
+from dlctl.api.objects.batch_jobs import BatchJob
+from dlctl.api.objects.pods import Pod
 from dlctl.api.status import JobStatus
 from dlctl.reconcilers.observe import Children, Observed, observe
 from tests.builders import NOW, make_job, training_job

@@ -7,7 +7,7 @@ import attrs
 import pytest
 
 from dlctl.api.job import Job, Replica
-from dlctl.api.pods import Pod
+from dlctl.api.objects.pods import Pod
 from dlctl.api.status import JobPhase
 from dlctl.reconcilers.children.desired import Desired
 from dlctl.reconcilers.observe import Children, observe

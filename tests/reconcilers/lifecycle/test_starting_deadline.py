@@ -7,7 +7,7 @@ import attrs
 import pytest
 
 from dlctl.api.job import Job, Replica
-from dlctl.api.pods import Pod
+from dlctl.api.objects.pods import Pod
 from dlctl.api.status import JobPhase, JobState
 from dlctl.api.verdict import Cause
 from dlctl.reconcilers.children.desired import Desired

@@ -17,7 +17,7 @@ from dlctl.api.elastic import (
 )
 from dlctl.api.job import Job, Replica
 from dlctl.api.meta import UID, ObjectKey
-from dlctl.api.pods import Pod
+from dlctl.api.objects.pods import Pod
 from dlctl.api.status import JobPhase
 from dlctl.controller.background_tasks import TaskOutcome
 from dlctl.dialects.et_operator.kinds import ELASTIC

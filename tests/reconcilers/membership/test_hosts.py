@@ -7,7 +7,7 @@ import attrs
 import pytest
 
 from dlctl.api.elastic import AttachMode, Elasticity, Membership
-from dlctl.api.pods import Pod
+from dlctl.api.objects.pods import Pod
 from dlctl.controller.background_tasks import TaskOutcome
 from dlctl.reconcilers.membership import hosts
 from dlctl.reconcilers.membership.exec_output import ProbeResult

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlctl.api.elastic import Elasticity, Membership
-from dlctl.api.pods import Pod
+from dlctl.api.objects.pods import Pod
 from dlctl.api.status import RestartRecord
 from dlctl.reconcilers.membership.membership_state import MembershipState
 from dlctl.reconcilers.membership.plan_membership import plan_membership

@@ -5,8 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from dlctl.api.node_signals import NodeSignals
-from dlctl.api.nodes import Node
+from dlctl.api.objects.node_signals import NodeSignals
+from dlctl.api.objects.nodes import Node
 from dlctl.informers.handlers import Change
 from dlctl.reconcilers.nodes.node_watch import MAX_DELETED, NodeWatch
 

@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dlctl.api.job import Job, JobObject, Replica
-from dlctl.api.pods import Pod
+from dlctl.api.objects.pods import Pod
 from dlctl.api.status import JobPhase, JobStatus
 from dlctl.reconcilers.children.desired import Desired
 from dlctl.reconcilers.observe import Children, Observed, observe

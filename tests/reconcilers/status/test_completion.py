@@ -7,7 +7,7 @@ import attrs
 import pytest
 
 from dlctl.api.job import Replica
-from dlctl.api.pods import Pod
+from dlctl.api.objects.pods import Pod
 from dlctl.api.status import JobPhase
 from dlctl.api.verdict import Cause, Confidence, Verdict
 from dlctl.reconcilers.status.completion import Completion, completion

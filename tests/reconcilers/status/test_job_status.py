@@ -9,7 +9,7 @@ import pytest
 from dlctl.api import conditions
 from dlctl.api.conditions import Condition
 from dlctl.api.job import Job, Replica
-from dlctl.api.pods import Pod
+from dlctl.api.objects.pods import Pod
 from dlctl.api.status import Failure, JobPhase, JobState, JobStatus, ReplicaStatus
 from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.lifecycle.replica_restarts import RESTART_BACKOFF, record_restarts

@@ -8,7 +8,7 @@ import pytest
 
 from dlctl.api.elastic import LAUNCHER, WORKER, Elasticity, Membership
 from dlctl.api.job import Job, Replica
-from dlctl.api.pods import Pod
+from dlctl.api.objects.pods import Pod
 from dlctl.api.status import Failure, JobPhase, RestartRecord
 from dlctl.reconcilers.membership.plan_membership import with_members
 from dlctl.reconcilers.observe import Children, observe

@@ -4,7 +4,7 @@ import attrs
 import pytest
 
 from dlctl.api.job import Replica, replica_type
-from dlctl.api.pods import Pod
+from dlctl.api.objects.pods import Pod
 from dlctl.api.status import Failure, JobState, JobStatus
 from dlctl.reconcilers.observe import Children, observe
 from dlctl.reconcilers.status import job_status

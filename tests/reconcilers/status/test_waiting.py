@@ -9,7 +9,7 @@ import pytest
 
 from dlctl.api import conditions
 from dlctl.api.job import Job, Replica
-from dlctl.api.pods import Pod, PodSchedulingGate
+from dlctl.api.objects.pods import Pod, PodSchedulingGate
 from dlctl.api.status import JobPhase, JobStatus, RestartRecord
 from dlctl.api.waiting import MAX_MESSAGE_CHARS, Waiting
 from dlctl.reconcilers.event_note import EventNote

@@ -12,7 +12,7 @@ import attrs
 from dlctl.api import meta
 from dlctl.api.json_types import JSON
 from dlctl.api.meta import Resource
-from dlctl.api.nodes import NODES
+from dlctl.api.objects.nodes import NODES
 from dlctl.local.apiserver import status
 from dlctl.local.apiserver.builtins.autoscalers import autoscaler_errors, default_autoscaler
 from dlctl.local.apiserver.builtins.core_kinds import (

@@ -7,7 +7,7 @@ import attrs
 import msgspec
 
 from dlctl.api.meta import Resource
-from dlctl.api.undecoded_object import UndecodedObject
+from dlctl.api.objects.undecoded_object import UndecodedObject
 
 
 @attrs.frozen

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlctl.api.pods import Pod
+from dlctl.api.objects.pods import Pod
 from tests.builders import RUNNING, exited
 
 WAITING = {"waiting": {"reason": "CrashLoopBackOff"}}

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from dlctl.api.meta import Object, OwnerReference
-from dlctl.api.pods import Pod, PodPhase
+from dlctl.api.objects.pods import Pod, PodPhase
 
 
 def pod(wire: dict[str, Any]) -> Pod:

@@ -4,7 +4,7 @@ import tracemalloc
 
 import msgspec
 
-from dlctl.api.dependents import DependentObject
+from dlctl.api.objects.dependents import DependentObject
 
 _METRIC = {"type": "Pods", "pods": {"metric": {"name": "n"}, "target": {"averageValue": "1"}}}
 

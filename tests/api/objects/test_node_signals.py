@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlctl.api.node_signals import NodeSignals, SignalSet
-from dlctl.api.nodes import Node
+from dlctl.api.objects.node_signals import NodeSignals, SignalSet
+from dlctl.api.objects.nodes import Node
 from dlctl.api.verdict import Cause
 from dlctl.errors import ConfigError
 from dlctl.options import NODE_DRAIN_SIGNALS, NODE_FAULT_SIGNALS, Options

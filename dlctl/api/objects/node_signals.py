@@ -9,7 +9,7 @@ from typing import Final
 
 import attrs
 
-from dlctl.api.nodes import Node
+from dlctl.api.objects.nodes import Node
 from dlctl.api.verdict import Cause
 
 _CONDITION_STATUSES: Final = frozenset({"True", "False", "Unknown"})
