@@ -16,7 +16,7 @@ from dlctl.dialects.dialect import DecodedObject, Dialect
 from dlctl.dialects.elastic_dialect import ElasticDialect
 from dlctl.dialects.failure_policy import with_failure_policy
 from dlctl.dialects.field_reader import MAX_REPLICAS
-from dlctl.dialects.service_layout import shares_service
+from dlctl.dialects.service_annotation import shares_service
 from dlctl.errors import InvalidJobError
 
 Dialects = Mapping[str, Dialect]

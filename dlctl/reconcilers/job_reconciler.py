@@ -25,8 +25,8 @@ from dlctl.kube.errors import ConflictError, NamespaceTerminatingError, NotFound
 from dlctl.reconcilers.avoidance.node_avoidance import NodeAvoidance, with_avoidance_note
 from dlctl.reconcilers.children.adoption import Adopter
 from dlctl.reconcilers.children.desired import Desired
+from dlctl.reconcilers.children.existing_services import with_existing_services
 from dlctl.reconcilers.children.render import Renderer
-from dlctl.reconcilers.children.service_layout import with_existing_layout
 from dlctl.reconcilers.content_errors import ContentError, wrap_content_errors
 from dlctl.reconcilers.executor import Executor
 from dlctl.reconcilers.failures.failure_logs import FailureLogs, LogsOfJob
@@ -139,7 +139,7 @@ class JobReconciler:
             if logs.wait_s > 0:
                 return Result(requeue_after_s=logs.wait_s)
             observed = attrs.evolve(observed, logs=logs.texts)
-            job = with_existing_layout(read.job, observed.services)
+            job = with_existing_services(read.job, observed.services)
             context, plan = await self._plan(job, read.obj, observed, cache)
         result = await self.executor.apply(context, plan)
         self._drop_spec(stored, read)

@@ -18,7 +18,7 @@ from bench.cluster.operators import Operator, Program
 from bench.cluster.scenario import TRAINING_OPERATOR, Bench, Figures, loop_lag, ratio
 from bench.cluster.seen import Seen, has_condition
 from bench.process_usage import cpu_s, rss_mb
-from dlctl.dialects.service_layout import SERVICE_ANNOTATION
+from dlctl.dialects.service_annotation import SERVICE_ANNOTATION
 
 # The plain writers are measured with fewer, which take the same time each.
 _MAX_PLAIN: Final = 1000

@@ -8,7 +8,7 @@ from dlctl.dialects.failure_policy import ANNOTATION as FAILURE_POLICY_ANNOTATIO
 from dlctl.dialects.kubeflow.mpi_v2beta1.dialect import TTL_DELETES_JOB_ANNOTATION
 from dlctl.dialects.kubeflow.mpi_v2beta1.version_choice import VERSION_ANNOTATION
 from dlctl.dialects.kubeflow.replica_map import EXIT_CODE_POLICY_ANNOTATION
-from dlctl.dialects.service_layout import SERVICE_ANNOTATION
+from dlctl.dialects.service_annotation import SERVICE_ANNOTATION
 from dlctl.errors import quoted
 from dlctl.frameworks.horovod.ssh_access import BETWEEN_WORKERS_ANNOTATION, HOME_ANNOTATION
 

@@ -13,7 +13,7 @@ from dlctl.api.job import Job, JobObject
 from dlctl.api.json_types import JSON
 from dlctl.dialects.dialect import DecodedObject
 from dlctl.dialects.kind import Kind
-from dlctl.dialects.service_layout import SERVICE_ANNOTATION
+from dlctl.dialects.service_annotation import SERVICE_ANNOTATION
 from dlctl.reconcilers.content_errors import ContentError
 from dlctl.reconcilers.job.decoding import DecodedJob, JobDecoder, decode_job
 from tests.builders import KINDS, bare_job, job_object, kind_of, manifest, mxjob, training_job

@@ -3,7 +3,7 @@
 import attrs
 import pytest
 
-from dlctl.reconcilers.children.service_layout import with_existing_layout
+from dlctl.reconcilers.children.existing_services import with_existing_services
 from tests.builders import make_job, training_job
 
 JOB = make_job(training_job("JAXJob", Worker=2))
@@ -20,10 +20,10 @@ JOB = make_job(training_job("JAXJob", Worker=2))
 )
 def test_existing_services_decide(services: set[str], *, annotated: bool, shares: bool) -> None:
     job = attrs.evolve(JOB, shares_service=annotated)
-    assert with_existing_layout(job, services).shares_service is shares
+    assert with_existing_services(job, services).shares_service is shares
 
 
 @pytest.mark.parametrize("annotated", [True, False])
 def test_annotation_decides_for_a_job_without_services(*, annotated: bool) -> None:
     job = attrs.evolve(JOB, shares_service=annotated)
-    assert with_existing_layout(job, set()) is job
+    assert with_existing_services(job, set()) is job

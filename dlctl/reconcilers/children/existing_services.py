@@ -7,7 +7,7 @@ import attrs
 from dlctl.api.job import Job
 
 
-def with_existing_layout(job: Job, services: Collection[str]) -> Job:
+def with_existing_services(job: Job, services: Collection[str]) -> Job:
     """Return a job that keeps the kind of services it has, by their names.
 
     The host names of pods cannot change, and the programs in them know those of the others. A job
