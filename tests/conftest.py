@@ -8,6 +8,9 @@ import pytest
 from blockbuster import blockbuster_ctx
 from hypothesis import HealthCheck, settings
 
+from dlctl.cli import program
+from tests.support.command_line import Dlctl, Finished
+
 # Otherwise pytest-asyncio asks for the current loop between two tests, Python 3.11 makes one, and
 # nobody closes it: the warning would fail whichever test is next.
 asyncio.set_event_loop(None)
@@ -50,3 +53,18 @@ def _nothing_blocks() -> Iterator[None]:
             for file, name in _MAY_BLOCK:
                 function.can_block_in(file, name)
         yield
+
+
+@pytest.fixture
+def dlctl(capsys: pytest.CaptureFixture[str]) -> Dlctl:
+    """Run one command line in this process."""
+
+    def run(*arguments: str) -> Finished:
+        try:
+            code = program.run(arguments)
+        except SystemExit as end:
+            code = int(end.code or 0)
+        captured = capsys.readouterr()
+        return Finished(code, captured.out, captured.err)
+
+    return run

@@ -8,9 +8,9 @@ import pytest
 
 from dlctl.cli.manifests.operators import operator_of
 from tests.builders import KINDS, mxjob
-from tests.cli.conftest import Dlctl, Written
 from tests.dialects.et_operator.manifests import elastic_job
 from tests.docs.pages import ROOT
+from tests.support.command_line import Dlctl, Written
 
 
 def pytorch_job(**spec: Any) -> dict[str, Any]:

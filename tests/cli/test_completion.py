@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.completions import completed
-from tests.cli.conftest import Dlctl
+from tests.support.command_line import Dlctl
 
 pytestmark = pytest.mark.slow
 

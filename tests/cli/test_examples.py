@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.cli.conftest import Dlctl
+from tests.support.command_line import Dlctl
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

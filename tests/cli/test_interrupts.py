@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Dlctl, Written, script_job
+from tests.support.command_line import Dlctl, Written, script_job
 
 # Saves its work on SIGTERM, which takes a moment.
 SAVES = """

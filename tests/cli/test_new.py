@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from dlctl.cli.manifests.job_forms import FORMS, JobForm, Program, job_form
-from tests.cli.conftest import Dlctl
+from tests.support.command_line import Dlctl
 
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.names[0])

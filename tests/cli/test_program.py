@@ -9,7 +9,7 @@ import yaml
 
 from dlctl.dialects.kinds import served_kinds
 from dlctl.frameworks.registry import load_frameworks
-from tests.cli.conftest import Dlctl
+from tests.support.command_line import Dlctl
 
 QUICK = """
 import sys

@@ -6,9 +6,9 @@ import pytest
 import yaml
 
 from tests.builders import mxjob
-from tests.cli.conftest import Dlctl, Written
 from tests.dialects.et_operator.manifests import elastic_job
 from tests.mpi_v2beta1 import mpi_job
+from tests.support.command_line import Dlctl, Written
 
 
 def test_children_of_a_job_are_rendered_without_a_cluster(dlctl: Dlctl, written: Written) -> None:

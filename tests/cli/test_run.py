@@ -12,9 +12,9 @@ import pytest
 import yaml
 
 from tests.builders import mxjob
-from tests.cli.conftest import Dlctl, Finished, Written, script_job
 from tests.cli.terminal import run_in_terminal
 from tests.mpi_v2beta1 import mpi_job
+from tests.support.command_line import Dlctl, Finished, Written, script_job
 
 GREET = """
 import os

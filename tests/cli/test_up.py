@@ -13,7 +13,7 @@ import yaml
 from dlctl.api.meta import Resource
 from dlctl.kube.client import Client
 from dlctl.kube.config import load
-from tests.cli.conftest import Dlctl, script_job
+from tests.support.command_line import Dlctl, script_job
 
 MX_JOBS: Final = Resource("kubeflow.org", "v1alpha1", "mxjobs", "MXJob")
 # Takes a moment to save its work on SIGTERM.

@@ -6,8 +6,8 @@ from typing import Final
 import pytest
 
 from dlctl.cli.program import COMMANDS
-from tests.cli.conftest import Dlctl
 from tests.docs.pages import PAGES, ROOT
+from tests.support.command_line import Dlctl
 
 # In running text; the blocks of the shell are run.
 _NAMED: Final = re.compile(r"`(?:dlctl [a-z]+ )?(--[a-z][a-z-]+)")

@@ -6,8 +6,8 @@ from typing import Any, Final
 import pytest
 import yaml
 
-from tests.cli.conftest import Dlctl
 from tests.docs.pages import PAGES, ROOT, Block, blocks
+from tests.support.command_line import Dlctl
 
 _OURS: Final = ("kubeflow.org/", "fioravanzo.org/", "mpba.fbk.eu/", "kai.alibabacloud.com/")
 # The page's own framework, which is not installed here: test_extend.py runs its job.

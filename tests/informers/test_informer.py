@@ -9,7 +9,6 @@ from dlctl.api.objects.pods import Pod
 from dlctl.informers.handlers import Change
 from dlctl.informers.informer import Informer
 from dlctl.kube.client import Client
-from tests.informers.conftest import until, watching
 from tests.informers.scripted import (
     INITIAL_END,
     ScriptedServer,
@@ -23,6 +22,7 @@ from tests.informers.scripted import (
     pod,
     watched,
 )
+from tests.informers.watching import until, watching
 
 EXPIRED = failure(410, "Expired")
 

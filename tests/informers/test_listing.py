@@ -6,7 +6,6 @@ import pytest
 
 from dlctl.api.meta import ObjectKey
 from dlctl.informers.store_syncer import StoreSyncer
-from tests.informers.conftest import until, watching
 from tests.informers.scripted import (
     Handler,
     ScriptedServer,
@@ -17,6 +16,7 @@ from tests.informers.scripted import (
     pod,
     watched,
 )
+from tests.informers.watching import until, watching
 
 LABELS = {"name": "pods", "group": "", "version": "v1", "resource": "pods"}
 EXPIRED = failure(410, "Expired", "too old resource version")

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from dlctl.informers.reflector_backoff import ReflectorBackoff
-from tests.informers.conftest import ManualClock
+from tests.informers.watching import ManualClock
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """Lists that are streamed at the beginning of a watch."""
 
-from tests.informers.conftest import until, watching
 from tests.informers.scripted import (
     INITIAL_END,
     ScriptedServer,
@@ -14,6 +13,7 @@ from tests.informers.scripted import (
     pod,
     watched,
 )
+from tests.informers.watching import until, watching
 
 
 async def test_only_an_annotated_bookmark_ends_the_initial_objects(

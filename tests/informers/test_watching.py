@@ -4,7 +4,6 @@ import attrs
 import pytest
 
 from dlctl.informers.watch_stream import SILENT_WATCH_S, WATCH_TIMEOUT_S
-from tests.informers.conftest import ManualClock, until, watching
 from tests.informers.scripted import (
     ScriptedServer,
     added,
@@ -17,6 +16,7 @@ from tests.informers.scripted import (
     pod,
     watched,
 )
+from tests.informers.watching import ManualClock, until, watching
 
 LABELS = {"name": "pods", "group": "", "version": "v1", "resource": "pods"}
 

@@ -22,7 +22,7 @@ from dlctl.kube.errors import (
 from dlctl.kube.flowcontrol.rate_limiter import RateLimiter
 from dlctl.kube.queries import ListOptions, PatchKind
 from dlctl.metrics import Metrics
-from tests.kube.conftest import TOKEN, Server, fails, replies, resets
+from tests.kube.scripted_server import TOKEN, Server, fails, replies, resets
 
 KEY = ObjectKey("ns", "a")
 POD = {"kind": "Pod", "metadata": {"name": "a", "namespace": "ns", "uid": "u"}}

@@ -18,7 +18,7 @@ from dlctl.api.objects.pods import Pod
 from dlctl.errors import ConfigError
 from dlctl.kube.client import Client
 from dlctl.kube.config import ClusterConfig, LoadedCredentials, in_cluster, load
-from tests.kube.conftest import Server, fails, replies
+from tests.kube.scripted_server import Server, fails, replies
 
 AUTHORITY = trustme.CA()
 CA_PEM = AUTHORITY.cert_pem.bytes()

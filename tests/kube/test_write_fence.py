@@ -15,7 +15,7 @@ from dlctl.kube.config import ClusterConfig
 from dlctl.kube.connections import keepalive_socket
 from dlctl.kube.errors import UnreachableError, WriteFencedError
 from dlctl.metrics import Metrics
-from tests.kube.conftest import Server, fails, replies
+from tests.kube.scripted_server import Server, fails, replies
 
 KEY = ObjectKey("ns", "a")
 POD: dict[str, Any] = {"metadata": {"name": "a"}}

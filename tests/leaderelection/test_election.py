@@ -14,7 +14,7 @@ from dlctl.leaderelection.lease_lock import LeaseLostError
 from dlctl.local.apiserver import status
 from dlctl.local.apiserver.faults import Fault
 from dlctl.local.apiserver.server import ApiServer
-from tests.leaderelection.conftest import (
+from tests.leaderelection.lease_server import (
     KEY,
     LEASE_PATH,
     QUICK,

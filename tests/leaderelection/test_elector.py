@@ -19,7 +19,7 @@ from dlctl.local.apiserver import status
 from dlctl.local.apiserver.faults import Fault
 from dlctl.local.apiserver.status import StatusError
 from dlctl.metrics import Metrics
-from tests.leaderelection.conftest import KEY, LEASE_PATH, FakeWatchdog, LeaseServer
+from tests.leaderelection.lease_server import KEY, LEASE_PATH, FakeWatchdog, LeaseServer
 from tests.support.timing import LoopClock, tick_on_read
 
 pytestmark = pytest.mark.looptime(noop_cycles=8)

@@ -9,7 +9,7 @@ from dlctl.leaderelection.lease_timing import LeaseTiming
 from dlctl.local.apiserver import status
 from dlctl.local.apiserver.faults import Fault
 from dlctl.metrics import Metrics
-from tests.leaderelection.conftest import KEY, LEASE_PATH, FakeClock, LeaseServer
+from tests.leaderelection.lease_server import KEY, LEASE_PATH, FakeClock, LeaseServer
 
 THEIRS = {"holderIdentity": "them", "leaseDurationSeconds": 20, "leaseTransitions": 1}
 CONFLICT = status.conflict(LEASES, KEY.name)

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from dlctl.leaderelection import lease_record
-from tests.leaderelection.conftest import KEY
+from tests.leaderelection.lease_server import KEY
 
 NOW = datetime.datetime(2026, 3, 4, 5, 6, 7, 89, tzinfo=datetime.UTC)
 LONG_AGO = "2020-01-01T00:00:00.000000Z"

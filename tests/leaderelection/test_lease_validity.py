@@ -2,7 +2,7 @@ import pytest
 
 from dlctl.leaderelection.lease_timing import LeaseTiming
 from dlctl.leaderelection.lease_validity import LeaseValidity
-from tests.leaderelection.conftest import FakeClock, FakeWatchdog
+from tests.leaderelection.lease_server import FakeClock, FakeWatchdog
 
 START = 1000.0
 

@@ -16,7 +16,7 @@ from dlctl.api.meta import CONFIG_MAPS
 from dlctl.local.apiserver.faults import Fault
 from dlctl.local.apiserver.server import ApiServer, serve
 from dlctl.local.apiserver.storage.stored_objects import StorageEvent, table_of
-from tests.leaderelection.conftest import LEASE_PATH, stored_lease
+from tests.leaderelection.lease_server import LEASE_PATH, stored_lease
 
 pytestmark = pytest.mark.slow
 

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from dlctl.api.json_types import JSON
 from dlctl.cli.settings.sources import add_settings, load_settings
 from dlctl.options import Options
-from tests.cli.conftest import Dlctl, dlctl  # noqa: F401 - a fixture
-from tests.manifests.conftest import Objects
+from tests.manifests.rendered import Objects
 
 
 def effective(container: JSON) -> Options:

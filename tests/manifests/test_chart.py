@@ -8,8 +8,8 @@ import yaml
 
 from dlctl.api.json_types import JSON
 from dlctl.options import Options
-from tests.manifests.conftest import FOLDER, Objects, Render
 from tests.manifests.installed import effective, rules
+from tests.manifests.rendered import FOLDER, Objects, Render
 
 # The labels of a release and its manager.
 OURS = {"app.kubernetes.io/instance", "app.kubernetes.io/managed-by", "helm.sh/chart"}

@@ -7,8 +7,8 @@ import pytest
 from dlctl.api.json_types import JSON
 from dlctl.dialects.rbac import cluster_role
 from tests.builders import KINDS
-from tests.manifests.conftest import Objects, Render, with_component
 from tests.manifests.installed import effective, rules
+from tests.manifests.rendered import Objects, Render, with_component
 from tests.support.pod_groups import kinds_with_gangs
 
 SCHEDULERS = {"volcano": "volcano", "scheduler-plugins": "scheduler-plugins-scheduler"}

@@ -10,7 +10,7 @@ import yaml
 from dlctl.api.json_types import JSON
 from dlctl.dialects.kinds import served_kinds
 from dlctl.frameworks.registry import load_frameworks
-from tests.manifests.conftest import FOLDER, Objects, Render
+from tests.manifests.rendered import FOLDER, Objects, Render
 
 _AGGREGATES: Final = "rbac.authorization.kubeflow.org/aggregate-to-kubeflow-"
 READS: Final = {"get", "list", "watch"}

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from dlctl.api.json_types import JSON
-from tests.manifests.conftest import Objects, Render, with_component
 from tests.manifests.installed import effective, rules
+from tests.manifests.rendered import Objects, Render, with_component
 
 GROUP = "visibility.kueue.x-k8s.io"
 READ: JSON = {

@@ -9,9 +9,9 @@ import yaml
 
 from dlctl.api.json_types import JSON
 from dlctl.options import Options
-from tests.cli.conftest import Dlctl, dlctl  # noqa: F401 - a fixture
-from tests.manifests.conftest import FOLDER, Render
 from tests.manifests.installed import effective, rules
+from tests.manifests.rendered import FOLDER, Render
+from tests.support.command_line import Dlctl
 
 OVERLAYS = ["cluster-wide", "monitoring", "single-namespace"]
 CLUSTER = os.environ.get("CONTRACT_KUBECONFIG", "")
@@ -36,7 +36,7 @@ def violations(pod: JSON) -> list[str]:
     return found
 
 
-def test_crds_are_current(dlctl: Dlctl) -> None:  # noqa: F811
+def test_crds_are_current(dlctl: Dlctl) -> None:
     text = (FOLDER / "base" / "crds.yaml").read_text()
     assert text == dlctl("crds").out, "run `make manifests`"
 

@@ -12,7 +12,7 @@ from prometheus_client import Metric
 from prometheus_client.exposition import generate_latest
 
 from dlctl.metrics import Metrics
-from tests.manifests.conftest import FOLDER
+from tests.manifests.rendered import FOLDER
 
 MONITORING: Final = FOLDER / "components" / "monitoring"
 NAME: Final = re.compile(

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from dlctl.api.json_types import JSON
-from tests.manifests.conftest import Objects, Render, with_component
 from tests.manifests.installed import effective, rules
+from tests.manifests.rendered import Objects, Render, with_component
 
 READ: JSON = {"apiGroups": [""], "resources": ["nodes"], "verbs": ["list", "watch"]}
 WRITE: JSON = {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "patch"]}

@@ -10,7 +10,7 @@ from dlctl.metrics import Metrics
 from dlctl.probes.authorization import DelegatedAuthorization
 from dlctl.probes.server import Health
 from dlctl.probes.server import serving as probes
-from tests.kube.conftest import Server, fails, replies, serving
+from tests.kube.scripted_server import Server, fails, replies, serving
 
 KNOWN: dict[str, Any] = {
     "status": {"authenticated": True, "user": {"username": "prometheus", "groups": ["scrapers"]}}

@@ -1,5 +1,4 @@
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
@@ -10,15 +9,3 @@ import dlctl
 def cluster() -> Iterator[dlctl.BlockingCluster]:
     with dlctl.BlockingCluster(network="host") as running:
         yield running
-
-
-def job(name: str, script: str) -> dict[str, Any]:
-    """Return a PyTorchJob of one master that runs a script."""
-    container = {"name": "pytorch", "image": "any", "command": ["python3", "-uc", script]}
-    master = {"restartPolicy": "Never", "template": {"spec": {"containers": [container]}}}
-    return {
-        "apiVersion": "kubeflow.org/v1",
-        "kind": "PyTorchJob",
-        "metadata": {"name": name},
-        "spec": {"pytorchReplicaSpecs": {"Master": master}},
-    }

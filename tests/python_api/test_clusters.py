@@ -13,7 +13,7 @@ import pytest
 import dlctl
 from dlctl.embedded_cluster import ManifestSource
 from dlctl.errors import ConfigError
-from tests.python_api.conftest import job
+from tests.python_api.jobs import job
 
 pytestmark = pytest.mark.slow
 

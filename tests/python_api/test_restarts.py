@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 import dlctl
-from tests.python_api.conftest import job
+from tests.python_api.jobs import job
 
 pytestmark = pytest.mark.slow
 # Rank 1 fails in the first attempt, while the other waits for it.

@@ -14,7 +14,7 @@ from dlctl.cli.embedded.directory_options import (
 from dlctl.errors import ConfigError
 from dlctl.local.node.directories import NodeDirectories
 from dlctl.local.node.protocol import Mount
-from tests.cli.conftest import Dlctl, Written, script_job
+from tests.support.command_line import Dlctl, Written, script_job
 
 
 def parsed(*arguments: str) -> NodeDirectories:

@@ -2,7 +2,7 @@ import sys
 
 import pytest
 
-from tests.cli.conftest import Dlctl
+from tests.support.command_line import Dlctl
 
 
 @pytest.mark.parametrize("command", [("run", "job.yaml"), ("up",)])

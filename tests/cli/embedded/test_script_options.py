@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.cli.conftest import Dlctl
+from tests.support.command_line import Dlctl
 
 SCRIPT = """
 import os, sys

@@ -10,7 +10,7 @@ from dlctl.api.meta import EVENTS
 from dlctl.kube import config
 from dlctl.kube.client import Client
 from tests.builders import kind_of, training_job
-from tests.cli.conftest import Finished
+from tests.support.command_line import Finished
 
 
 def command_job(kind: str, name: str, script: str, **counts: int) -> dict[str, Any]:

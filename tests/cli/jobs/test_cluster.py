@@ -6,7 +6,7 @@ import pytest
 
 from dlctl.cli.embedded.named_clusters import NamedCluster
 from dlctl.local.file_lock import write_holder
-from tests.cli.conftest import Dlctl
+from tests.support.command_line import Dlctl
 
 MISSING = "dlctl: kubeconfig: /nowhere: the file does not exist; set --kubeconfig, or KUBECONFIG"
 

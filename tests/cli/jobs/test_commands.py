@@ -9,8 +9,8 @@ import yaml
 
 from tests.builders import bare_job
 from tests.cli.completions import completed
-from tests.cli.conftest import Dlctl, Finished
 from tests.cli.jobs.live_jobs import command_job, create_event, create_jobs, until
+from tests.support.command_line import Dlctl, Finished
 
 pytestmark = pytest.mark.slow
 

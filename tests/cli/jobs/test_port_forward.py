@@ -10,7 +10,6 @@ from dlctl.cli.jobs.names import known_kinds, parse_replica
 from dlctl.cli.jobs.port_forward import EndedError, PortPair, obstacle, pod_of
 from dlctl.errors import ConfigError
 from tests.builders import KINDS, NOW
-from tests.cli.conftest import Dlctl
 from tests.cli.jobs.live_jobs import command_job, create_jobs, until
 from tests.cli.jobs.outcomes import (
     Situation,
@@ -21,6 +20,7 @@ from tests.cli.jobs.outcomes import (
     suspended,
     unschedulable,
 )
+from tests.support.command_line import Dlctl
 
 SERVER = """
 import os, socket

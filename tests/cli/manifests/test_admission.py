@@ -8,10 +8,10 @@ import yaml
 
 from dlctl.api.json_types import JSON
 from tests.builders import mxjob, training_job
-from tests.cli.conftest import Dlctl, Written
 from tests.dialects.et_operator.manifests import elastic_job, scale_in, scale_out
 from tests.docs.pages import ROOT
 from tests.mpi_v2beta1 import mpi_job
+from tests.support.command_line import Dlctl, Written
 
 SAMPLES = ROOT.parent / "shared" / "samples"
 VALID = sorted([*ROOT.glob("examples/**/*.yaml"), *SAMPLES.glob("**/*.yaml")])

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from tests.builders import manifest, mxjob
-from tests.cli.conftest import Dlctl, Written, script_job
 from tests.mpi_v2beta1 import mpi_job
+from tests.support.command_line import Dlctl, Written, script_job
 
 CONFIG = """\
 apiVersion: v1

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Dlctl
+from tests.support.command_line import Dlctl
 
 TEMPLATE = "template: {spec: {containers: [{name: NAME, image: any, command: [train]}]}}"
 PYTORCH = f"""\

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Dlctl
+from tests.support.command_line import Dlctl
 
 TYPED = "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: [a.yaml]\n"
 UNTYPED = "resources: [a.yaml]\n"

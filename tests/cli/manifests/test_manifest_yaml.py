@@ -8,7 +8,7 @@ import yaml
 
 from dlctl.cli.manifests.yaml_lines import documents
 from dlctl.manifest_yaml import ManifestDumper, ManifestLoader, load
-from tests.cli.conftest import Dlctl
+from tests.support.command_line import Dlctl
 
 
 def loaded(text: str) -> Any:

@@ -14,8 +14,8 @@ from dlctl.cli.settings.sources import (
 )
 from dlctl.errors import ConfigError
 from dlctl.options import Options, flag
-from tests.cli.conftest import Dlctl
 from tests.cli.settings.flags import read
+from tests.support.command_line import Dlctl
 
 ROOT = Path(__file__).parents[3]
 ConfigFile = Callable[[str], str]

@@ -9,8 +9,8 @@ from dlctl.dialects.kinds import served_kinds
 from dlctl.errors import ConfigError
 from dlctl.frameworks.registry import load_frameworks
 from dlctl.options import Options
-from tests.cli.conftest import Dlctl
 from tests.cli.settings.flags import parsed, read
+from tests.support.command_line import Dlctl
 
 
 def test_flags_of_its_deployments_are_settings() -> None:

@@ -28,7 +28,7 @@ from dlctl.kube.errors import (
 )
 from dlctl.kube.streams.execs import ExecResult, OutputLimit
 from dlctl.metrics import Metrics
-from tests.kube.conftest import TOKEN, Handler, Server, fails, replies, resets
+from tests.kube.scripted_server import TOKEN, Handler, Server, fails, replies, resets
 
 POD = ObjectKey("ns", "launcher")
 V4, V5 = "v4.channel.k8s.io", "v5.channel.k8s.io"
