@@ -25,7 +25,7 @@ LOGIN: Final = (
     "until there=$(ssh $0.$1.default.svc 'echo $(hostname) $PATH'); do sleep 0.1; done;"
     'echo "$there is $0 $PATH"; echo root may: $OMPI_ALLOW_RUN_AS_ROOT'
 )
-PROJECT: Final = Path(__file__).parents[3]
+PROJECT: Final = Path(__file__).parents[4]
 
 pytestmark = pytest.mark.skipif(
     shutil.which("ssh") is None or not os.access(SSHD, os.X_OK), reason="no OpenSSH"
