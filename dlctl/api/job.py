@@ -14,11 +14,11 @@ from dlctl.api.condition_messages import ConditionMessages
 from dlctl.api.defaults import JobDefaults
 from dlctl.api.elastic import LAUNCHER, Elasticity
 from dlctl.api.exit_codes import RetryPolicy
-from dlctl.api.failure_policy import FailurePolicy
-from dlctl.api.gangs import SchedulingPolicy
 from dlctl.api.launcher_job import LauncherJob
 from dlctl.api.meta import UID, ObjectKey, Resource
+from dlctl.api.objects.pod_groups import SchedulingPolicy
 from dlctl.api.objects.undecoded_object import UndecodedObject
+from dlctl.api.policies.failure_policy import FailurePolicy
 from dlctl.api.status import JobStatus
 
 # That of core/v1.

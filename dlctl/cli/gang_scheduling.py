@@ -7,7 +7,7 @@ import logging
 
 import msgspec
 
-from dlctl.api.gangs import pod_group_resource
+from dlctl.api.objects.pod_groups import pod_group_resource
 from dlctl.errors import ConfigError, DlctlError
 from dlctl.kube.client import Client
 from dlctl.kube.errors import NotFoundError

@@ -11,15 +11,15 @@ import attrs
 import msgspec
 
 from dlctl.api.exit_codes import RetryPolicy
-from dlctl.api.failure_policy import (
+from dlctl.api.job import Job, ReplicaSpec, SpecWarning
+from dlctl.api.json_types import JSON
+from dlctl.api.policies.failure_policy import (
     ExitCodes,
     FailureAction,
     FailurePolicy,
     FailureRule,
     RestartStrategy,
 )
-from dlctl.api.job import Job, ReplicaSpec, SpecWarning
-from dlctl.api.json_types import JSON
 from dlctl.api.verdict import Cause
 from dlctl.dialects.field_reader import MAX_INT32, FieldReader, parse_enum
 from dlctl.dialects.pod_schema import PRESERVE_UNKNOWN

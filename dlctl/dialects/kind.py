@@ -7,10 +7,10 @@ import attrs
 import msgspec
 
 from dlctl.api.defaults import JobDefaults
-from dlctl.api.gangs import pod_group_resource
 from dlctl.api.job import Job, JobObject
 from dlctl.api.meta import Resource
 from dlctl.api.nesting import MAX_DEPTH
+from dlctl.api.objects.pod_groups import pod_group_resource
 from dlctl.api.objects.undecoded_object import TOO_DEEP
 from dlctl.dialects.dialect import DecodedObject, Dialect
 from dlctl.dialects.elastic_dialect import ElasticDialect

@@ -7,10 +7,10 @@ from typing import Any
 
 import attrs
 
-from dlctl.api.gangs import COSCHEDULING_POD_GROUPS
 from dlctl.api.job import LAUNCHER_REPLICA, Job
 from dlctl.api.json_types import ReadOnlyJSON
 from dlctl.api.meta import BATCH_JOBS, PODS, SERVICES, Object, ObjectKey, Resource
+from dlctl.api.objects.pod_groups import COSCHEDULING_POD_GROUPS
 from dlctl.api.objects.pods import Pod
 from dlctl.controller.object_writer import ObjectWriter
 from dlctl.kube.errors import ApiError, RequestError

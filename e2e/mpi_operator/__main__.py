@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import attrs
 
-from dlctl.api.gangs import COSCHEDULING_POD_GROUPS, VOLCANO_POD_GROUPS
+from dlctl.api.objects.pod_groups import COSCHEDULING_POD_GROUPS, VOLCANO_POD_GROUPS
 from dlctl.kube.client import Client
 from dlctl.kube.config import load
 from e2e.install import MANIFESTS

@@ -9,7 +9,6 @@ from typing import Final, Self
 
 import attrs
 
-from dlctl.api.gangs import VOLCANO_POD_GROUPS
 from dlctl.api.json_types import JSON
 from dlctl.api.meta import (
     BATCH_JOBS,
@@ -21,6 +20,7 @@ from dlctl.api.meta import (
     ObjectKey,
     Resource,
 )
+from dlctl.api.objects.pod_groups import VOLCANO_POD_GROUPS
 from dlctl.kube.client import Client
 from dlctl.kube.errors import NotFoundError
 

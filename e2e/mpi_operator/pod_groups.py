@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from dlctl.api.gangs import COSCHEDULING_POD_GROUPS
 from dlctl.api.json_types import JSON
 from dlctl.api.meta import Resource
+from dlctl.api.objects.pod_groups import COSCHEDULING_POD_GROUPS
 
 _ANYTHING: Final = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 # Required for names under k8s.io.

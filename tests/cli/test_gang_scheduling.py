@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from dlctl.api.gangs import COSCHEDULING_POD_GROUPS, VOLCANO_POD_GROUPS
+from dlctl.api.objects.pod_groups import COSCHEDULING_POD_GROUPS, VOLCANO_POD_GROUPS
 from dlctl.cli.gang_scheduling import check_pod_groups
 from dlctl.errors import ConfigError
 from dlctl.kube.client import Client

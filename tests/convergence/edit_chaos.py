@@ -12,9 +12,9 @@ from typing import Final
 
 import yaml
 
-from dlctl.api.gangs import pod_group_resource
 from dlctl.api.json_types import JSON
 from dlctl.api.meta import PODS
+from dlctl.api.objects.pod_groups import pod_group_resource
 from dlctl.kube.errors import AlreadyExistsError, ConflictError, NotFoundError
 from dlctl.reconcilers.children.gang_retries import GANG_RETRIED_AT
 from tests.builders import make_job

@@ -5,16 +5,16 @@ from typing import Any
 import pytest
 
 from dlctl.api.exit_codes import RetryPolicy
-from dlctl.api.failure_policy import (
+from dlctl.api.job import Job
+from dlctl.api.json_types import JSON
+from dlctl.api.launcher_job import LauncherJob
+from dlctl.api.policies.failure_policy import (
     ExitCodes,
     FailureAction,
     FailurePolicy,
     FailureRule,
     RestartStrategy,
 )
-from dlctl.api.job import Job
-from dlctl.api.json_types import JSON
-from dlctl.api.launcher_job import LauncherJob
 from dlctl.api.verdict import Cause
 from dlctl.errors import InvalidJobError
 from tests.builders import bare_job, make_job, manifest, mxjob, template, training_job

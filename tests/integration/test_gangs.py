@@ -4,7 +4,6 @@ from typing import Final
 
 import pytest
 
-from dlctl.api.gangs import COSCHEDULING_POD_GROUPS, VOLCANO_POD_GROUPS
 from dlctl.api.json_types import JSON
 from dlctl.api.meta import (
     CONFIG_MAPS,
@@ -15,6 +14,7 @@ from dlctl.api.meta import (
     Resource,
     owner_reference,
 )
+from dlctl.api.objects.pod_groups import COSCHEDULING_POD_GROUPS, VOLCANO_POD_GROUPS
 from dlctl.local.apiserver.faults import Fault
 from dlctl.local.apiserver.status import StatusError
 from dlctl.reconcilers.children.gang_retries import GANG_RETRIED_AT

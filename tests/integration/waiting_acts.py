@@ -5,9 +5,9 @@ from typing import Any, Final
 
 import attrs
 
-from dlctl.api.gangs import VOLCANO_POD_GROUPS
 from dlctl.api.json_types import JSON
 from dlctl.api.meta import PODS, Resource
+from dlctl.api.objects.pod_groups import VOLCANO_POD_GROUPS
 from dlctl.clock import timestamp
 from dlctl.local.apiserver import status
 from dlctl.local.apiserver.faults import Fault

@@ -5,9 +5,13 @@ from contextlib import suppress
 from typing import Final
 
 from dlctl.api.defaults import JobDefaults
-from dlctl.api.gangs import COSCHEDULING_POD_GROUPS, VOLCANO_POD_GROUPS, pod_group_resource
 from dlctl.api.json_types import JSON
 from dlctl.api.meta import CRDS, Resource
+from dlctl.api.objects.pod_groups import (
+    COSCHEDULING_POD_GROUPS,
+    VOLCANO_POD_GROUPS,
+    pod_group_resource,
+)
 from dlctl.dialects.kind import Kind
 from dlctl.dialects.kinds import served_kinds
 from dlctl.frameworks.registry import load_frameworks

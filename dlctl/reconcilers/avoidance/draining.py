@@ -11,9 +11,9 @@ from typing import Final
 
 import attrs
 
-from dlctl.api.failure_policy import FailureAction
 from dlctl.api.job import Job
 from dlctl.api.objects.pods import Pod
+from dlctl.api.policies.failure_policy import FailureAction
 from dlctl.api.verdict import (
     MAX_COLLATERAL,
     MAX_DRAINED_NODES,

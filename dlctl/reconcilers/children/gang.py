@@ -9,16 +9,16 @@ from typing import Any, Final
 
 import attrs
 
-from dlctl.api.gangs import (
+from dlctl.api.job import Job, ReplicaSpec
+from dlctl.api.json_types import JSON
+from dlctl.api.meta import Resource
+from dlctl.api.objects.dependents import Dependent, DependentObject
+from dlctl.api.objects.pod_groups import (
     COSCHEDULING_POD_GROUPS,
     POD_GROUP_LABEL,
     VOLCANO_POD_GROUPS,
     pod_group_resource,
 )
-from dlctl.api.job import Job, ReplicaSpec
-from dlctl.api.json_types import JSON
-from dlctl.api.meta import Resource
-from dlctl.api.objects.dependents import Dependent, DependentObject
 from dlctl.api.quantities import QuantityError, sum_quantities
 from dlctl.errors import InvalidJobError, truncated
 from dlctl.frameworks.dljob import DLJob

@@ -10,9 +10,9 @@ from typing import Any, Final
 
 import attrs
 
-from dlctl.api.gangs import COSCHEDULING_POD_GROUPS, POD_GROUP_LABEL
 from dlctl.api.job import Job
 from dlctl.api.objects.dependents import DependentObject
+from dlctl.api.objects.pod_groups import COSCHEDULING_POD_GROUPS, POD_GROUP_LABEL
 from dlctl.reconcilers.children.placement import is_unscheduled
 from dlctl.reconcilers.observe import Observed
 

@@ -2,7 +2,9 @@
 
 import attrs
 
-from dlctl.api.failure_policy import (
+from dlctl.api.job import replica_type
+from dlctl.api.objects.pods import Pod
+from dlctl.api.policies.failure_policy import (
     FAIL_JOB_ACTION,
     REACHED_MAX_RESTARTS,
     ExitCodes,
@@ -10,8 +12,6 @@ from dlctl.api.failure_policy import (
     FailurePolicy,
     FailureRule,
 )
-from dlctl.api.job import replica_type
-from dlctl.api.objects.pods import Pod
 from dlctl.api.verdict import Verdict
 
 

@@ -10,9 +10,9 @@ from typing import Final
 
 import attrs
 
-from dlctl.api.failure_policy import REACHED_MAX_RESTARTS
 from dlctl.api.job import Job, replica_type
 from dlctl.api.objects.pods import Pod
+from dlctl.api.policies.failure_policy import REACHED_MAX_RESTARTS
 from dlctl.api.status import Failure, JobStatus
 from dlctl.api.verdict import Attempt, Confidence, Verdict
 from dlctl.reconcilers.failures.attempts import recorded_attempts

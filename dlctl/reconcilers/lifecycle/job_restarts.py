@@ -7,9 +7,9 @@ import attrs
 
 from dlctl.api import conditions
 from dlctl.api.conditions import Condition
-from dlctl.api.failure_policy import RestartStrategy
 from dlctl.api.job import Job
 from dlctl.api.objects.pods import Pod
+from dlctl.api.policies.failure_policy import RestartStrategy
 from dlctl.api.status import JobPhase, JobStatus, RestartRecord
 from dlctl.backoff import Backoff
 from dlctl.reconcilers.event_note import EventNote

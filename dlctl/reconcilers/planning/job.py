@@ -9,9 +9,9 @@ from collections.abc import Sequence
 
 import attrs
 
-from dlctl.api.failure_policy import FailureAction
 from dlctl.api.job import Job
 from dlctl.api.meta import SERVICES
+from dlctl.api.policies.failure_policy import FailureAction
 from dlctl.api.status import Failure, JobPhase, JobStatus
 from dlctl.api.verdict import Attempt
 from dlctl.backoff import Backoff

@@ -10,8 +10,8 @@ import attrs
 
 from dlctl.api import conditions
 from dlctl.api.conditions import Condition
-from dlctl.api.failure_policy import FAIL_JOB_ACTION, REACHED_MAX_RESTARTS
 from dlctl.api.job import Job, replica_type
+from dlctl.api.policies.failure_policy import FAIL_JOB_ACTION, REACHED_MAX_RESTARTS
 from dlctl.api.status import Failure, JobPhase, JobState, JobStatus, ReplicaStatus, RestartRecord
 from dlctl.api.verdict import Attempt
 from dlctl.reconcilers.children.creation import MAX_MESSAGE_CHARS

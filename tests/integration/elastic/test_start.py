@@ -4,7 +4,7 @@ from typing import Final
 
 import pytest
 
-from dlctl.api.gangs import VOLCANO_POD_GROUPS
+from dlctl.api.objects.pod_groups import VOLCANO_POD_GROUPS
 from dlctl.options import Options
 from tests.support.elastic_harness import JOBS, ElasticHarness, start_elastic_cluster
 from tests.support.pod_groups import admit, kinds_with_gangs, serve_pod_groups

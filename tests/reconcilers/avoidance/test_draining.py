@@ -5,9 +5,9 @@ import datetime
 import attrs
 import pytest
 
-from dlctl.api.failure_policy import FailurePolicy
 from dlctl.api.job import Job, Replica
 from dlctl.api.objects.node_signals import Signal
+from dlctl.api.policies.failure_policy import FailurePolicy
 from dlctl.api.status import JobPhase
 from dlctl.api.verdict import Attempt, Cause, Confidence
 from dlctl.reconcilers.avoidance.draining import drain_verdict

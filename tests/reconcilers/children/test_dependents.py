@@ -4,9 +4,9 @@ from typing import Any
 
 import msgspec
 
-from dlctl.api.gangs import VOLCANO_POD_GROUPS
 from dlctl.api.meta import CONFIG_MAPS, ObjectMeta
 from dlctl.api.objects.dependents import Dependent, DependentObject
+from dlctl.api.objects.pod_groups import VOLCANO_POD_GROUPS
 from dlctl.reconcilers.children.dependents import (
     applied_hash,
     content_hash,

@@ -5,10 +5,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from dlctl.api.gangs import COSCHEDULING_POD_GROUPS, VOLCANO_POD_GROUPS
 from dlctl.api.job import Job, Replica
 from dlctl.api.meta import ObjectMeta
 from dlctl.api.objects.dependents import DependentObject
+from dlctl.api.objects.pod_groups import COSCHEDULING_POD_GROUPS, VOLCANO_POD_GROUPS
 from dlctl.reconcilers.observe import Children, Observed, observe
 from tests.builders import NOW, mxjob
 from tests.mpi_v2beta1 import mpi_job

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlctl.api.failure_policy import ExitCodes, FailureAction, FailurePolicy, FailureRule
 from dlctl.api.objects.pods import Pod
+from dlctl.api.policies.failure_policy import ExitCodes, FailureAction, FailurePolicy, FailureRule
 from dlctl.api.verdict import Cause, Confidence, Verdict
 from dlctl.reconcilers.failures.decision import Decision, decide
 from tests.builders import NOW, exited, make_job, make_pod, training_job

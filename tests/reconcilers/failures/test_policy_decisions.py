@@ -6,9 +6,9 @@ from typing import Any
 import attrs
 import pytest
 
-from dlctl.api.failure_policy import FailureAction
 from dlctl.api.job import Job, Replica
 from dlctl.api.objects.pods import Pod
+from dlctl.api.policies.failure_policy import FailureAction
 from dlctl.api.status import JobStatus
 from dlctl.api.verdict import Attempt, Cause, Confidence, Verdict
 from dlctl.reconcilers.failures.policy_decisions import (

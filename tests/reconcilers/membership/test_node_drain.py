@@ -6,7 +6,7 @@ import attrs
 import pytest
 
 from dlctl.api.elastic import WORKER, Elasticity, Membership
-from dlctl.api.failure_policy import FailurePolicy
+from dlctl.api.policies.failure_policy import FailurePolicy
 from dlctl.api.status import JobPhase
 from dlctl.reconcilers.membership import node_drain
 from dlctl.reconcilers.membership.membership_state import MembershipState
