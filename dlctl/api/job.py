@@ -3,7 +3,6 @@
 Dialects decode users' objects into these values; nothing here knows a wire format.
 """
 
-import enum
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final, Self
@@ -16,43 +15,12 @@ from dlctl.api.elastic import LAUNCHER, Elasticity
 from dlctl.api.exit_codes import RetryPolicy
 from dlctl.api.launcher_job import LauncherJob
 from dlctl.api.meta import UID, ObjectKey, Resource
-from dlctl.api.objects.pod_groups import SchedulingPolicy
 from dlctl.api.objects.undecoded_object import UndecodedObject
-from dlctl.api.policies.failure_policy import FailurePolicy
+from dlctl.api.policies.run_policy import RunPolicy
 from dlctl.api.status import JobStatus
 
 # That of core/v1.
 DEFAULT_GRACE_PERIOD_S: Final = 30
-
-
-class CleanPodPolicy(enum.StrEnum):
-    """Which pods are deleted when a job has ended."""
-
-    ALL = "All"
-    RUNNING = "Running"
-    NONE = "None"
-
-
-@attrs.frozen
-class RunPolicy:
-    """When a job runs, for how long, and what happens to it and its pods afterwards.
-
-    None means no limit.
-    """
-
-    clean_pod_policy: CleanPodPolicy = CleanPodPolicy.NONE
-    # Seconds between the job's end and its deletion.
-    ttl_after_finished_s: int | None = None
-    # Seconds between the job's start and its failure.
-    active_deadline_s: int | None = None
-    # The total number of replica failures that fails the job; 0 allows none.
-    backoff_limit: int | None = None
-    suspended: bool = False
-    scheduling_policy: SchedulingPolicy = attrs.field(factory=SchedulingPolicy)
-    # Decides about failures instead of restart policies and the limit; None if the user gave none.
-    failure_policy: FailurePolicy | None = None
-    # Seconds between the job's creation or resumption and its failure unless it runs.
-    starting_deadline_s: int | None = None
 
 
 @attrs.frozen(order=True)
@@ -176,7 +144,7 @@ class Job:
     # Part of the children's names; empty if the job's name alone makes them unique.
     runtime_id: str
     status: JobStatus
-    run_policy: RunPolicy = RunPolicy()
+    run_policy: RunPolicy = attrs.field(factory=RunPolicy)
     messages: ConditionMessages = attrs.field(
         default=attrs.Factory(lambda job: ConditionMessages(job.resource.kind, job.key), True)
     )

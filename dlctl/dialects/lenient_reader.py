@@ -14,7 +14,8 @@ from typing import Any, Final, TypeVar
 import attrs
 import msgspec
 
-from dlctl.api.job import Job, RunPolicy, SuccessPolicy
+from dlctl.api.job import Job, SuccessPolicy
+from dlctl.api.policies.run_policy import RunPolicy
 from dlctl.api.status import JobPhase, JobStatus
 from dlctl.dialects import failure_policy
 from dlctl.dialects.dialect import DecodedObject, Dialect

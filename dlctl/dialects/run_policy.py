@@ -3,9 +3,9 @@
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
-from dlctl.api.job import CleanPodPolicy, RunPolicy
 from dlctl.api.json_types import JSON
-from dlctl.api.objects.pod_groups import SchedulingPolicy
+from dlctl.api.policies.run_policy import CleanPodPolicy, RunPolicy
+from dlctl.api.policies.scheduling_policy import SchedulingPolicy
 from dlctl.api.quantities import QuantityError, canonicalize
 from dlctl.dialects import failure_policy, schema_parts
 from dlctl.dialects.field_reader import MAX_INT32, FieldReader

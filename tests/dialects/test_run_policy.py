@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from dlctl.api.job import CleanPodPolicy, RunPolicy
-from dlctl.api.objects.pod_groups import SchedulingPolicy
+from dlctl.api.policies.run_policy import CleanPodPolicy, RunPolicy
+from dlctl.api.policies.scheduling_policy import SchedulingPolicy
 from dlctl.errors import InvalidJobError
 from tests.builders import make_job, mxjob
 

@@ -8,9 +8,10 @@ from typing import Any, Final
 import attrs
 import pytest
 
-from dlctl.api.job import CleanPodPolicy, Job, Replica
+from dlctl.api.job import Job, Replica
 from dlctl.api.json_types import JSON
 from dlctl.api.meta import CONFIG_MAPS, ROLE_BINDINGS, ROLES, SERVICE_ACCOUNTS, Resource
+from dlctl.api.policies.run_policy import CleanPodPolicy
 from dlctl.api.status import JobPhase, JobStatus
 from dlctl.dialects.kinds import served_kinds
 from dlctl.errors import InvalidJobError

@@ -1,9 +1,6 @@
-"""Gangs: replicas that a scheduler starts together or not at all, and their PodGroups."""
+"""PodGroups, by which a scheduler starts the replicas of a job together or not at all."""
 
-from collections.abc import Mapping
 from typing import Final
-
-import attrs
 
 from dlctl.api.defaults import VOLCANO
 from dlctl.api.meta import Resource
@@ -15,20 +12,6 @@ COSCHEDULING_POD_GROUPS: Final = Resource(
 )
 # Assigns a pod to a PodGroup of the coscheduling plugin.
 POD_GROUP_LABEL: Final = "scheduling.x-k8s.io/pod-group"
-
-
-@attrs.frozen
-class SchedulingPolicy:
-    """A job's settings of its gang; absent ones derive from its replicas."""
-
-    # How many replicas start together, instead of all.
-    min_available: int | None = None
-    queue: str = ""
-    # The resources that must be free, instead of the sum of the replicas' requests.
-    min_resources: Mapping[str, str] = attrs.field(factory=dict)
-    priority_class: str = ""
-    # Seconds that its pods wait for the rest of the gang.
-    schedule_timeout_s: int | None = None
 
 
 def pod_group_resource(scheduler: str) -> Resource | None:

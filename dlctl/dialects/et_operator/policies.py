@@ -10,7 +10,7 @@ import attrs
 
 from dlctl.api.elastic import LAUNCHER, WORKER, AttachMode, Elasticity
 from dlctl.api.exit_codes import RetryPolicy
-from dlctl.api.job import CleanPodPolicy, RunPolicy
+from dlctl.api.policies.run_policy import CleanPodPolicy, RunPolicy
 from dlctl.dialects import run_policy
 from dlctl.dialects.field_reader import MAX_INT32, MAX_REPLICAS, FieldReader, parse_enum
 from dlctl.dialects.restart_policy import RestartPolicy

@@ -11,8 +11,9 @@ import attrs
 
 from dlctl.api.condition_messages import ConditionMessages
 from dlctl.api.elastic import LAUNCHER, WORKER
-from dlctl.api.job import LAUNCHER_REPLICA, Job, Replica, ReplicaSpec, RunPolicy, SuccessPolicy
+from dlctl.api.job import LAUNCHER_REPLICA, Job, Replica, ReplicaSpec, SuccessPolicy
 from dlctl.api.json_types import ReadOnlyJSON
+from dlctl.api.policies.run_policy import RunPolicy
 from dlctl.api.status import JobStatus
 from dlctl.dialects.child_names import check_child_names
 from dlctl.dialects.dialect import DecodedObject, Dialect

@@ -10,16 +10,9 @@ import attrs
 
 from dlctl.api.condition_messages import ConditionMessages
 from dlctl.api.exit_codes import RetryPolicy
-from dlctl.api.job import (
-    CleanPodPolicy,
-    Job,
-    Replica,
-    ReplicaSpec,
-    RunPolicy,
-    SpecWarning,
-    SuccessPolicy,
-)
+from dlctl.api.job import Job, Replica, ReplicaSpec, SpecWarning, SuccessPolicy
 from dlctl.api.json_types import ReadOnlyJSON
+from dlctl.api.policies.run_policy import CleanPodPolicy, RunPolicy
 from dlctl.api.status import JobStatus
 from dlctl.dialects import (
     failure_policy,

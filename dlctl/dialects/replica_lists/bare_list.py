@@ -9,8 +9,9 @@ from typing import Any
 import attrs
 
 from dlctl.api.exit_codes import RetryPolicy
-from dlctl.api.job import Job, Replica, ReplicaSpec, RunPolicy, SuccessPolicy
+from dlctl.api.job import Job, Replica, ReplicaSpec, SuccessPolicy
 from dlctl.api.json_types import ReadOnlyJSON
+from dlctl.api.policies.run_policy import RunPolicy
 from dlctl.api.status import JobStatus
 from dlctl.dialects import failure_policy
 from dlctl.dialects.child_names import MAX_PREFIX_LENGTH, check_names_with_runtime_id, runtime_id

@@ -11,7 +11,7 @@ from typing import Final
 
 import attrs
 
-from dlctl.api.job import CleanPodPolicy, Job
+from dlctl.api.job import Job
 from dlctl.api.meta import (
     BATCH_JOBS,
     MANAGED_BY,
@@ -23,6 +23,7 @@ from dlctl.api.meta import (
     ObjectMeta,
     Resource,
 )
+from dlctl.api.policies.run_policy import CleanPodPolicy
 from dlctl.api.status import JobPhase
 from dlctl.clock import Clock
 from dlctl.controller.object_writer import ObjectWriter

@@ -6,8 +6,9 @@ that never exits delays neither the job nor its TTL: the pod is simply kept.
 
 from collections.abc import Iterator
 
-from dlctl.api.job import CleanPodPolicy, Job, Replica
+from dlctl.api.job import Job, Replica
 from dlctl.api.objects.pods import Pod, Service
+from dlctl.api.policies.run_policy import CleanPodPolicy
 from dlctl.reconcilers.children.dependents import DependentChanges
 from dlctl.reconcilers.observe import Observed
 

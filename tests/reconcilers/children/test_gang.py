@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from dlctl.api.job import Replica
 from dlctl.api.json_types import JSON
-from dlctl.api.objects.pod_groups import SchedulingPolicy
+from dlctl.api.policies.scheduling_policy import SchedulingPolicy
 from dlctl.api.quantities import parse_quantity
 from dlctl.errors import InvalidJobError
 from dlctl.reconcilers.children.gang import Gang

@@ -5,9 +5,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from dlctl.api.job import CleanPodPolicy, Job, Replica
+from dlctl.api.job import Job, Replica
 from dlctl.api.json_types import JSON
 from dlctl.api.policies.failure_policy import FailurePolicy
+from dlctl.api.policies.run_policy import CleanPodPolicy
 from dlctl.api.status import JobPhase
 from dlctl.dialects.dialect import DecodedObject
 from dlctl.dialects.failure_policy import ANNOTATION

@@ -7,8 +7,9 @@ import attrs
 import msgspec
 
 from dlctl.api.exit_codes import RetryPolicy
-from dlctl.api.job import Job, Replica, ReplicaSpec, RunPolicy
+from dlctl.api.job import Job, Replica, ReplicaSpec
 from dlctl.api.json_types import ReadOnlyJSON
+from dlctl.api.policies.run_policy import RunPolicy
 from dlctl.api.status import JobState, JobStatus
 from dlctl.dialects.dialect import DecodedObject
 from dlctl.dialects.field_reader import FieldReader

@@ -11,10 +11,11 @@ import attrs
 
 from dlctl.api.condition_messages import ConditionMessages
 from dlctl.api.exit_codes import RetryPolicy
-from dlctl.api.job import Job, Replica, ReplicaSpec, RunPolicy, SpecWarning
+from dlctl.api.job import Job, Replica, ReplicaSpec, SpecWarning
 from dlctl.api.json_types import ReadOnlyJSON
 from dlctl.api.launcher_job import LauncherJob
-from dlctl.api.objects.pod_groups import SchedulingPolicy
+from dlctl.api.policies.run_policy import RunPolicy
+from dlctl.api.policies.scheduling_policy import SchedulingPolicy
 from dlctl.dialects import failure_policy
 from dlctl.dialects.dialect import DecodedObject
 from dlctl.dialects.field_reader import MAX_INT32, FieldReader

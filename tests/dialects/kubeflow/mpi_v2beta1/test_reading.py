@@ -3,10 +3,11 @@
 import pytest
 
 from dlctl.api.exit_codes import RetryPolicy
-from dlctl.api.job import CleanPodPolicy, Job, Replica, RunPolicy
+from dlctl.api.job import Job, Replica
 from dlctl.api.json_types import JSON
 from dlctl.api.launcher_job import LauncherJob
-from dlctl.api.objects.pod_groups import SchedulingPolicy
+from dlctl.api.policies.run_policy import CleanPodPolicy, RunPolicy
+from dlctl.api.policies.scheduling_policy import SchedulingPolicy
 from tests.builders import decoded, make_job, renderer_of
 from tests.mpi_v2beta1 import mpi_job
 
