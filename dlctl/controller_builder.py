@@ -319,7 +319,7 @@ def _adopted_resources(kind: Kind) -> list[Resource]:
 
 def _membership_policy(options: Options) -> MembershipPolicy:
     return MembershipPolicy(
-        _policy(options).backoff,
+        _restart_backoff(options),
         options.elastic_start_after_s,
         options.scale_in_timeout_s,
         options.scale_out_timeout_s,
@@ -327,11 +327,16 @@ def _membership_policy(options: Options) -> MembershipPolicy:
 
 
 def _policy(options: Options) -> Policy:
-    backoff = Backoff(
+    return Policy(
+        _restart_backoff(options),
+        options.force_delete_after_s,
+        options.max_infrastructure_restarts_per_hour,
+    )
+
+
+def _restart_backoff(options: Options) -> Backoff:
+    return Backoff(
         base_s=options.restart_backoff_s,
         cap_s=options.restart_backoff_cap_s,
         reset_s=options.restart_backoff_reset_s,
-    )
-    return Policy(
-        backoff, options.force_delete_after_s, options.max_infrastructure_restarts_per_hour
     )

@@ -2,7 +2,7 @@
 
 One object holds them on its own registry: there is no global state, and two managers in one process
 count separately. Attributes have the names of the metrics. Labels are bounded: a kind, a resource,
-a result or an exit code, never the name of a job or pod.
+a result or an exit code. Only ``mpi_operator_job_info`` names a launcher, as mpi-operator does.
 """
 
 from collections.abc import Sequence
@@ -301,7 +301,7 @@ class Metrics:
         )
 
     def _define_mpi_operator(self) -> None:
-        # Names and labels of mpi-operator, for its MPIJobs; the only label that names a job.
+        # Names and labels of mpi-operator, for its MPIJobs.
         self.mpi_operator_jobs_created_total = self._counter(
             "mpi_operator_jobs_created_total", "MPIJobs of v2beta1 created"
         )

@@ -14,7 +14,7 @@ from dlctl.errors import ConfigError
 INIT_TEMPLATE_FILE: Final = "/etc/config/initContainer.yaml"
 _DEFAULT_ADDRESS: Final = ":8080"
 MAX_FAILURE_LOG_TAILS: Final = 32
-# A status lists one attempt more, and by these the restarts are counted.
+# Restarts are counted by the attempts in the status, which lists one more.
 MAX_RESTARTS_PER_HOUR: Final = 19
 # Set by cluster autoscalers, by handlers of spot instances and maintenance, and by Kubernetes for
 # nodes that do not answer.
@@ -255,7 +255,7 @@ class Options:
         return _address(self.health_probe_bind_address, self.bind_address)
 
     def __attrs_post_init__(self) -> None:
-        self._check_work()
+        self._check_limits()
         self._check_scaling()
         self._check_nodes()
         self._check_addresses()
@@ -263,7 +263,7 @@ class Options:
             raise ConfigError("--leader-election-id is empty: set the name of a Lease")
         self._check_choices()
 
-    def _check_work(self) -> None:
+    def _check_limits(self) -> None:
         if not 0 < self.restart_backoff_s <= self.restart_backoff_cap_s:
             raise ConfigError(
                 f"--restart-backoff is {self.restart_backoff_s:g}: set it above 0 and at most to "

@@ -186,7 +186,7 @@ class JobReconciler:
             return await to_thread_if_large(size, observe, current, children, self.clock.now())
 
     async def _logs(self, job: Job, observed: Observed) -> LogsOfJob:
-        """Return what the logs of failed pods tell, if they are read; they are for verdicts."""
+        """Return the ends of the logs of failed pods, which verdicts use, if they are read."""
         if self.failure_logs is None:
             return LogsOfJob()
         with wrap_content_errors("planning"):
@@ -334,7 +334,7 @@ class JobReconciler:
 
 
 def _with_own_status(read: DecodedJob, cache: JobCache) -> DecodedJob:
-    """Return a job with what the status of another operator cannot hold of dlctl's last one."""
+    """Return a job with the fields of dlctl's last status that another operator's has dropped."""
     job = read.job
     if job is None or not job.status.written_by_other_operator or not cache.last_status:
         return read

@@ -2,7 +2,7 @@
 
 import datetime
 import enum
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -180,19 +180,12 @@ def observe(job: Job, children: Children, now: datetime.datetime) -> Observed:
     for left in outdated:
         del by_name[left.metadata.name]
     membership = job.status.membership or Membership()
-    launcher = (
-        launcher_state(job, children.launcher_jobs, children.launcher_pods, now)
-        if job.launcher_job
-        else None
-    )
+    launcher = None
+    if job.launcher_job:
+        launcher = launcher_state(job, children.launcher_jobs, children.launcher_pods, now)
     replicas = []
     for spec in job.replica_specs:
-        # The index of a completed elastic worker may be used again.
-        completed = (
-            frozenset()
-            if spec.explicit_indexes is not None
-            else job.status.completed_indexes(spec.type)
-        )
+        completed = _completed_indexes(job, spec)
         for index in spec.indexes:
             replica = Replica(spec.type, index)
             pod = by_name.pop(job.child_name(replica), None)
@@ -222,6 +215,11 @@ def observe(job: Job, children: Children, now: datetime.datetime) -> Observed:
         nodes=children.nodes,
         logs=children.logs,
     )
+
+
+def _completed_indexes(job: Job, spec: ReplicaSpec) -> Collection[int]:
+    # The index of a completed elastic worker may be used again.
+    return () if spec.explicit_indexes is not None else job.status.completed_indexes(spec.type)
 
 
 def _observe_launcher(

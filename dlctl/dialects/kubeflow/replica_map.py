@@ -49,7 +49,7 @@ class ReplicaMap(Dialect):
 
     kind: KubeflowKind
     framework: type[KubeflowJob] = attrs.field(init=False)
-    # Whether it is v1's; the versions before have no schemas of fields that are v1's alone.
+    # Whether it is the form of v1: earlier versions lack the fields that only v1 has schemas of.
     is_v1: bool = True
     replica_labels = (f"{LABEL_PREFIX}/replica-type", f"{LABEL_PREFIX}/replica-index")
     overrides_user_env: bool = True

@@ -181,7 +181,7 @@ def _plan_partial(
     """Return the plan of a job of which only a part is known: no child is created or deleted.
 
     Running pods may still end it. A failure that its policy decides about is not recorded before
-    the spec is whole again: what is recorded is never decided any more.
+    the spec is whole again: a failure that is recorded is never decided about.
     """
     if policy_decisions.new_decision(job, planned.status, observed) is not None:
         planned = Plan(job.status)

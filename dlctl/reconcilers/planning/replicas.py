@@ -33,6 +33,37 @@ def plan_replicas(
 
     Where the failure policy decides about it, they include a launcher whose pod is that of a Job.
     """
+    created, deleted, next_s = _due_replicas(job, next_status, observed, now, backoff)
+    replaced = [o.pod for o in observed.replicas if o.pod and o.state is ReplicaState.TERMINATING]
+    leaving = [pod for pod in observed.surplus_pods if not pod.metadata.is_terminating]
+    outdated = {pod.metadata.uid: pod for pod in outdated_pods(job, observed)}
+    outdated |= {pod.metadata.uid: pod for pod in pods_to_free(job.status, observed.pods)}
+    moved = pods_to_move(attrs.evolve(job, status=next_status), observed, now)
+    taken = {pod.metadata.name for pod in observed.surplus_pods}
+    if taken:
+        replaced += pods_of_earlier_attempts(job, observed.surplus_pods)
+        created = [replica for replica in created if job.child_name(replica) not in taken]
+    if created and not job_restarts.may_create(job, observed):
+        created, replaced = [], [*observed.pods]
+    scaled_down = scaled_down_replicas(job, observed, created)
+    return Plan(
+        attrs.evolve(next_status, scaled_down=scaled_down),
+        notes=moving_notes(job, moved),
+        deleted_pods=(*deleted, *leaving, *outdated.values(), *moved),
+        pods=tuple(created),
+        kueue_held_pods=tuple(held_by_kueue(replaced)),
+        requeue_after_s=next_s,
+    )
+
+
+def _due_replicas(
+    job: Job,
+    next_status: JobStatus,
+    observed: Observed,
+    now: datetime.datetime,
+    backoff: Backoff,
+) -> tuple[list[Replica], list[Pod], float | None]:
+    """Return the replicas to create, the failed pods to delete, and the seconds to the next."""
     created, deleted, waits = [], [], []
     for one in observed.replicas:
         if one.state not in (ReplicaState.MISSING, ReplicaState.FAILED_RETRYABLE):
@@ -53,26 +84,7 @@ def plan_replicas(
             created.append(one.replica)
         elif one.pod is not None:
             deleted.append(one.pod)
-    replaced = [o.pod for o in observed.replicas if o.pod and o.state is ReplicaState.TERMINATING]
-    leaving = [pod for pod in observed.surplus_pods if not pod.metadata.is_terminating]
-    outdated = {pod.metadata.uid: pod for pod in outdated_pods(job, observed)}
-    outdated |= {pod.metadata.uid: pod for pod in pods_to_free(job.status, observed.pods)}
-    moved = pods_to_move(attrs.evolve(job, status=next_status), observed, now)
-    taken = {pod.metadata.name for pod in observed.surplus_pods}
-    if taken:
-        replaced += pods_of_earlier_attempts(job, observed.surplus_pods)
-        created = [replica for replica in created if job.child_name(replica) not in taken]
-    if created and not job_restarts.may_create(job, observed):
-        created, replaced = [], [*observed.pods]
-    scaled_down = scaled_down_replicas(job, observed, created)
-    return Plan(
-        attrs.evolve(next_status, scaled_down=scaled_down),
-        notes=moving_notes(job, moved),
-        deleted_pods=(*deleted, *leaving, *outdated.values(), *moved),
-        pods=tuple(created),
-        kueue_held_pods=tuple(held_by_kueue(replaced)),
-        requeue_after_s=min(waits, default=None),
-    )
+    return created, deleted, min(waits, default=None)
 
 
 def replicas_to_create(
@@ -122,15 +134,15 @@ def _is_elastic_worker(job: Job, replica: Replica) -> bool:
 
 
 def missing_services(
-    job: Job, observed: Observed, with_service: Collection[Replica]
+    job: Job, observed: Observed, replicas_with_service: Collection[Replica]
 ) -> tuple[Replica, ...]:
     """Return the replicas whose service does not exist."""
-    return tuple(r for r in with_service if job.service_name(r) not in observed.services)
+    return tuple(r for r in replicas_with_service if job.service_name(r) not in observed.services)
 
 
 def surplus_services(
-    job: Job, observed: Observed, with_service: Collection[Replica]
+    job: Job, observed: Observed, replicas_with_service: Collection[Replica]
 ) -> tuple[Service, ...]:
     """Return the services that no replica has."""
-    wanted = {job.service_name(replica) for replica in with_service}
+    wanted = {job.service_name(replica) for replica in replicas_with_service}
     return tuple(service for name, service in observed.services.items() if name not in wanted)
