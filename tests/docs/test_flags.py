@@ -9,6 +9,7 @@ from dlctl.cli.program import COMMANDS
 from tests.docs.pages import PAGES, ROOT
 from tests.support.command_line import Dlctl
 
+_CHART_SETTING: Final = re.compile(r"settings\.([a-z][a-z-]+)=")
 # In running text; the blocks of the shell are run.
 _NAMED: Final = re.compile(r"`(?:dlctl [a-z]+ )?(--[a-z][a-z-]+)")
 _FLAG: Final = re.compile(r"--[a-z][a-z-]+")
@@ -34,6 +35,16 @@ def test_flag_that_a_page_names_exists(dlctl: Dlctl, monkeypatch: pytest.MonkeyP
         if flag not in known | _OTHERS
     }
     assert missing == set()
+
+
+def test_setting_of_the_chart_that_a_page_names_exists(
+    dlctl: Dlctl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "400")
+    known = set(_FLAG.findall(dlctl("controller", "--help").out))
+    named = {name for page in PAGES for name in _CHART_SETTING.findall(page.read_text())}
+    assert len(named) > 4
+    assert {name for name in named if f"--{name}" not in known} == set()
 
 
 @pytest.mark.parametrize("name", sorted(COMMANDS.keys() - {"controller"}))

@@ -212,12 +212,52 @@ def test_optional_chart_values_reach_the_pods(helm: Render) -> None:
         "imagePullSecrets[0].name=pull",
         "image.repository=here/dlctl",
         "image.tag=2",
+        "affinity.nodeAffinity.key=value",
     ).pod_spec()
     assert spec["priorityClassName"] == "high"
     assert spec["nodeSelector"] == {"disk": "ssd"}
     assert spec["tolerations"] == [{"key": "control"}]
     assert spec["imagePullSecrets"] == [{"name": "pull"}]
     assert spec["containers"][0]["image"] == "here/dlctl:2"
+    assert spec["affinity"] == {"nodeAffinity": {"key": "value"}}
+
+
+def test_labels_and_annotations_of_the_values_are_added_to_the_pods(helm: Render) -> None:
+    (plain,), (changed,) = (
+        helm(*values).of_kind("Deployment")
+        for values in ((), ("podLabels.team=vision", "podAnnotations.mesh=none"))
+    )
+    added = changed["spec"]["template"]["metadata"]
+    assert added["annotations"] == {"mesh": "none"}
+    assert added["labels"] == {**plain["spec"]["template"]["metadata"]["labels"], "team": "vision"}
+    assert changed["spec"]["selector"] == plain["spec"]["selector"]
+
+
+def test_cluster_may_choose_the_user(helm: Render) -> None:
+    chart = helm("podSecurityContext.runAsUser=null", "podSecurityContext.runAsGroup=null")
+    context = chart.pod_spec()["securityContext"]
+    assert context == {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+
+
+def test_setting_without_value_is_left_out(helm: Render) -> None:
+    chart = helm("settings.restart-backoff=5", "settings.kube-api-burst=null")
+    assert environment(chart.container()) == {"DLCTL_RESTART_BACKOFF": "5"}
+
+
+@pytest.mark.parametrize(
+    ("value", "named"),
+    [
+        pytest.param("setings.restart-backoff=5", "setings", id="misspelt"),
+        pytest.param("image.name=mine", "name", id="misspelt in a part"),
+        pytest.param("settings=null", "settings", id="missing"),
+        pytest.param("replicas=two", "replicas", id="of another type"),
+    ],
+)
+def test_value_that_has_no_effect_is_refused_by_name(helm: Render, value: str, named: str) -> None:
+    with pytest.raises(subprocess.CalledProcessError) as refused:
+        helm(value)
+    assert "don't meet the specifications of the schema" in refused.value.stderr
+    assert named in refused.value.stderr
 
 
 def test_crds_can_be_kept_or_left_out(helm: Render) -> None:
