@@ -247,7 +247,7 @@ def test_setting_without_value_is_left_out(helm: Render) -> None:
 @pytest.mark.parametrize(
     ("value", "named"),
     [
-        pytest.param("setings.restart-backoff=5", "setings", id="misspelt"),
+        pytest.param("setting.restart-backoff=5", "setting", id="misspelt"),
         pytest.param("image.name=mine", "name", id="misspelt in a part"),
         pytest.param("settings=null", "settings", id="missing"),
         pytest.param("replicas=two", "replicas", id="of another type"),
