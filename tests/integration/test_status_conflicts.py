@@ -15,6 +15,7 @@ from dlctl.local.apiserver.resources import Strategy
 from dlctl.local.apiserver.server import ApiServer
 from dlctl.local.apiserver.storage.stored_objects import StorageEvent, table_of
 from dlctl.metrics import Metrics
+from dlctl.options import Options
 from dlctl.reconcilers.job.crd_check import FIX_COMMAND
 from tests.builders import kind_of, training_job
 from tests.support.harness import ClusterHarness, start_cluster
@@ -24,6 +25,7 @@ pytestmark = pytest.mark.looptime(noop_cycles=8)
 KIND: Final = kind_of("kubeflow.org/v1", "TFJob")
 CRD: Final = ObjectKey("", KIND.resource.group_resource)
 HALF_AN_HOUR_S: Final = 1800.0
+RECONCILE_TIMEOUT_S: Final = 10.0
 Outcomes = Mapping[str, Sequence[Outcome]]
 
 
@@ -121,10 +123,11 @@ async def test_single_status_of_another_operator_is_no_conflict() -> None:
         pytest.param({"answer": (504, b"<html>gateway timeout</html>")}, id="of a proxy"),
         pytest.param({"answer": (200, b'{"kind":"TF')}, id="truncated"),
         pytest.param({"reset": "after"}, id="lost"),
+        pytest.param({"unanswered": True}, id="later than its reconcile waits"),
     ],
 )
 async def test_own_status_whose_response_is_unusable_is_no_conflict(trouble: JSON) -> None:
-    async with start_cluster() as cluster:
+    async with start_cluster(options=Options(reconcile_timeout_s=RECONCILE_TIMEOUT_S)) as cluster:
         cluster.start()
         outcomes: Outcomes = {"chief-0": [KEEPS_RUNNING], "worker-0": [Exit(143)] * 3}
         where: JSON = {"verb": "patch", "resource": KIND.resource.group_resource}

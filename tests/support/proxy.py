@@ -72,7 +72,7 @@ class Proxy:
             if call.verb == "watch" and answer.status == 200:
                 return await _streamed(request, answer, fault)
             body = await answer.read()
-        if (instead := end(request, fault)) is not None:
+        if (instead := await end(request, fault)) is not None:
             return instead
         return web.Response(body=body, status=answer.status, headers=_passed(answer.headers))
 
@@ -130,7 +130,7 @@ def _passed(headers: Mapping[str, str]) -> dict[str, str]:
 async def _streamed(
     request: web.BaseRequest, answer: aiohttp.ClientResponse, fault: Fault
 ) -> web.StreamResponse:
-    if (instead := end(request, fault)) is not None:
+    if (instead := await end(request, fault)) is not None:
         return instead
     response = web.StreamResponse(headers=_passed(answer.headers))
     response.enable_chunked_encoding()

@@ -26,8 +26,9 @@ class Fault:
     ``verb`` may be "write" for all writes. ``status`` is returned instead of processing the
     request; on a watch, ``in_stream`` makes it an ERROR event. ``reset`` aborts the connection
     before or after the request is processed; ``answer`` is a code and a body that are returned
-    once it is processed, in place of the response. ``late_s`` aborts the connection at once, and
-    processes the request that many seconds later, as a slow server behind a proxy does.
+    once it is processed, in place of the response; ``unanswered`` sends no response. ``late_s``
+    aborts the connection at once, and processes the request that many seconds later, as a slow
+    server behind a proxy does.
     ``cut_after`` ends a watch after this many events, ``silent`` stops it after the initial ones
     without closing it, ``lag_s`` delays its events. ``stale_by`` returns a list that need not be
     fresh as of this many revisions ago.
@@ -46,6 +47,7 @@ class Fault:
     in_stream: bool = False
     reset: Literal["before", "after"] | None = None
     answer: tuple[int, bytes] | None = None
+    unanswered: bool = False
     delay_s: float = 0.0
     late_s: float = 0.0
     cut_after: int | None = None
@@ -109,10 +111,13 @@ async def inject(request: web.BaseRequest, fault: Fault) -> None:
         raise fault.status
 
 
-def end(request: web.BaseRequest, fault: Fault) -> web.Response | None:
+async def end(request: web.BaseRequest, fault: Fault) -> web.Response | None:
     """Apply what happens after the request is processed; return the response instead of its own."""
     if fault.reset == "after":
         raise abort(request)
+    if fault.unanswered:
+        # Until the client gives up.
+        await asyncio.Event().wait()
     if fault.answer is None:
         return None
     code, body = fault.answer

@@ -131,7 +131,7 @@ class RequestHandler:
         if fault.stale_by:
             api_request = attrs.evolve(api_request, stale_by=fault.stale_by)
         reply = self._serve(served, api_request)
-        if (instead := end(request, fault)) is not None:
+        if (instead := await end(request, fault)) is not None:
             return instead
         if isinstance(reply, StreamedResponse):
             reply = attrs.evolve(reply, chunks=faulty_stream(reply.chunks, fault))

@@ -1,5 +1,6 @@
 """Writes the job object: its status, its spec's runtime fields, and its deletion."""
 
+import asyncio
 from collections.abc import Callable
 from contextlib import nullcontext
 
@@ -71,7 +72,7 @@ class JobWriter:
         with flow.take_turn(cache.superseded_at) if flow else nullcontext():
             try:
                 updated = await self._patch_status(obj, body)
-            except RequestError as error:
+            except (RequestError, asyncio.CancelledError) as error:
                 if not isinstance(error, ApiError) or error.code >= 500:
                     cache.status_conflicts.record_unconfirmed_write()
                 raise
