@@ -49,6 +49,18 @@ async def test_answer_replaces_the_response_to_a_write_that_is_done(api: RawClie
     assert (await api.get(f"{CONFIG_MAPS}/a")).code == 200
 
 
+async def test_unanswered_write_is_done(api: RawClient) -> None:
+    created = asyncio.Event()
+    api.server.storage.observers.append(lambda change: created.set())
+    api.server.faults.add(Fault(verb="create", unanswered=True))
+    writing = asyncio.create_task(api.post(CONFIG_MAPS, config_map("a")))
+    async with asyncio.timeout(5):
+        await created.wait()
+    assert (await api.get(f"{CONFIG_MAPS}/a")).code == 200
+    assert not writing.done()
+    writing.cancel()
+
+
 async def test_late_request_is_done_after_its_client_has_given_up(api: RawClient) -> None:
     created = asyncio.Event()
     api.server.storage.observers.append(lambda change: created.set())
