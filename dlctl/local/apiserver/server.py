@@ -37,6 +37,7 @@ from dlctl.local.apiserver.printing.tables import table_convertor
 from dlctl.local.apiserver.resources import ResourceRegistry
 from dlctl.local.apiserver.storage import namespaces
 from dlctl.local.apiserver.storage.cluster_ips import ClusterIPAllocator
+from dlctl.local.apiserver.storage.event_expiry import EventExpiry
 from dlctl.local.apiserver.storage.garbage_collector import GarbageCollector
 from dlctl.local.apiserver.storage.journal import Journal
 from dlctl.local.apiserver.storage.objects import Objects
@@ -138,6 +139,7 @@ async def serve(  # noqa: PLR0913 - each is set by some test.
     clock, identity = clock or SystemClock(), identity or Identity()
     objects, registry = Objects(Storage(window), clock), ResourceRegistry()
     collector = _install_resources(objects, registry)
+    expiry = EventExpiry(objects.storage, clock)
     if journal is not None:
         journal.attach(objects.storage)
     _create_namespaces(objects, registry)
@@ -164,8 +166,10 @@ async def serve(  # noqa: PLR0913 - each is set by some test.
         )
         async with asyncio.TaskGroup() as tasks:
             collecting = tasks.create_task(collector.run(), name="garbage collector")
+            expiring = tasks.create_task(expiry.run(), name="event expiry")
             yield server
             collecting.cancel()
+            expiring.cancel()
 
 
 def _install_resources(objects: Objects, registry: ResourceRegistry) -> GarbageCollector:
