@@ -252,6 +252,7 @@ class PodWorker:
             pod=self.pod,
             paths=self._paths,
             start_request=self._start_request,
+            record_event=partial(context.events.record, self.pod),
             warn=self._warn,
             sandboxes=context.sandboxes,
             backoff=CrashLoopBackoff(context.crash_loop, context.immediate_restarts()),

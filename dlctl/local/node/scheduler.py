@@ -113,6 +113,8 @@ class Scheduler:
             except (UnreachableError, ApiError):
                 self._bound.pop(pod.metadata.uid, None)
                 raise
+            message = f"Successfully assigned {pod.key} to {self.node_name}"
+            self._events.record(pod, "Scheduled", message)
 
     def _rejection(self, pod: NodePod) -> str:
         node = self._nodes.store.get(ObjectKey("", self.node_name))

@@ -77,6 +77,19 @@ class NodeHarness:
                 if text.encode() in line:
                     return
 
+    async def event(self, message: str, *, pod: str) -> None:
+        """Wait for an event about the pod with this text in its message."""
+        selector = f"involvedObject.name={pod}"
+        async with (
+            asyncio.timeout(15),
+            self.client.watch(
+                EVENTS, namespace="default", resource_version="0", field_selector=selector
+            ) as lines,
+        ):
+            async for line in lines:
+                if message.encode() in line:
+                    return
+
     async def first_line(self, name: str, **params: str) -> str:
         """Follow the log and return its first line."""
         path = PODS.path("default", name, "log")

@@ -54,6 +54,7 @@ class ContainerRunner:
     paths: PodPaths
     # Resolves the container's references again for each start.
     start_request: Callable[[Container, Image, Path], Awaitable[StartContainer]]
+    record_event: Callable[[str, str], None]
     warn: Callable[[str, str], None]
     sandboxes: Sandboxes
     backoff: CrashLoopBackoff
@@ -99,6 +100,8 @@ class ContainerRunner:
 
     def stop(self, *, kill: bool) -> None:
         """End the program, with ``kill`` by SIGKILL at once; it is not restarted."""
+        if self._running and not self._stopping.is_set():
+            self.record_event("Killing", f"Stopping container {self.container.name}")
         self._stopping.set()
         self._killed = self._killed or kill
         if self._running and kill:
@@ -138,6 +141,12 @@ class ContainerRunner:
     async def _back_off(self, ended: Terminated, wait_s: float) -> None:
         before, self.record.last = self.record.last, ended
         if wait_s:
+            name, pod = self.container.name, self.pod.metadata
+            self.warn(
+                "BackOff",
+                f"Back-off restarting failed container {name} in pod "
+                f"{pod.name}_{pod.namespace}({pod.uid})",
+            )
             self.record.state = Waiting(
                 "CrashLoopBackOff",
                 f"back-off {wait_s:g}s restarting failed container={self.container.name}",
@@ -211,6 +220,13 @@ class ContainerRunner:
         self.changed()
 
     async def _kill_unhealthy(self, probe: Probe) -> None:
+        kind = "startup" if probe is self.container.startup_probe else "liveness"
+        restarted = should_restart(self.pod, _KILLED, init=self.init, sidecar=self.sidecar)
+        self.record_event(
+            "Killing",
+            f"Container {self.container.name} failed {kind} probe"
+            + (", will be restarted" if restarted else ""),
+        )
         seconds = probe.termination_grace_period_seconds
         await self._terminate(self.pod.grace_s if seconds is None else seconds)
 
@@ -249,7 +265,10 @@ class ContainerRunner:
                 self.changed()
                 await self._stopped_within(CONFIG_RETRY_S)
                 continue
+            self.record_event("Pulled", self.image.pulled_message)
+            self.record_event("Created", f"Created container {self.container.name}")
             exit_code = await self.sandboxes.start(await self._limited(start))
+            self.record_event("Started", f"Started container {self.container.name}")
             self._running = start.container
             if self._killed:
                 # stop() was called when there was nothing to stop yet.
@@ -283,6 +302,7 @@ class ContainerRunner:
     async def _record_start_failure(self, failure: StartError) -> Terminated:
         await self._remove_group()
         await asyncio.to_thread(self._write_failure, str(failure))
+        self.warn("Failed", f"Error: {failure}")
         now = self.clock.now()
         return Terminated(_NOT_STARTED, "StartError", now, now, str(failure))
 

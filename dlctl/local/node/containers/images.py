@@ -48,6 +48,13 @@ class Image:
         path = self.target / "bin" / "entrypoint" if self.target.is_dir() else self.target
         return path if os.access(path, os.X_OK) else None
 
+    @property
+    def pulled_message(self) -> str:
+        """Return what takes the place of pulling the image, for an event."""
+        if self.target is None:
+            return f'Image "{self.name}" is not pulled: its programs are those of this machine'
+        return f'Image "{self.name}" is not pulled: it is mapped to {self.target}'
+
     def command(self, command: list[str] | None, args: list[str] | None) -> list[str]:
         """Return the command to execute; the manifest's overrides the image's own."""
         if command:

@@ -1,0 +1,59 @@
+"""The events of a pod, as ``kubectl describe pod`` shows them."""
+
+import pytest
+
+from dlctl.api.meta import EVENTS
+from dlctl.cli.jobs.job_events import JobEvent
+from dlctl.kube.client import Client
+from tests.local.node.builders import make_container
+from tests.local.node.harness import NodeHarness
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+async def reasons(client: Client, pod: str, kind: str = "Normal") -> list[str]:
+    page = await client.list(EVENTS, JobEvent, namespace="default")
+    about = [event for event in page.items if event.involved_object.name == pod]
+    return sorted(event.reason for event in about if event.type == kind)
+
+
+async def test_pod_is_scheduled_pulled_created_and_started(harness: NodeHarness) -> None:
+    await harness.run("simple")
+    await harness.event("Started container main", pod="simple")
+    seen = await reasons(harness.client, "simple")
+    assert seen == ["Created", "Pulled", "Scheduled", "Started"]
+
+
+async def test_each_container_has_its_own_events(harness: NodeHarness) -> None:
+    first = make_container("first")
+    await harness.run("two", initContainers=[first], containers=[make_container("second")])
+    await harness.event("Started container first", pod="two")
+    await harness.event("Started container second", pod="two")
+
+
+async def test_deleted_pod_is_killed(harness: NodeHarness) -> None:
+    await harness.start("killed", command=["sleep", "60"], terminationGracePeriodSeconds=1)
+    await harness.until("killed", lambda status: status.get("phase") == "Running")
+    await harness.delete("killed")
+    await harness.event("Stopping container main", pod="killed")
+    await harness.gone("killed")
+
+
+async def test_container_that_fails_its_liveness_probe_is_killed(harness: NodeHarness) -> None:
+    probe = {"exec": {"command": ["false"]}, "failureThreshold": 1, "periodSeconds": 1}
+    main = make_container(command=["sleep", "60"], livenessProbe=probe)
+    await harness.start("unhealthy", containers=[main], terminationGracePeriodSeconds=0)
+    await harness.event("Container main failed liveness probe", pod="unhealthy")
+    await harness.finished("unhealthy")
+
+
+async def test_container_that_restarts_backs_off(harness: NodeHarness) -> None:
+    await harness.start("looping", command=["false"], restartPolicy="Always")
+    await harness.event("Back-off restarting failed container main in pod looping", pod="looping")
+    await harness.delete("looping")
+
+
+async def test_program_that_does_not_exist_is_a_failure(harness: NodeHarness) -> None:
+    await harness.run("absent", command=["/no/such/program"])
+    await harness.event("Error: ", pod="absent")
+    assert await reasons(harness.client, "absent", "Warning") == ["Failed"]
