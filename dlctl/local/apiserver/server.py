@@ -9,6 +9,7 @@ import socket
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Final
 
 import attrs
 from aiohttp import web
@@ -44,6 +45,7 @@ from dlctl.local.apiserver.storage.objects import Objects
 from dlctl.local.apiserver.storage.storage import WINDOW, Storage
 from dlctl.local.apiserver.validation import scheduling_gates
 
+_URL_BYTES: Final = 64 << 10
 _START_NAMESPACES = ("default", "kube-system")
 
 
@@ -213,6 +215,9 @@ async def _http_runner(handler: RequestHandler) -> AsyncIterator[web.ServerRunne
             # A watch must end when its client has disconnected.
             handler_cancellation=True,
             access_log=None,
+            # A selector is part of the URL.
+            max_line_size=_URL_BYTES,
+            max_field_size=_URL_BYTES,
         ),
         shutdown_timeout=0.1,
     )

@@ -5,6 +5,7 @@ A continue token names a revision, so all pages show the same state; it expires 
 
 import base64
 import binascii
+import posixpath
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -133,6 +134,13 @@ def _decoded(text: str) -> _Token:
     if token.v != _TOKEN_VERSION:
         version_problem = f"server does not recognize this encoded version {token.v}"
         raise status.bad_request(f"{problem}: {version_problem}")
-    if not token.start or token.rv == 0:
-        raise status.bad_request(problem)
+    if token.rv == 0:
+        raise status.bad_request(
+            f"{problem}: incorrect encoded start resourceVersion (version {token.v})"
+        )
+    if not token.start:
+        raise status.bad_request(f"{problem}: encoded start key empty (version {token.v})")
+    start = token.start.removeprefix("/")
+    if posixpath.normpath(f"/{start}") != f"/{start}":
+        raise status.bad_request(f"{problem}: {token.start}")
     return token

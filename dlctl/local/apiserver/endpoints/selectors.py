@@ -12,9 +12,10 @@ import attrs
 
 from dlctl.api.meta import Resource
 from dlctl.local.apiserver import resource_traits, status
-from dlctl.local.apiserver.endpoints.label_selectors import Requirement, parse_label_selector
+from dlctl.local.apiserver.endpoints.label_selectors import LabelSelector, parse_label_selector
 from dlctl.local.apiserver.storage.stored_objects import StoredObject
 
+_TERM: Final = re.compile("([^=!]*)(==|=|!=)(.*)", re.DOTALL)
 _META: Final = ("metadata.name", "metadata.namespace")
 _FIELDS: Final[Mapping[str, Sequence[str]]] = {
     "pods": (
@@ -64,10 +65,10 @@ def parse_field_selector(
     known = {*_META, *_FIELDS.get(resource.group_resource, ()), *selectable}
     terms = []
     for part in filter(None, text.split(",")):
-        found = re.fullmatch(r"\s*([^=!]*?)\s*(==|=|!=)\s*(.*?)\s*", part)
+        found = _TERM.fullmatch(part)
         if found is None:
             raise status.bad_request(f"invalid selector: '{text}'; can't understand '{part}'")
-        field, op, value = found.groups()
+        field, op, value = (group.strip() for group in found.groups())
         if not field and not value:
             continue
         if field not in known:
@@ -104,7 +105,7 @@ class Selector:
     """A selection of objects of one resource."""
 
     resource: Resource
-    labels: Sequence[Requirement] = ()
+    labels: LabelSelector = attrs.field(factory=LabelSelector)
     fields: Sequence[FieldRequirement] = ()
 
     @property
@@ -114,7 +115,7 @@ class Selector:
     def matches(self, stored: StoredObject | None) -> bool:
         if stored is None:
             return False
-        if not all(requirement.matches(stored.labels) for requirement in self.labels):
+        if not self.labels.matches(stored.labels):
             return False
         return not self.fields or self._fields_match(stored)
 

@@ -1,3 +1,6 @@
+import base64
+
+import msgspec
 import pytest
 
 from dlctl.local.apiserver.server import serve
@@ -271,3 +274,66 @@ async def test_number_that_fits_no_64_bits_is_a_bad_request(
 async def test_watch_from_a_version_of_too_many_digits_is_refused(api: RawClient) -> None:
     answer = await api.get(CONFIG_MAPS, watch=True, resourceVersion="9" * 5000)
     assert (answer.code, "value out of range" in answer.body["message"]) == (500, True)
+
+
+@pytest.mark.parametrize(
+    ("token", "problem"),
+    [
+        pytest.param(
+            {"v": "meta.k8s.io/v1", "start": "a"},
+            ": incorrect encoded start resourceVersion (version meta.k8s.io/v1)",
+            id="no version",
+        ),
+        pytest.param(
+            {"v": "meta.k8s.io/v1", "rv": 1},
+            ": encoded start key empty (version meta.k8s.io/v1)",
+            id="no start",
+        ),
+        pytest.param(
+            {"v": "meta.k8s.io/v1", "rv": 1, "start": "../secrets"}, ": ../secrets", id="outside"
+        ),
+    ],
+)
+async def test_forged_continue_token_is_a_bad_request(
+    api: RawClient, token: dict[str, object], problem: str
+) -> None:
+    text = base64.urlsafe_b64encode(msgspec.json.encode(token)).decode().rstrip("=")
+    answer = await api.get(CONFIG_MAPS, **{"continue": text})
+    assert answer.code == 400
+    assert answer.body["kind"] == "Status"
+    said = f"invalid continue token: continue key is not valid{problem}"
+    assert answer.body["message"] == said
+
+
+async def test_selector_may_be_long(api: RawClient) -> None:
+    await make(api, "a")
+    names = ",".join(f"!label-{index}" for index in range(2500))
+    assert (await api.get(CONFIG_MAPS, labelSelector=names)).names == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("text", "selects"),
+    [
+        ("n>1,n>2", False),
+        ("n>1,n<3", True),
+        ("n<3,n<2", False),
+        ("n in (1,2),n in (2,3)", True),
+        ("n in (1),n in (2)", False),
+        ("n!=1,n!=2", False),
+        ("n!=1,n!=3", True),
+        ("absent!=1", True),
+        ("absent=1", False),
+        ("n,!absent", True),
+        ("n,!n", False),
+    ],
+)
+async def test_requirements_on_one_label_all_hold(api: RawClient, text: str, selects: bool) -> None:
+    labelled = config_map("a")
+    labelled["metadata"]["labels"] = {"n": "2"}
+    await api.create(CONFIG_MAPS, labelled)
+    assert (await api.get(CONFIG_MAPS, labelSelector=text)).names == (["a"] if selects else [])
+
+
+@pytest.mark.parametrize("name", ["labelSelector", "fieldSelector"])
+async def test_time_of_a_selector_of_spaces_is_linear(api: RawClient, name: str) -> None:
+    assert (await api.get(CONFIG_MAPS, **{name: " " * 5000})).code in (200, 400)
