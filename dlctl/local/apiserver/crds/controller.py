@@ -246,7 +246,11 @@ def _versions(crd: JSON, revision: int) -> Iterable[ServedResource]:
         schema = version["schema"]["openAPIV3Schema"]
         has_status = "status" in subresources
         strategy = CustomStrategy.of(
-            resource, schema, storage_schema=storage_schema, has_status=has_status
+            resource,
+            schema,
+            storage_schema=storage_schema,
+            has_status=has_status,
+            scale_paths=subresources.get("scale"),
         )
         yield ServedResource(
             resource=resource,

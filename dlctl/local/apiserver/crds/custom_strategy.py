@@ -3,7 +3,7 @@
 Objects are coerced first, then validated by the schema, the list types and the rules.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import attrs
@@ -13,6 +13,7 @@ from dlctl.api.json_types import JSON
 from dlctl.api.meta import Resource
 from dlctl.local.apiserver import status
 from dlctl.local.apiserver.crds.embedded_resources import embedded_errors
+from dlctl.local.apiserver.crds.scale_validation import replicas_errors
 from dlctl.local.apiserver.schemas.cel_rules import Rules
 from dlctl.local.apiserver.schemas.coercion import PRESERVE, drop_nulls, fill_defaults, prune
 from dlctl.local.apiserver.schemas.list_types import duplicates
@@ -35,6 +36,7 @@ UNCHECKED = FieldError.invalid(
     "some validation rules were not checked because the object was invalid; "
     "correct the existing errors to complete validation",
 )
+_SCALE_PATHS: Final = ("specReplicasPath", "statusReplicasPath")
 _INT64_LIMIT: Final = 2**63
 
 
@@ -48,13 +50,22 @@ class CustomStrategy:
     has_status: bool
     # That of the stored version, which has the defaults of what is read.
     storage_schema: JSON
+    # Of the scale subresource; empty without one.
+    scale_paths: Mapping[str, str]
 
     @classmethod
     def of(
-        cls, resource: Resource, schema: JSON, *, storage_schema: JSON, has_status: bool
+        cls,
+        resource: Resource,
+        schema: JSON,
+        *,
+        storage_schema: JSON,
+        has_status: bool,
+        scale_paths: Mapping[str, str] | None = None,
     ) -> "CustomStrategy":
         """Compile the schema; raise CelError for an invalid rule."""
-        return cls(resource, schema, Rules.compile(schema), has_status, storage_schema)
+        rules = Rules.compile(schema)
+        return cls(resource, schema, rules, has_status, storage_schema, scale_paths or {})
 
     def unknown_fields(self, obj: JSON) -> list[str]:
         """Return the paths of the fields that will be pruned."""
@@ -64,7 +75,8 @@ class CustomStrategy:
         shaped = self._coerced(obj)
         if self.has_status:
             shaped.pop("status", None)
-        self._reject(shaped, self._errors(shaped, validate(shaped, self.schema)))
+        found = [*validate(shaped, self.schema), *self._scale_errors(shaped, _SCALE_PATHS)]
+        self._reject(shaped, self._errors(shaped, found))
         return _stored(shaped)
 
     def admit_update(self, old: JSON, new: JSON) -> JSON:
@@ -75,6 +87,7 @@ class CustomStrategy:
                 shaped["status"] = old["status"]
         old = self.as_read(old)
         found = validate(shaped, self.schema, old=old)
+        found += self._scale_errors(shaped, _SCALE_PATHS)
         self._reject(shaped, self._errors(shaped, found, old))
         return _stored(shaped)
 
@@ -91,6 +104,7 @@ class CustomStrategy:
         if schema is not None and "status" in shaped:
             before = old.get("status", ABSENT)
             found = validate(shaped["status"], schema, old=before, under="status")
+        found += self._scale_errors(shaped, _SCALE_PATHS[1:])
         self._reject(shaped, self._errors(shaped, found, old))
         return _stored(shaped)
 
@@ -122,6 +136,10 @@ class CustomStrategy:
         if any(error.reason in _BLOCKING for error in errors):
             return [*errors, UNCHECKED]
         return [*errors, *self.rules.errors(obj, old)]
+
+    def _scale_errors(self, obj: JSON, names: Sequence[str]) -> list[FieldError]:
+        paths = [self.scale_paths[name] for name in names if name in self.scale_paths]
+        return [error for path in paths for error in replicas_errors(obj, path)]
 
     def _reject(self, obj: JSON, errors: Sequence[FieldError]) -> None:
         if errors:

@@ -11,6 +11,7 @@ from itertools import pairwise
 from typing import Any, Final
 
 import attrs
+import re2
 from cel_expr_python import cel
 from cel_expr_python.ext import ext_bindings, ext_math, ext_optional, ext_strings
 
@@ -24,12 +25,12 @@ def _is_sorted(items: list[Any]) -> bool:
 
 
 def _find(text: str, pattern: str) -> str:
-    found = re.search(pattern, text)
+    found = re2.search(pattern, text)
     return found[0] if found else ""
 
 
 def _find_all(text: str, pattern: str) -> list[str]:
-    return [match[0] for match in re.finditer(pattern, text)]
+    return [match[0] for match in re2.finditer(pattern, text)]
 
 
 def _functions() -> list[Any]:
@@ -69,14 +70,15 @@ def _environment() -> Any:
 _OLD: Final = "oldSelves"
 _OPTIONAL: Final = f"{_OLD}.size() == 0 ? optional.none() : optional.of({_OLD}[0])"
 _STRINGS: Final = re.compile(r"'(\\.|[^'\\])*'|\"(\\.|[^\"\\])*\"")
-_OLD_SELF: Final = re.compile(r"\boldSelf\b")
+_IDENTIFIER: Final = re.compile(r"\b[A-Za-z_]\w*")
 
 
 @attrs.frozen
 class Expression:
     """A compiled expression over ``self`` and ``oldSelf``."""
 
-    uses_old: bool
+    # The identifiers in the source.
+    names: frozenset[str]
     returns: str
     _program: Any
 
@@ -89,8 +91,12 @@ class Expression:
         except RuntimeError as error:
             message = str(error).removeprefix("INVALID_ARGUMENT: ")
             raise CelError(message.removesuffix(" [INVALID_ARGUMENT]")) from error
-        uses_old = _OLD_SELF.search(_STRINGS.sub("''", source)) is not None
-        return cls(uses_old, program.return_type().name(), program)
+        names = frozenset(_IDENTIFIER.findall(_STRINGS.sub("''", source)))
+        return cls(names, program.return_type().name(), program)
+
+    @property
+    def uses_old(self) -> bool:
+        return "oldSelf" in self.names
 
     def value(self, self_: Any, old: tuple[Any, ...]) -> Any:
         """Evaluate; ``old`` holds the old value, or nothing. Raise CelError if that fails."""

@@ -10,7 +10,7 @@ import attrs
 
 from dlctl.api.json_types import JSON
 from dlctl.local.apiserver.schemas.cel_environment import CelError, Expression
-from dlctl.local.apiserver.schemas.cel_values import self_value
+from dlctl.local.apiserver.schemas.cel_values import self_value, unreadable_numbers
 from dlctl.local.apiserver.schemas.coercion import EMBEDDED, additional
 from dlctl.local.apiserver.schemas.validation import (
     ABSENT,
@@ -107,11 +107,18 @@ class Rules:
         seen = self_value(value, self.schema, root=self.root)
         seen_old = (self_value(old, self.schema, root=self.root),) if has_old else ()
         unchanged = is_unchanged(value, old, self.schema)
+        unreadable = list(unreadable_numbers(value, self.schema))
         for rule in self.own_rules:
             uses_old = rule.expression.uses_old
             if (unchanged and not uses_old) or (uses_old and not (has_old or rule.optional_old)):
                 continue
-            error = _evaluate(rule, self.schema, value, (seen, seen_old), path)
+            names = rule.expression.names
+            problem = next((text for place, text in unreadable if names.issuperset(place)), "")
+            error = (
+                _rule_error(rule, self.schema, path, problem)
+                if problem
+                else _evaluate(rule, self.schema, value, (seen, seen_old), path)
+            )
             if error is not None:
                 yield error
 
@@ -145,13 +152,7 @@ def _evaluate(
         if rule.expression.value(*seen) is True:
             return None
     except CelError as error:
-        detail = f"{error} evaluating rule: {rule.text}"
-        if str(error).startswith("no such overload"):
-            detail = (
-                f"'{error}': call arguments did not match a supported operator, function or "
-                f"macro signature for rule: {rule.text}"
-            )
-        return FieldError.invalid(path or ROOT, kind, detail)
+        return _rule_error(rule, schema, path, str(error))
     where = ".".join(part for part in (path, rule.field_path) if part) or ROOT
     message = _message(rule, seen)
     whole = kind in ("object", "array")
@@ -171,6 +172,17 @@ def _evaluate(
         if whole
         else FieldError.invalid(where, value, message)
     )
+
+
+def _rule_error(rule: Rule, schema: JSON, path: str, problem: str) -> FieldError:
+    """Return the error of a rule that cannot be evaluated."""
+    detail = f"{problem} evaluating rule: {rule.text}"
+    if problem.startswith("no such overload"):
+        detail = (
+            f"'{problem}': call arguments did not match a supported operator, function or "
+            f"macro signature for rule: {rule.text}"
+        )
+    return FieldError.invalid(path or ROOT, schema.get("type", ""), detail)
 
 
 def _message(rule: Rule, seen: tuple[Any, tuple[Any, ...]]) -> str:

@@ -4,6 +4,7 @@ The views are copies, made for one evaluation and never stored.
 """
 
 import re
+from collections.abc import Iterator
 from typing import Any, Final
 
 from dlctl.api.json_types import JSON
@@ -38,6 +39,30 @@ def self_value(value: Any, schema: JSON, *, root: bool = False) -> Any:
     if schema.get("type") == "number" and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     return value
+
+
+def unreadable_numbers(value: Any, schema: JSON) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Yield where the value has a number such as 3.0 for an integer, and the error of reading it.
+
+    The place is the names of the fields on the way, as rules write them.
+    """
+    if isinstance(value, dict):
+        properties, extra = schema.get("properties", {}), additional(schema)
+        for key, item in value.items():
+            known = key in properties
+            field = properties[key] if known else extra or {}
+            names = (escape_name(key) or "",) if known else ()
+            for below, problem in unreadable_numbers(item, field):
+                yield (*names, *below), problem
+    elif isinstance(value, list):
+        for item in value:
+            yield from unreadable_numbers(item, schema.get("items", {}))
+    elif isinstance(value, float):
+        if schema.get("x-kubernetes-int-or-string"):
+            problem = "expected XIntOrString value to be either a string or integer"
+            yield (), f"invalid data, {problem}"
+        elif schema.get("type") == "integer":
+            yield (), "invalid data, expected int, got float64"
 
 
 def _object(value: JSON, schema: JSON, *, root: bool) -> JSON:

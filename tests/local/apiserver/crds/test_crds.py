@@ -320,3 +320,34 @@ async def test_fields_that_a_new_schema_lacks_are_kept_but_not_read(api: RawClie
 
     assert (read, listed) == ({"color": "red"}, [{"color": "red"}])
     assert again == {"size": 1, "color": "red"}
+
+
+@pytest.mark.parametrize(
+    ("replicas", "problem"),
+    [
+        pytest.param(
+            3.0,
+            "0: .spec.replicas accessor error: 3 is of the type float64, expected int64",
+            id="float",
+        ),
+        pytest.param(-1, "-1: should be a non-negative integer", id="negative"),
+        pytest.param(
+            2**31, "2147483648: should be less than or equal to 2147483647", id="too many"
+        ),
+    ],
+)
+async def test_replicas_of_the_scale_subresource_are_validated(
+    api: RawClient, replicas: float, problem: str
+) -> None:
+    served = version()
+    fields = served["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
+    fields["replicas"] = {"type": "integer"}
+    paths = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}
+    served["subresources"]["scale"] = paths
+    await api.create(CRDS, definition(versions=[served]))
+
+    refused = await api.post(GADGETS, gadget(size=1, replicas=replicas))
+
+    assert refused.code == 422
+    said = f'Gadget.test.io "a" is invalid: .spec.replicas: Invalid value: {problem}'
+    assert refused.body["message"] == said

@@ -178,3 +178,56 @@ def test_old_self_in_a_string_makes_no_transition_rule() -> None:
 
 def test_schema_without_rules_costs_nothing() -> None:
     assert not Rules.compile({"type": "object", "properties": {"a": {"type": "object"}}})
+
+
+@pytest.mark.parametrize(
+    ("rule", "field", "problem"),
+    [
+        pytest.param("self.a > 1", {"type": "integer"}, "expected int, got float64", id="integer"),
+        pytest.param(
+            "self.a != 1",
+            {"x-kubernetes-int-or-string": True},
+            "expected XIntOrString value to be either a string or integer",
+            id="integer or string",
+        ),
+    ],
+)
+def test_rule_reads_no_float_as_an_integer(rule: str, field: JSON, problem: str) -> None:
+    found = judged({"spec": {"a": 3.0}}, ruled(rule, {"a": field}))
+
+    assert found == [
+        f'spec: Invalid value: "object": invalid data, {problem} evaluating rule: {rule}'
+    ]
+
+
+def test_rule_on_an_integer_reads_no_float() -> None:
+    field = {"type": "integer", KEY: [{"rule": "self > 1", "message": "too few"}]}
+
+    found = judged({"a": 3.0}, {"type": "object", "properties": {"a": field}})
+
+    problem = "invalid data, expected int, got float64 evaluating rule: too few"
+    assert found == [f'a: Invalid value: "integer": {problem}']
+
+
+def test_float_in_a_field_that_the_rule_does_not_read_is_accepted() -> None:
+    properties = {"a": {"type": "integer"}, "b": {"type": "integer"}}
+
+    assert judged({"spec": {"a": 3.0, "b": 1}}, ruled("self.b == 1", properties)) == []
+
+
+def test_integer_in_a_number_field_is_read() -> None:
+    assert judged({"spec": {"a": 3.0}}, ruled("self.a > 1.0", {"a": {"type": "number"}})) == []
+
+
+@pytest.mark.parametrize("function", ["find(P) == ''", "findAll(P) == []"])
+def test_time_of_a_regular_expression_is_linear(function: str) -> None:
+    pattern = "'^(a+)+$'"
+    schema = ruled(f"self.b.{function.replace('P', pattern)}")
+
+    assert judged({"spec": {"b": "a" * 5000 + "!"}}, schema) == []
+
+
+def test_regular_expression_finds_the_whole_match() -> None:
+    assert judged({"spec": {"b": "x12y"}}, ruled("self.b.find('([0-9])+') == '12'")) == []
+    rule = "self.b.findAll('([0-9])') == ['1', '2']"
+    assert judged({"spec": {"b": "1x2"}}, ruled(rule)) == []
