@@ -57,3 +57,10 @@ async def test_program_that_does_not_exist_is_a_failure(harness: NodeHarness) ->
     await harness.run("absent", command=["/no/such/program"])
     await harness.event("Error: ", pod="absent")
     assert await reasons(harness.client, "absent", "Warning") == ["Failed"]
+
+
+async def test_grpc_probe_is_reported_as_unsupported(harness: NodeHarness) -> None:
+    main = make_container(command=["sleep", "60"], readinessProbe={"grpc": {"port": 1}})
+    await harness.start("grpc", containers=[main], terminationGracePeriodSeconds=0)
+    await harness.event("Readiness probe of container main: gRPC", pod="grpc")
+    await harness.delete("grpc")

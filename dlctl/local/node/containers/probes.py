@@ -69,6 +69,9 @@ class ContainerProbes:
 
     async def _outcomes(self, probe: Probe, kind: str) -> AsyncIterator[bool]:
         outcome = ProbeOutcome(probe)
+        if probe.grpc is not None:
+            text = "gRPC probes are not supported on this node: it counts as passing"
+            self.warn("Unsupported", f"{kind} probe of container {self.container.name}: {text}")
         await asyncio.sleep(probe.initial_delay_seconds)
         while True:
             try:
