@@ -3,6 +3,7 @@
 One at a time: the port of its health checks is fixed.
 """
 
+import json
 import subprocess
 import time
 from collections.abc import Iterator
@@ -38,11 +39,13 @@ def program() -> Path:
 
 def definition() -> Path:
     """Return the file of its CRD, which is part of its module."""
-    command = ["go", "list", "-m", "-f", "{{.Dir}}", "github.com/kubeflow/mpi-operator"]
+    # Not "go list", whose folder is empty when the program is in our cache and the module in none.
+    command = ["go", "mod", "download", "-json", "github.com/kubeflow/mpi-operator"]
     run = subprocess.run(
         command, cwd=MPI_OPERATOR.module, capture_output=True, text=True, check=True
     )
-    return Path(run.stdout.strip()) / "manifests" / "base" / "kubeflow.org_mpijobs.yaml"
+    module = Path(json.loads(run.stdout)["Dir"])
+    return module / "manifests" / "base" / "kubeflow.org_mpijobs.yaml"
 
 
 @contextmanager
