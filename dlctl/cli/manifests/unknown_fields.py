@@ -17,7 +17,10 @@ from dlctl.dialects.dialect import Dialect
 
 _PRESERVE: Final = "x-kubernetes-preserve-unknown-fields"
 # Where a field that is written too high up is looked for.
-_NESTED: Final = ("template", "spec", "containers", "resources", "runPolicy", "schedulingPolicy")
+_NESTED: Final = (
+    *("template", "spec", "containers", "resources", "runPolicy", "schedulingPolicy"),
+    "metadata",
+)
 # Templates may begin like objects; nobody reads these fields there.
 _TEMPLATE_FIELDS: Final = ("apiVersion", "kind")
 # Of a whole object; status is the server's.
@@ -51,23 +54,28 @@ def misspelt(manifest: ReadOnlyJSON, name: str) -> UnknownField | None:
 
 def unknown_fields(manifest: ReadOnlyJSON, dialect: Dialect) -> Iterator[UnknownField]:
     """Yield the unknown fields of a job; ``status`` is not looked into."""
+    spec = dialect.manifest_schema()
+    # Those of other versions are in the schema only to be stored: they are no suggestions.
+    own = {n: each for n, each in spec["properties"].items() if n not in dialect.foreign_fields}
     top: ReadOnlyJSON = {
         "properties": {
             **{name: {} for name in _OBJECT_FIELDS},
             "metadata": {"properties": {name: {} for name in pod_types()["ObjectMeta"].fields}},
-            "spec": dialect.manifest_schema(),
+            "spec": {**spec, "properties": own},
         }
     }
-    yield from _foreign(manifest.get("spec"), dialect)
-    yield from _unknown(manifest, (top,), ())
+    for field in _unknown(manifest, (top,), ()):
+        yield _of_other_version(field, dialect) or field
 
 
-def _foreign(spec: Any, dialect: Dialect) -> Iterator[UnknownField]:
-    """Yield the fields of a spec that only another version has."""
-    for name in spec if isinstance(spec, dict) else ():
-        if version := dialect.foreign_fields.get(name):
-            moved = ", or write it in spec.runPolicy" if _has_in_run_policy(dialect, name) else ""
-            yield UnknownField(("spec", name), f": it is a field of {version}{moved}")
+def _of_other_version(field: UnknownField, dialect: Dialect) -> UnknownField | None:
+    """Return the field with the version that has it, if another one does."""
+    *above, name = field.path
+    version = dialect.foreign_fields.get(str(name)) if above == ["spec"] else None
+    if not version:
+        return None
+    moved = ", or write it in spec.runPolicy" if _has_in_run_policy(dialect, str(name)) else ""
+    return UnknownField(field.path, f": it is a field of {version}{moved}")
 
 
 def _has_in_run_policy(dialect: Dialect, name: str) -> bool:

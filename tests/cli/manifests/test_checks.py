@@ -33,7 +33,8 @@ spec:
               image: python
               command: ["true"]
 """
-CONTAINER = "spec.pytorchReplicaSpecs.Master.template.spec.containers[0]"
+TEMPLATE = "spec.pytorchReplicaSpecs.Master.template"
+CONTAINER = f"{TEMPLATE}.spec.containers[0]"
 
 
 @pytest.mark.parametrize("command", ["run", "render"])
@@ -66,6 +67,12 @@ CONTAINER = "spec.pytorchReplicaSpecs.Master.template.spec.containers[0]"
             "volumes: []\n              command:",
             [f"unknown field 'volumes'; it belongs in {CONTAINER.removesuffix('.containers[0]')}"],
             id="field of the pod in a container",
+        ),
+        pytest.param(
+            "template:",
+            "template:\n        labels: {team: a}",
+            [f"unknown field 'labels'; it belongs in {TEMPLATE}.metadata"],
+            id="labels of the pod in the template",
         ),
         pytest.param(
             "cleanPodPolicy",
@@ -239,6 +246,12 @@ def test_field_of_another_version_is_named(
     assert done.code == 2
     assert said in done.err
     assert done.err.count("MPIJob pi:") == 1
+
+
+def test_fields_of_other_versions_are_not_suggested(dlctl: Dlctl, written: Written) -> None:
+    """v1alpha1 has a jobPriority."""
+    done = dlctl("render", written(mpi_job(priority="high")))
+    assert done.err.rstrip().endswith("unknown field 'priority'")
 
 
 def test_version_of_an_exported_job_is_asked_for(dlctl: Dlctl, written: Written) -> None:
