@@ -12,6 +12,7 @@ from dlctl.api.meta import Resource
 from dlctl.api.nesting import MAX_DEPTH
 from dlctl.api.objects.pod_groups import pod_group_resource
 from dlctl.api.objects.undecoded_object import TOO_DEEP
+from dlctl.dialects.annotations import annotation_warnings
 from dlctl.dialects.dialect import DecodedObject, Dialect
 from dlctl.dialects.elastic_dialect import ElasticDialect
 from dlctl.dialects.failure_policy import with_failure_policy
@@ -143,6 +144,7 @@ class Kind:
             job,
             defaults=self.defaults,
             annotations=annotations,
+            warnings=(*job.warnings, *annotation_warnings(annotations)),
             ranked_types=tuple(obj.dialect.framework(job).ranked_types()),
             shares_service=shares_service(job, obj.dialect, annotations),
         )

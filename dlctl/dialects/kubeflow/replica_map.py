@@ -21,6 +21,7 @@ from dlctl.dialects import (
     schema_parts,
     status_codec,
 )
+from dlctl.dialects.annotations import EXIT_CODE_POLICY_ANNOTATION
 from dlctl.dialects.child_names import check_child_names
 from dlctl.dialects.dialect import DecodedObject, Dialect
 from dlctl.dialects.field_reader import MAX_REPLICAS, FieldReader, parse_enum
@@ -37,7 +38,6 @@ _PRINTER_COLUMNS: Final = (
     ("Age", ".metadata.creationTimestamp", "date", 0),
 )
 _VERSION_COLUMN: Final = ("Version", ".status.dlctl.version", "string", 0)
-EXIT_CODE_POLICY_ANNOTATION: Final = "dlctl.dev/exit-code-policy"
 _OVERWRITTEN_MESSAGE: Final = (
     "Restart policy in pod template will be overwritten by restart policy in replica spec"
 )

@@ -17,6 +17,7 @@ from dlctl.api.launcher_job import LauncherJob
 from dlctl.api.policies.run_policy import RunPolicy
 from dlctl.api.policies.scheduling_policy import SchedulingPolicy
 from dlctl.dialects import failure_policy
+from dlctl.dialects.annotations import TTL_DELETES_JOB_ANNOTATION
 from dlctl.dialects.dialect import DecodedObject
 from dlctl.dialects.field_reader import MAX_INT32, FieldReader
 from dlctl.dialects.kubeflow.mpi_v2beta1 import name_rule
@@ -29,7 +30,6 @@ from dlctl.frameworks.kubeflow.mpi_ssh_pods import DEFAULT_SSH_PATH
 
 OPERATOR: Final = "mpi-operator"
 # Whether the TTL deletes the job, and not only its launcher's Job as in mpi-operator.
-TTL_DELETES_JOB_ANNOTATION: Final = "dlctl.dev/ttl-deletes-job"
 _QUEUE_ANNOTATION: Final = "scheduling.volcano.sh/queue-name"
 _ROLE_LABEL: Final = f"{LABEL_PREFIX}/job-role"
 _INDEX_LABEL: Final = f"{LABEL_PREFIX}/replica-index"
