@@ -29,6 +29,10 @@ async def test_defaults_are_filled_in(api: Api) -> None:
     assert created["status"] == {"desiredReplicas": 0, "currentMetrics": None}
 
 
+def external(**target: object) -> JSON:
+    return {"type": "External", "external": {"metric": {"name": "queue"}, "target": target}}
+
+
 def invalid(*causes: str) -> str:
     """Return the message; each cause is its reason, a colon, and its message."""
     names = sorted({cause.partition(": ")[0] for cause in causes})
@@ -50,7 +54,7 @@ def _pairs(causes: tuple[str, ...]) -> list[tuple[str, str]]:
 
 
 REQUIRED, INVALID = "FieldValueRequired", "FieldValueInvalid"
-UNSUPPORTED = "FieldValueNotSupported"
+UNSUPPORTED, FORBIDDEN = "FieldValueNotSupported", "FieldValueForbidden"
 TYPES = '"ContainerResource", "External", "Object", "Pods", "Resource"'
 
 
@@ -140,6 +144,85 @@ TYPES = '"ContainerResource", "External", "Object", "Pods", "Resource"'
                 "specify a positive target averageValue",
             ),
             id="pods",
+        ),
+        pytest.param(
+            {"metrics": [resource(type="Value", averageUtilization=80, averageValue="0")]},
+            invalid(
+                f"{INVALID}: spec.metrics[0].resource.target.averageValue: Invalid value: "
+                '"0": must be positive',
+                f"{FORBIDDEN}: spec.metrics[0].resource.target.averageValue: Forbidden: may not "
+                "set both a target raw value and a target utilization",
+            ),
+            id="two targets",
+        ),
+        pytest.param(
+            {"metrics": [resource(type="Value", value="-1")]},
+            invalid(
+                f"{INVALID}: spec.metrics[0].resource.target.value: Invalid value: "
+                '"-1": must be positive',
+                f"{REQUIRED}: spec.metrics[0].resource.target.averageUtilization: Required "
+                "value: must set either a target raw value or a target utilization",
+            ),
+            id="value of a resource",
+        ),
+        pytest.param(
+            {"metrics": [external(type="Utilization", averageUtilization=80)]},
+            invalid(
+                f"{REQUIRED}: spec.metrics[0].external.target.averageValue: Required value: "
+                "must set either a target value for metric or a per-pod target",
+            ),
+            id="external without a value",
+        ),
+        pytest.param(
+            {"metrics": [external(type="Value", value="1", averageValue="1")]},
+            invalid(
+                f"{FORBIDDEN}: spec.metrics[0].external.target.value: Forbidden: may not set "
+                "both a target value for metric and a per-pod target",
+            ),
+            id="external with two values",
+        ),
+        pytest.param(
+            {"metrics": [{"type": "Object", "object": external(type="Value")["external"]}]},
+            invalid(
+                f"{REQUIRED}: spec.metrics[0].object.describedObject.kind: Required value",
+                f"{REQUIRED}: spec.metrics[0].object.describedObject.name: Required value",
+                f"{REQUIRED}: spec.metrics[0].object.target.averageValue: Required value: must "
+                "set either a target value or averageValue",
+            ),
+            id="object without a value",
+        ),
+        pytest.param(
+            {
+                "metrics": [
+                    {
+                        **resource(type="Utilization", averageUtilization=1),
+                        "external": external(type="Value", value="1")["external"],
+                    }
+                ]
+            },
+            invalid(
+                f"{FORBIDDEN}: spec.metrics[0].external: Forbidden: must populate the given "
+                "metric source only",
+            ),
+            id="two sources",
+        ),
+        pytest.param(
+            {
+                "metrics": [
+                    {
+                        "type": "ContainerResource",
+                        "containerResource": {
+                            "name": "cpu",
+                            "target": {"type": "Utilization", "averageUtilization": 1},
+                        },
+                    }
+                ]
+            },
+            invalid(
+                f"{REQUIRED}: spec.metrics[0].containerResource.container: Required value: must "
+                "specify a container",
+            ),
+            id="no container",
         ),
     ],
 )

@@ -20,6 +20,8 @@ from dlctl.dialects.kind_crds import kind_crds
 from dlctl.dialects.pod_canonicalization import canonicalize_pod_template
 from dlctl.dialects.pod_values import invalid_reason
 from dlctl.errors import InvalidJobError
+from dlctl.frameworks.kubeflow.torch_elastic import ELASTIC_POLICY, HORIZONTAL_POD_AUTOSCALERS
+from dlctl.local.apiserver.builtins.autoscalers import autoscaler_errors, default_autoscaler
 from dlctl.local.apiserver.builtins.pod_defaults import default_pod
 from dlctl.local.apiserver.builtins.strategies import BuiltinStrategy
 from dlctl.local.apiserver.crds.custom_strategy import UNCHECKED, CustomStrategy
@@ -43,6 +45,9 @@ _TYPE_OF_SCHEMA: Final = {
     # Of numbers, only fractions are refused.
     "integer,string": "str",
 }
+_AUTOSCALERS: Final = BuiltinStrategy(
+    HORIZONTAL_POD_AUTOSCALERS, default=default_autoscaler, errors=autoscaler_errors
+)
 _PODS: Final = BuiltinStrategy(PODS, default=default_pod, errors=pod_errors)
 
 
@@ -75,19 +80,24 @@ class Admission:
         of_scalars = [error for error in errors if _is_scalar(_value_of(error, sent))]
         return _without_repetitions(of_scalars, sent)
 
-    def pod_rejections(self, kind: Kind, manifest: JSON) -> Iterator[Rejection]:
-        """Yield why the pods of a valid job would not be created, once for each pod template.
+    def child_rejections(self, kind: Kind, manifest: JSON) -> Iterator[Rejection]:
+        """Yield why children of a valid job would not be created: its autoscaler, and its pods.
 
-        The manifest has a name and a namespace.
+        Those of pods are yielded once for each pod template. The manifest has a name and a
+        namespace.
         """
         renderer = job_renderer(kind, manifest)
         # All replicas of a type have the same pods but for names.
         of_type = {replica.type: replica for replica in renderer.job.replicas}
         try:
             pods = [renderer.pod(replica) for replica in of_type.values()]
+            dependents = list(renderer.dependents(()))
         except InvalidJobError as invalid:
             yield Rejection(parsed(invalid.field), str(invalid))
             return
+        for dependent in dependents:
+            if dependent.resource == HORIZONTAL_POD_AUTOSCALERS:
+                yield from _autoscaler_rejections(renderer.dependent(dependent))
         found = [(pod, error) for pod in pods for error in _create_errors(_PODS, PODS, pod)]
         wrong = {error.message for _, error in found}
         placed = set[str]()
@@ -109,6 +119,14 @@ class Admission:
                 resource, schema, storage_schema=schema, has_status=True
             )
         return self._strategies[resource]
+
+
+def _autoscaler_rejections(scaler: JSON) -> Iterator[Rejection]:
+    errors = _create_errors(_AUTOSCALERS, HORIZONTAL_POD_AUTOSCALERS, scaler)
+    # Scaling to zero depends on a feature gate of the cluster.
+    for error in (each for each in errors if each.field != "spec.minReplicas"):
+        field = error.field.replace("spec.", f"{ELASTIC_POLICY}.", 1)
+        yield _rejection(attrs.evolve(error, field=field), ())
 
 
 def _template_errors(manifest: Mapping[str, Any]) -> Iterator[tuple[Path, FieldError]]:

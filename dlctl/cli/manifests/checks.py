@@ -156,7 +156,7 @@ def _job_problems(
     rejections = admission.rejections(kind, kind.resource, named)
     yield from _problems(manifest, (each for each in rejections if not _repeats(each, found)))
     if not (found or rejections):
-        yield from _problems(manifest, admission.pod_rejections(kind, named))
+        yield from _problems(manifest, admission.child_rejections(kind, named))
 
 
 def _annotation_problems(manifest: Manifest, annotations: Mapping[str, str]) -> Iterator[Problem]:

@@ -16,7 +16,7 @@ from dlctl.errors import InvalidJobError
 HORIZONTAL_POD_AUTOSCALERS: Final = Resource(
     "autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler"
 )
-_FIELD: Final = "spec.elasticPolicy"
+ELASTIC_POLICY: Final = "spec.elasticPolicy"
 
 
 @attrs.frozen
@@ -37,11 +37,11 @@ class ElasticPolicy:
         if policy is None:
             return None
         if not isinstance(policy, Mapping):
-            raise InvalidJobError("must be an object", field=_FIELD)
+            raise InvalidJobError("must be an object", field=ELASTIC_POLICY)
         minimum, maximum = _read_limit(policy, "minReplicas"), _read_limit(policy, "maxReplicas")
         pairs = policy.get("rdzvConf") or []
         if not isinstance(pairs, list) or not all(isinstance(pair, Mapping) for pair in pairs):
-            raise InvalidJobError("must be a list of objects", field=f"{_FIELD}.rdzvConf")
+            raise InvalidJobError("must be a list of objects", field=f"{ELASTIC_POLICY}.rdzvConf")
         single = next((n for n in (minimum, maximum) if n is not None), job.replica_count("worker"))
         return cls(
             policy, single if minimum is None else minimum, single if maximum is None else maximum
@@ -95,5 +95,5 @@ def _read_limit(policy: Mapping[str, Any], name: str) -> int | None:
     if value is None:
         return None
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise InvalidJobError("must be an integer of 0 or more", field=f"{_FIELD}.{name}")
+        raise InvalidJobError("must be an integer of 0 or more", field=f"{ELASTIC_POLICY}.{name}")
     return value
