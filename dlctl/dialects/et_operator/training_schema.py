@@ -16,14 +16,17 @@ from dlctl.dialects.pod_schema import PRESERVE_UNKNOWN
 from dlctl.dialects.restart_policy import RestartPolicy
 
 _RESTART_POLICIES: Final = ["", *(policy.value for policy in RestartPolicy)]
+# A limit below 1 is an error of its own.
 _BOUNDS_RULES: Final = (
     {
-        "rule": "self.?minReplicas.orValue(1) <= self.?replicas.orValue(1)",
+        "rule": "self.?replicas.orValue(1) < 1 || "
+        "self.?minReplicas.orValue(1) <= self.?replicas.orValue(1)",
         "message": "minReplicas must not be more than replicas",
         "fieldPath": ".minReplicas",
     },
     {
-        "rule": f"self.?replicas.orValue(1) <= self.?maxReplicas.orValue({MAX_REPLICAS})",
+        "rule": "self.?maxReplicas.orValue(1) < 1 || "
+        f"self.?replicas.orValue(1) <= self.?maxReplicas.orValue({MAX_REPLICAS})",
         "message": "replicas must not be more than maxReplicas",
         "fieldPath": ".replicas",
     },

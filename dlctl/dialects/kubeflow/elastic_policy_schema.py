@@ -21,6 +21,8 @@ _FIELD: Final = "elasticPolicy"
 _MIN_MAX_RULE: Final[JSON] = {
     "rule": "!has(self.elasticPolicy) || !has(self.elasticPolicy.minReplicas) || "
     "!has(self.elasticPolicy.maxReplicas) || "
+    # Such a maximum is an error of its own.
+    "self.elasticPolicy.maxReplicas < 1 || "
     "self.elasticPolicy.minReplicas <= self.elasticPolicy.maxReplicas",
     "message": "must not be more than maxReplicas",
     "fieldPath": ".elasticPolicy.minReplicas",
@@ -106,7 +108,7 @@ def _check_rendezvous(policy: FieldReader) -> None:
 def _check_limits(fields: FieldReader) -> None:
     policy = fields.object(_FIELD)
     minimum = policy.optional_integer("minReplicas", maximum=MAX_REPLICAS)
-    maximum = policy.optional_integer("maxReplicas", maximum=MAX_REPLICAS)
+    maximum = policy.optional_integer("maxReplicas", minimum=1, maximum=MAX_REPLICAS)
     policy.optional_integer("maxRestarts", maximum=MAX_INT32)
     _check_objects(policy, "metrics")
     if minimum is not None and maximum is not None and minimum > maximum:

@@ -87,7 +87,7 @@ def _assert_refused(dlctl: Dlctl, path: str, message: str) -> None:
         ),
         pytest.param(
             _with_spec(training_job("PyTorchJob", Worker=1), elasticPolicy={"maxReplicas": 0}),
-            "spec.elasticPolicy.maxReplicas: Invalid value: 0",
+            "spec.elasticPolicy.maxReplicas: is 0, but must be between 1 and 10000",
             id="maxReplicas",
         ),
         pytest.param(
@@ -233,6 +233,55 @@ def test_job_whose_pods_are_refused_is_a_problem(
     pod: JSON, message: str, dlctl: Dlctl, written: Written
 ) -> None:
     _assert_refused(dlctl, written(_master(**pod)), message)
+
+
+@pytest.mark.parametrize(
+    ("metric", "message"),
+    [
+        pytest.param(
+            {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Value"}}},
+            "metrics[0].resource.target.averageUtilization: Required value: must set either",
+            id="no amount",
+        ),
+        pytest.param(
+            {
+                "type": "External",
+                "external": {
+                    "metric": {"name": "queue"},
+                    "target": {"type": "Utilization", "averageUtilization": 80},
+                },
+            },
+            "metrics[0].external.target.averageValue: Required value: must set either",
+            id="utilization of a metric that is no resource",
+        ),
+    ],
+)
+def test_job_whose_autoscaler_is_refused_is_a_problem(
+    metric: JSON, message: str, dlctl: Dlctl, written: Written
+) -> None:
+    job = training_job("PyTorchJob", Worker=2)
+    job["spec"]["elasticPolicy"] = {"minReplicas": 1, "maxReplicas": 3, "metrics": [metric]}
+    _assert_refused(dlctl, written(job), f"spec.elasticPolicy.{message}")
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        pytest.param(
+            _with_spec(
+                training_job("PyTorchJob", Worker=2),
+                elasticPolicy={"minReplicas": 1, "maxReplicas": 0},
+            ),
+            id="elasticPolicy",
+        ),
+        pytest.param(elastic_job(worker={"maxReplicas": 0}), id="TrainingJob"),
+    ],
+)
+def test_maximum_of_no_replicas_is_one_problem(job: JSON, dlctl: Dlctl, written: Written) -> None:
+    done = dlctl("check", written(job))
+    assert done.code == 1
+    assert done.out.count("eplicas: ") == 1
+    assert "maxReplicas: is 0, but must be between 1 and " in done.out
 
 
 def test_label_that_no_object_may_have_is_a_problem(dlctl: Dlctl, written: Written) -> None:
