@@ -7,7 +7,7 @@ import asyncio
 import difflib
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Final
 
 import yaml
@@ -19,6 +19,7 @@ from dlctl.kube.errors import AlreadyExistsError, ConflictError, NotFoundError
 from dlctl.reconcilers.children.gang_retries import GANG_RETRIED_AT
 from tests.builders import make_job
 from tests.convergence.edited_job import JOB, EditedJob, random_manifest, random_policy
+from tests.convergence.held_children import check_held, hold, release_late
 from tests.convergence.random_faults import (
     SKEWS,
     delay_writes,
@@ -36,23 +37,32 @@ _RESOURCES: Final = ("", "pods", "services", "configmaps", "events")
 _SCHEDULERS: Final = ("", "", "volcano", "coscheduler")
 
 
-async def run_chaos(seed: int) -> None:
-    """Disturb a job, let its replicas succeed, and compare it with one that nobody disturbed."""
+async def run_chaos(seed: int, *, holding: bool = False) -> None:
+    """Disturb a job, let its replicas succeed, and compare it with one that nobody disturbed.
+
+    If ``holding``, finalizers keep some of its children.
+    """
     dice = random.Random(seed)
     manifest, scheduler = random_manifest(dice), dice.choice(_SCHEDULERS)
     can_suspend = isinstance(manifest["spec"], dict)
     resumes = can_suspend and dice.random() < 0.5
     acts = (*_ACTS, *(_ACTS_OF_POLICIES if can_suspend else ()))
     acts += (_move_services,) if resumes else ()
+    acts += (hold,) * 5 if holding else ()
     async with _start(manifest, scheduler) as cluster:
         play = EditedJob(cluster, dice, manifest)
         await cluster.submit(manifest)
         async with asyncio.TaskGroup() as group:
             group.create_task(inject_faults(cluster, dice, _VERBS, _RESOURCES))
-            group.create_task(_act(play, acts))
+            acting = group.create_task(_act(play, acts))
+            if holding:
+                releasing = group.create_task(release_late(play))
+                acting.add_done_callback(lambda _: releasing.cancel())
             group.create_task(_linger(play))
             group.create_task(delay_writes(cluster, dice))
             await kill_controllers(cluster, dice, ahead_s=SKEWS)
+        if holding:
+            await _hold_and_act(play, can_suspend=can_suspend)
         if resumes:
             await play.set_suspended(True)
             await cluster.until(lambda: cluster.phase(JOB) == "Suspended" and not play.owned(PODS))
@@ -156,6 +166,21 @@ async def _act(play: EditedJob, acts: Sequence[Act]) -> None:
         except (ConflictError, NotFoundError, KeyError):
             # It was gone, or about to change by itself.
             continue
+
+
+async def _hold_and_act(play: EditedJob, *, can_suspend: bool) -> None:
+    """Keep children of a whole job that loses some of them."""
+    if can_suspend:
+        await play.set_suspended(False)
+    releasing = asyncio.create_task(release_late(play))
+    await play.cluster.until(play.is_whole)
+    releasing.cancel()
+    acts = (_delete_child, _fail, _scale, *((_suspend, _resume) if can_suspend else ()))
+    for act in (hold, hold, hold, *play.dice.choices(acts, k=3)):
+        with suppress(ConflictError, NotFoundError, KeyError):
+            await act(play)
+        await asyncio.sleep(play.dice.choice((0.0, 5.0)))
+    await check_held(play)
 
 
 async def _linger(play: EditedJob) -> None:

@@ -27,6 +27,21 @@ async def test_edited_job_equals_a_new_one_for_many_seeds(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", FAST)
+async def test_edited_job_whose_children_are_held_equals_a_new_one(seed: int) -> None:
+    logger.info("replay with edit_chaos.run_chaos(%d, holding=True)", seed)
+    random.seed(seed)
+    await edit_chaos.run_chaos(seed, holding=True)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", SOAK)
+async def test_edited_job_whose_children_are_held_equals_a_new_one_for_many_seeds(
+    seed: int,
+) -> None:
+    await test_edited_job_whose_children_are_held_equals_a_new_one(seed)
+
+
+@pytest.mark.parametrize("seed", FAST)
 async def test_edited_elastic_job_has_the_workers_of_its_spec(seed: int) -> None:
     logger.info("replay with elastic_edit_chaos.run_chaos(%d)", seed)
     random.seed(seed)
