@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import Counter
+from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 import attrs
@@ -40,14 +41,29 @@ COMPACTED: Final = Stage(
 )
 
 
-async def outcome(case: Case, stage: Stage = COMPACTED) -> JSON:
+# Runs the controllers of a case until the last of them goes on.
+Control = Callable[[ClusterHarness, Case, float], Awaitable[None]]
+
+
+async def work_through_kills(cluster: ClusterHarness, case: Case, patience_s: float) -> None:
+    for kill in case.kills:
+        controller = cluster.start()
+        await moment(cluster, kill, patience_s)
+        await controller.kill()
+        await asyncio.sleep(kill.down_s)
+    cluster.start()
+
+
+async def outcome(
+    case: Case, stage: Stage = COMPACTED, control: Control = work_through_kills
+) -> JSON:
     """Check the invariants, and return the remaining objects of a case."""
     async with stage.world(options=stage.options) as cluster:
         for job in case.jobs:
             await cluster.submit(job.manifest, script=job.script())
         async with asyncio.TaskGroup() as group:
             faults = group.create_task(_arm(cluster, case, stage.faults_s))
-            await _work_through_kills(cluster, case, stage.faults_s)
+            await control(cluster, case, stage.faults_s)
             await faults
         for job in case.jobs:
             await cluster.ended(job.key.name)
@@ -79,15 +95,6 @@ async def _arm(cluster: ClusterHarness, case: Case, lasting_s: float) -> None:
     if case.faults:
         await asyncio.sleep(lasting_s)
     cluster.server.faults.clear()
-
-
-async def _work_through_kills(cluster: ClusterHarness, case: Case, patience_s: float) -> None:
-    for kill in case.kills:
-        controller = cluster.start()
-        await moment(cluster, kill, patience_s)
-        await controller.kill()
-        await asyncio.sleep(kill.down_s)
-    cluster.start()
 
 
 async def moment(cluster: ClusterHarness, kill: Kill, patience_s: float) -> None:

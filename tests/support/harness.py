@@ -23,7 +23,9 @@ from dlctl.dialects.kinds import kind_of_api_version
 from dlctl.informers.informer import Informer
 from dlctl.kube.client import Client
 from dlctl.kube.errors import AlreadyExistsError, NotFoundError
+from dlctl.kube.write_fence import MayWrite
 from dlctl.leaderelection.leadership import Leadership, NoLeaderElection
+from dlctl.leaderelection.lease_lock import LeaseLostError
 from dlctl.local.apiserver.server import serve
 from dlctl.local.job_controller.job_controller import JobController
 from dlctl.local.node.api_types import NodePod
@@ -105,31 +107,40 @@ class ClusterHarness:
         return ObjectKey(self.namespace, name)
 
     def start(
-        self, *, kinds: Iterable[Kind] | None = None, leadership: Leadership | None = None
+        self,
+        *,
+        kinds: Iterable[Kind] | None = None,
+        leadership: Leadership | None = None,
+        user_agent: str = "dlctl",
     ) -> RunningController:
-        """Start a controller, which leads at once unless its ``leadership`` says otherwise."""
-        client = self._client()
+        """Start a controller, which leads at once unless its ``leadership`` says otherwise.
+
+        It ends without an error when it loses its lease.
+        """
+        leadership = leadership or NoLeaderElection()
+        client = self.client(user_agent, leadership.may_write)
         manager = Manager(
             client,
             list(kinds or self.kinds),
             options=self.options,
             metrics=Metrics(),
             clock=self.clock,
-            leadership=leadership or NoLeaderElection(),
+            leadership=leadership,
         )
         stop = asyncio.Event()
 
         async def run() -> None:
             async with client:
-                await manager.run(stop)
+                with suppress(LeaseLostError):
+                    await manager.run(stop)
 
         task = self._tasks.create_task(run(), name=f"controller {next(self._numbers)}")
         running = RunningController(task, manager, stop, self.namespace)
         self._controllers.append(running)
         return running
 
-    def _client(self) -> Client:
-        return Client(self.server.config(), user_agent="dlctl")
+    def client(self, user_agent: str, may_write: MayWrite | None = None) -> Client:
+        return Client(self.server.config(), user_agent=user_agent, may_write=may_write)
 
     async def start_job_controller(self) -> None:
         """Run batch/v1 Jobs from now on; a real cluster does so all the time."""

@@ -22,6 +22,7 @@ from dlctl.dialects.kind import Kind
 from dlctl.kube.client import Client
 from dlctl.kube.config import ClusterConfig, load
 from dlctl.kube.errors import NotFoundError
+from dlctl.kube.write_fence import MayWrite
 from dlctl.local.apiserver.faults import Faults
 from dlctl.local.apiserver.handler import AuditKey
 from dlctl.options import Options
@@ -70,8 +71,13 @@ class RealClusterHarness(ClusterHarness):
     # The same object as ``node``.
     kubelet: RealNode = attrs.field(kw_only=True)
 
-    def _client(self) -> Client:
-        return Client(self.server.config(), user_agent="dlctl", watch_idle_timeout_s=_SILENCE_S)
+    def client(self, user_agent: str, may_write: MayWrite | None = None) -> Client:
+        return Client(
+            self.server.config(),
+            user_agent=user_agent,
+            may_write=may_write,
+            watch_idle_timeout_s=_SILENCE_S,
+        )
 
     async def install(self, kind: Kind) -> None:
         await super().install(kind)
