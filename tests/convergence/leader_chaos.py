@@ -6,7 +6,7 @@ Only the holder of the lease writes, and no status takes back what another leade
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import attrs
 
@@ -185,7 +185,8 @@ async def _stop(play: Play) -> None:
 async def _cut_off(play: Play) -> None:
     """Let the next requests of a controller fail, those for its lease or all."""
     agent = play.pick().name + play.dice.choice(("", "/lease"))
-    reset, times = play.dice.choice(("before", "after")), play.dice.choice((3, 10, 40))
+    moments: Sequence[Literal["before", "after"]] = ("before", "after")
+    reset, times = play.dice.choice(moments), play.dice.choice((3, 10, 40))
     play.cluster.server.faults.add(Fault(user_agent=agent, reset=reset, times=times))
 
 
