@@ -4,7 +4,7 @@ The server keeps unknown fields where newer versions of Kubernetes may add some,
 containers; a field misspelt there would be ignored in silence, so it is refused here as well. Pure.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import attrs
@@ -17,10 +17,7 @@ from dlctl.dialects.dialect import Dialect
 
 _PRESERVE: Final = "x-kubernetes-preserve-unknown-fields"
 # Where a field that is written too high up is looked for.
-_NESTED: Final = (
-    *("template", "spec", "containers", "resources", "runPolicy", "schedulingPolicy"),
-    "metadata",
-)
+_NESTED: Final = ("template", "spec", "containers", "resources", "runPolicy", "schedulingPolicy")
 # Templates may begin like objects; nobody reads these fields there.
 _TEMPLATE_FIELDS: Final = ("apiVersion", "kind")
 # Of a whole object; status is the server's.
@@ -55,8 +52,9 @@ def misspelt(manifest: ReadOnlyJSON, name: str) -> UnknownField | None:
 def unknown_fields(manifest: ReadOnlyJSON, dialect: Dialect) -> Iterator[UnknownField]:
     """Yield the unknown fields of a job; ``status`` is not looked into."""
     spec = dialect.manifest_schema()
+    fields = spec.get("properties", {})
     # Those of other versions are in the schema only to be stored: they are no suggestions.
-    own = {n: each for n, each in spec["properties"].items() if n not in dialect.foreign_fields}
+    own = {name: each for name, each in fields.items() if name not in dialect.foreign_fields}
     top: ReadOnlyJSON = {
         "properties": {
             **{name: {} for name in _OBJECT_FIELDS},
@@ -120,16 +118,20 @@ def _moved(name: str, schemas: tuple[ReadOnlyJSON, ...], path: Path) -> str:
 
 def _suggestion(name: str, schemas: tuple[ReadOnlyJSON, ...], path: Path) -> str:
     """Return where the field belongs, or else the field of this level that is most like it."""
-    if below := _path_below(name, schemas[-1]):
+    if below := _path_below(name, schemas[-1], _NESTED):
         return f"; it belongs in {dotted((*path, *below))}"
     # The outermost is the object itself, whose fields nobody writes further down by mistake.
     for level in range(len(schemas) - 2, 0, -1):
         if name in schemas[level].get("properties", {}):
             return f"; it belongs in {dotted(path[:level])}"
-    return did_you_mean(name, schemas[-1]["properties"])
+    if similar := did_you_mean(name, schemas[-1]["properties"]):
+        return similar
+    # Labels and annotations of pods.
+    below = _path_below(name, schemas[-1], ("template", "metadata"))
+    return f"; it belongs in {dotted((*path, *below))}" if below else ""
 
 
-def _path_below(name: str, schema: ReadOnlyJSON) -> Path:
+def _path_below(name: str, schema: ReadOnlyJSON, through: Sequence[str]) -> Path:
     """Return the path down to the nearest object that has a field; empty without one."""
     level: list[tuple[Path, ReadOnlyJSON]] = [((), schema)]
     while level:
@@ -137,7 +139,7 @@ def _path_below(name: str, schema: ReadOnlyJSON) -> Path:
             ((*path, nested), properties[nested].get("items", properties[nested]))
             for path, each in level
             for properties in (each.get("properties", {}),)
-            for nested in _NESTED
+            for nested in through
             if nested in properties
         ]
         for path, each in found:
