@@ -6,6 +6,7 @@ The workers of an operation are persisted before it has any effect, and never ch
 import attrs
 
 from dlctl.api.elastic import (
+    WORKER,
     FailedStep,
     ScaleFailure,
     ScaleOperation,
@@ -13,6 +14,7 @@ from dlctl.api.elastic import (
     ScalerPhase,
     worker_indexes,
 )
+from dlctl.api.job import Replica
 from dlctl.reconcilers.membership import hosts, scaler_status
 from dlctl.reconcilers.membership.drain import has_left, unused_workers
 from dlctl.reconcilers.membership.membership_plan import MembershipPlan
@@ -200,4 +202,5 @@ def _run_leaving_script(
 
 def _remove(plan: MembershipPlan, operation: ScaleOperation) -> MembershipPlan:
     left = plan.membership.remove(operation.workers).retire(operation.unused)
-    return plan.with_membership(left)
+    ended = {Replica(WORKER, index): None for index in operation.workers}
+    return plan.with_membership(left).with_restarts(ended)

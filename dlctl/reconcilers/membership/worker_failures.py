@@ -20,12 +20,10 @@ from dlctl.reconcilers.observe import ObservedReplica, ReplicaState
 
 def record_failures(state: MembershipState, plan: MembershipPlan) -> MembershipPlan:
     """Retire the workers that have ended or are about to; each failure is recorded once."""
-    leaving = state.membership.leaving
     failed = [
         one
-        for index in state.alive
-        if (one := state.workers.get(index)) and index not in leaving
-        if _has_failed(state, index, one)
+        for index in _recorded(state)
+        if (one := state.workers.get(index)) and _has_failed(state, index, one)
     ]
     if not failed:
         return plan
@@ -60,6 +58,17 @@ def replace_failed(state: MembershipState, plan: MembershipPlan) -> MembershipPl
     return plan.with_notes(notes).with_restarts(restarts).with_waits(waits_s)
 
 
+def _recorded(state: MembershipState) -> list[int]:
+    """Return the workers whose failures are recorded; leaving ones only while they are listed."""
+    membership = state.membership
+    return [
+        index
+        for index in membership.members
+        if index not in membership.retired
+        if index in state.hosts or index not in membership.leaving
+    ]
+
+
 def _due(
     state: MembershipState, plan: MembershipPlan
 ) -> tuple[list[tuple[int, RestartRecord]], list[float]]:
@@ -72,6 +81,9 @@ def _due(
             break
         restart = plan.restarts.get(str(Replica(WORKER, index)))
         if index not in state.membership.retired or restart is None:
+            continue
+        if index in state.membership.leaving:
+            # It is only replaced if its removal fails.
             continue
         if _is_beyond_limit(state, restart):
             continue
@@ -119,6 +131,10 @@ def _is_beyond_limit(state: MembershipState, restart: RestartRecord) -> bool:
 
 
 def _is_replaceable(state: MembershipState, one: ObservedReplica) -> bool:
+    evacuating = state.membership.evacuating
+    if evacuating is not None and one.replica.index in evacuating.workers:
+        # Its replacement is a member already.
+        return False
     if one.state is ReplicaState.SUCCEEDED:
         return state.elasticity.replace_succeeded
     return state.elasticity.replace_failed and one.state is not ReplicaState.FAILED_PERMANENT

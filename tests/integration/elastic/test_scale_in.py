@@ -263,6 +263,31 @@ async def test_scale_in_script_runs_before_the_hosts_change() -> None:
         assert stage.is_consistent()
 
 
+@pytest.mark.parametrize(
+    ("program", "members", "restarts"),
+    [
+        pytest.param(Program(lasts_s=25), [0, 1], [], id="removed"),
+        pytest.param(Program(code=1, lasts_s=25), [0, 1, 3], ["worker-3"], id="replaced"),
+    ],
+)
+async def test_worker_that_dies_while_the_script_runs_leaves_the_host_file(
+    program: Program, members: list[int], restarts: list[str]
+) -> None:
+    async with start_elastic_cluster() as stage:
+        await stage.running(3, worker={"restartPolicy": "Always"})
+        stage.launchers.programs["/less.sh"] = program
+        await stage.scale_in(toDelete=ONE, script="/less.sh", timeout=30)
+        await stage.cluster.until(lambda: stage.launchers.runs)
+        await stage.remove("linear-worker-2")
+        await stage.cluster.advance(5)
+        assert stage.listed() == [0, 1]
+        await stage.scaler_result("in")
+        await stage.cluster.settled()
+        assert stage.members() == members
+        assert stage.is_consistent()
+        assert list(stage.cluster.status()["dlctl"].get("restarts", {})) == restarts
+
+
 @pytest.mark.parametrize("program", [Program(code=1), Program(lasts_s=1000)])
 async def test_scale_in_script_beyond_its_retries_keeps_the_workers(program: Program) -> None:
     async with start_elastic_cluster() as stage:

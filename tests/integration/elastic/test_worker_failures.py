@@ -195,6 +195,22 @@ async def test_last_workers_stay_in_use_until_others_are_reachable() -> None:
         assert stage.listed() == [2, 3]
 
 
+async def test_evacuating_workers_leave_the_host_file_as_soon_as_they_are_gone() -> None:
+    async with start_elastic_cluster(gently=False) as stage:
+        await stage.running(2, worker={"restartPolicy": "Always"})
+        stage.launchers.reachable_after_s = {"linear-worker-2": 20, "linear-worker-3": 20}
+        stage.cluster.node.name = "other"
+        await sign(stage, NODE_NAME)
+        await stage.cluster.until(lambda: stage.workers() == [0, 1, 2, 3])
+        for index in (0, 1):
+            await stage.remove(f"linear-worker-{index}")
+        await stage.cluster.advance(5)
+        assert stage.listed() == []
+        await stage.cluster.until(lambda: stage.listed() == [2, 3])
+        await stage.cluster.settled()
+        assert stage.is_consistent()
+
+
 async def test_workers_without_another_node_stay_on_the_draining_one() -> None:
     async with start_elastic_cluster() as stage:
         await stage.running(2)

@@ -78,7 +78,8 @@ def test_listed_worker_that_exits_is_retired(
         pytest.param(make_state(pods={1: worker_pod(1, ready_s=None)}), id="not ready"),
         pytest.param(make_state(LISTED.retire([1]), pods={1: None}), id="recorded before"),
         pytest.param(
-            make_state(LISTED.with_scaling(removing(1)), pods={1: None}), id="named by a ScaleIn"
+            make_state(LISTED.with_scaling(removing(1)).with_hosts([0]), pods={1: None}),
+            id="removed by a ScaleIn",
         ),
         pytest.param(
             make_state(
@@ -93,6 +94,25 @@ def test_listed_worker_that_exits_is_retired(
 )
 def test_worker_is_not_retired(state: MembershipState) -> None:
     assert record_failures(state, unchanged(state)) == unchanged(state)
+
+
+@pytest.mark.parametrize(
+    ("membership", "returns"),
+    [
+        pytest.param(LISTED.with_scaling(removing(1)), True, id="ScaleIn"),
+        pytest.param(LISTED.with_evacuating(removing(1)), False, id="evacuated"),
+    ],
+)
+def test_leaving_worker_that_dies_while_listed_is_not_replaced_yet(
+    membership: Membership, returns: bool
+) -> None:
+    state = make_state(membership, pods={1: None}, job=RETRIED, elasticity=REPLACED)
+    plan = record_failures(state, unchanged(state))
+    assert plan.membership.retired == {1}
+    # The record of a removed worker is there in case that its removal fails.
+    assert ("worker-1" in plan.restarts) is returns
+    after = attrs.evolve(state, membership=plan.membership)
+    assert replace_failed(after, plan) == plan
 
 
 def test_first_successor_is_added_at_once_under_the_next_index() -> None:
