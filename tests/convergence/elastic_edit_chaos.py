@@ -23,7 +23,8 @@ from tests.support.elastic_harness import KIND, ElasticHarness, start_elastic_cl
 
 Act = Callable[["Play"], Awaitable[None]]
 _LAUNCHER: Final = f"{JOB}-launcher"
-_MAX: Final = 6
+# The highest number of workers that an edit asks for.
+MOST_IN_SPEC: Final = 4
 
 
 @attrs.define
@@ -32,9 +33,30 @@ class Play:
 
     stage: ElasticHarness
     dice: random.Random
-    # The last number of workers in the spec.
+    # The last number of workers in the spec, and the limit of requests.
     replicas: int = 2
-    scalers: int = 0
+    max_replicas: int = 6
+    scaler_count: int = 0
+    # The scalers that nobody deletes.
+    kept_scalers: list[str] = attrs.field(factory=list)
+
+    async def submit(self) -> None:
+        """Create the job, which outlives every failure."""
+        policy = self.dice.choice(("OnFailure", "Never"))
+        await self.stage.submit(
+            worker={
+                "restartPolicy": "Always",
+                "replicas": self.replicas,
+                "maxReplicas": self.max_replicas,
+            },
+            launcher={"restartPolicy": "OnFailure"} if policy == "Never" else {},
+            restartPolicy=policy,
+            backoffLimit=1000,
+            suspend=self.dice.random() < 0.2,
+            launcherAttachMode=self.dice.choice(("ssh", "kubexec")),
+        )
+        self.stage.launchers.disconnects_s = self.dice.choice((0.0, 2.0))
+        self.stage.launchers.faults = list(incidents_of(self.dice))
 
     async def set_suspended(self, value: bool) -> None:
         await self.stage.edit({"spec": {"suspend": value}})
@@ -49,37 +71,36 @@ async def run_chaos(seed: int) -> None:
     dice = random.Random(seed)
     async with start_elastic_cluster(COMPACTED.options, gently=False) as stage:
         play = Play(stage, dice)
-        policy = dice.choice(("OnFailure", "Never"))
-        await stage.submit(
-            worker={"restartPolicy": "Always", "replicas": play.replicas, "maxReplicas": _MAX},
-            launcher={"restartPolicy": "OnFailure"} if policy == "Never" else {},
-            restartPolicy=policy,
-            backoffLimit=1000,
-            suspend=dice.random() < 0.2,
-            launcherAttachMode=dice.choice(("ssh", "kubexec")),
-        )
-        stage.launchers.disconnects_s = dice.choice((0.0, 2.0))
-        stage.launchers.faults = list(incidents_of(dice))
+        await play.submit()
         async with asyncio.TaskGroup() as group:
             group.create_task(arm_faults(stage, dice))
-            group.create_task(_act(play))
+            group.create_task(disturb_job(play))
             group.create_task(delay_writes(stage.cluster, dice))
             await stage.cluster.kill_all()
             await kill_controllers(stage.cluster, dice, ahead_s=SKEWS)
-        await play.set_suspended(False)
-        await _until_whole(play)
-        # The number of workers counts when it changes.
-        await play.set_replicas(dice.choice([n for n in range(1, 5) if n != play.replicas]))
-        await stage.cluster.until(lambda: len(stage.members()) == play.replicas)
-        await _until_whole(play)
-        missing = _missing(play)
-        assert not missing, f"{missing} of {JOB} are missing"
-        await check_rest(stage)
-        await stage.end(_LAUNCHER, 0)
-        await stage.cluster.ended(phase="Succeeded")
-        await check_rest(stage)
-        assert stage.cluster.status()["conditions"][-1]["type"] == "Succeeded"
-        assert [pod["metadata"]["name"] for pod in stage.cluster.objects(PODS)] == [_LAUNCHER]
+        await check_end(play)
+
+
+async def check_end(play: Play) -> None:
+    """Set the number of workers, let the job succeed, and check what it has before and after."""
+    stage = play.stage
+    await play.set_suspended(False)
+    await _until_whole(play)
+    # The number of workers counts when it changes.
+    others = [n for n in range(1, MOST_IN_SPEC + 1) if n != play.replicas]
+    await play.set_replicas(play.dice.choice(others))
+    await stage.cluster.until(lambda: len(stage.members()) == play.replicas)
+    await _until_whole(play)
+    missing = _missing(play)
+    assert not missing, f"{missing} of {JOB} are missing"
+    for name in play.kept_scalers:
+        await stage.scaler_result(name)
+    await check_rest(stage)
+    await stage.end(_LAUNCHER, 0)
+    await stage.cluster.ended(phase="Succeeded")
+    await check_rest(stage)
+    assert stage.cluster.status()["conditions"][-1]["type"] == "Succeeded"
+    assert [pod["metadata"]["name"] for pod in stage.cluster.objects(PODS)] == [_LAUNCHER]
 
 
 async def _until_whole(play: Play) -> None:
@@ -110,7 +131,8 @@ def _missing(play: Play) -> list[str]:
     ]
 
 
-async def _act(play: Play) -> None:
+async def disturb_job(play: Play) -> None:
+    """Edit, suspend, scale and damage the job."""
     for _ in range(play.dice.randint(2, 9)):
         await asyncio.sleep(play.dice.uniform(0.1, 6))
         with suppress(ConflictError, NotFoundError):
@@ -124,7 +146,7 @@ async def _suspend(play: Play) -> None:
 
 
 async def _edit_replicas(play: Play) -> None:
-    await play.set_replicas(play.dice.randint(1, 4))
+    await play.set_replicas(play.dice.randint(1, MOST_IN_SPEC))
 
 
 async def _edit_bounds(play: Play) -> None:
@@ -133,8 +155,8 @@ async def _edit_bounds(play: Play) -> None:
 
 
 async def _scale(play: Play) -> None:
-    name, count = f"s{play.scalers}", play.dice.randint(1, 2)
-    play.scalers += 1
+    name, count = f"s{play.scaler_count}", play.dice.randint(1, 2)
+    play.scaler_count += 1
     if play.dice.random() < 0.5:
         await play.stage.scale(SCALE_OUTS, name, JOB, {"toAdd": {"count": count}})
     else:
@@ -144,6 +166,8 @@ async def _scale(play: Play) -> None:
         for resource in (SCALE_INS, SCALE_OUTS):
             with suppress(NotFoundError):
                 await play.stage.cluster.user.delete(resource, play.stage.cluster.key(name))
+    else:
+        play.kept_scalers.append(name)
 
 
 async def _fail(play: Play) -> None:

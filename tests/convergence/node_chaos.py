@@ -26,7 +26,7 @@ _POD_COUNT: Final = 3
 _VERBS: Final = ("get", "list", "watch", "create", "patch", "delete", "deletecollection")
 _RESOURCES: Final = ("", "pods", "services", "nodes", "events")
 _FORCE_AFTER_S: Final = 20.0
-_OPTIONS: Final = attrs.evolve(
+OPTIONS: Final = attrs.evolve(
     COMPACTED.options,
     force_delete_after_s=_FORCE_AFTER_S,
     max_infrastructure_restarts_per_hour=0,
@@ -61,14 +61,14 @@ async def run_chaos(seed: int) -> None:
     dice = random.Random(seed)
     job, restarts_as_whole = _manifest(dice)
     kind = kind_of(job["apiVersion"], job["kind"])
-    async with start_cluster(kinds=[kind], options=_OPTIONS) as cluster:
+    async with start_cluster(kinds=[kind], options=OPTIONS) as cluster:
         nodes = FakeNodes(cluster, dice)
         await nodes.add("node-0", "node-1", "node-2", "node-3")
         await cluster.submit(job)
         play = Play(cluster, dice, nodes)
         async with asyncio.TaskGroup() as group:
             group.create_task(inject_faults(cluster, dice, _VERBS, _RESOURCES))
-            group.create_task(_act(play))
+            group.create_task(disturb_nodes(play))
             group.create_task(delay_writes(cluster, dice))
             await kill_controllers(cluster, dice)
         await cluster.until(lambda: cluster.phase(JOB) == "Running" and play.is_whole())
@@ -116,7 +116,7 @@ def _check_replacements(play: Play) -> None:
     assert failures <= len(play.nodes.harmed), play.cluster.dump()
 
 
-async def _act(play: Play) -> None:
+async def disturb_nodes(play: Play) -> None:
     """Disturb nodes one after the other or together; two of them stay."""
     async with asyncio.TaskGroup() as group:
         for _ in range(play.dice.randint(2, 6)):

@@ -5,6 +5,7 @@ import random
 
 import pytest
 
+from tests.convergence import elastic_node_chaos
 from tests.convergence.node_chaos import run_chaos
 
 pytestmark = [pytest.mark.looptime(noop_cycles=8), pytest.mark.timeout(60)]
@@ -24,3 +25,16 @@ async def test_job_outlives_its_nodes(seed: int) -> None:
 @pytest.mark.parametrize("seed", SOAK)
 async def test_job_outlives_its_nodes_for_many_seeds(seed: int) -> None:
     await test_job_outlives_its_nodes(seed)
+
+
+@pytest.mark.parametrize("seed", FAST)
+async def test_elastic_job_outlives_its_nodes(seed: int) -> None:
+    logger.info("replay with elastic_node_chaos.run_chaos(%d)", seed)
+    random.seed(seed)
+    await elastic_node_chaos.run_chaos(seed)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", SOAK)
+async def test_elastic_job_outlives_its_nodes_for_many_seeds(seed: int) -> None:
+    await test_elastic_job_outlives_its_nodes(seed)

@@ -6,7 +6,7 @@ happen to a launcher is recorded, whoever did it.
 
 import asyncio
 import ipaddress
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Final, Literal, NamedTuple
 
@@ -103,6 +103,8 @@ class FakeLaunchers:
     avoided: set[str] = attrs.field(factory=set)
     programs: dict[str, Program] = attrs.field(factory=dict)
     faults: list[ExecFault] = attrs.field(factory=list)
+    # The nodes whose pods nobody reaches.
+    silent_nodes: Collection[str] = ()
     runs: list[ScriptRun] = attrs.field(factory=list)
     commands: list[tuple[float, str, str]] = attrs.field(factory=list)
     violations: list[str] = attrs.field(factory=list)
@@ -189,6 +191,8 @@ class FakeLaunchers:
             raise StatusError(500, "InternalError", "container not found")
         order = _COMMANDS[asked.command[2]]
         self.commands.append((self.clock.monotonic(), order, asked.pod))
+        if self._is_silent(key):
+            raise StatusError(500, "InternalError", "error dialing backend: no route to host")
         trouble = self._next_fault(order, asked.pod)
         if trouble and trouble.type == "refuse":
             raise StatusError(500, "InternalError", "the runtime does not answer")
@@ -271,7 +275,15 @@ class FakeLaunchers:
     def _is_reachable(self, worker: ObjectKey) -> bool:
         started = self._started.get(worker)
         wait_s = self.reachable_after_s.get(worker.name, 0.0)
-        return started is not None and self.clock.monotonic() >= started + wait_s
+        if started is None or self._is_silent(worker):
+            return False
+        return self.clock.monotonic() >= started + wait_s
+
+    def _is_silent(self, pod: ObjectKey) -> bool:
+        stored = self.server.storage.get(PODS, pod)
+        return (
+            stored is not None and stored.decoded(PODS)["spec"].get("nodeName") in self.silent_nodes
+        )
 
     async def _check_in_use(
         self, container: LauncherContainer, asked: PodExecOptions, session: FakeExecSession
