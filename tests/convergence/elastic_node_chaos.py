@@ -71,7 +71,8 @@ async def run_chaos(seed: int) -> None:
         stage.launchers.silent_nodes = nodes.silent
         limits = Limits(nodes)
         cluster.server.storage.observers.append(limits.watch)
-        play = Play(stage, dice, max_replicas=MOST_IN_SPEC)
+        # The lower limit is often reached, the higher one leaves room for replacements.
+        play = Play(stage, dice, max_replicas=MOST_IN_SPEC if seed % 2 else MOST_IN_SPEC + 2)
         await play.submit()
         async with asyncio.TaskGroup() as group:
             group.create_task(inject_faults(cluster, dice, _VERBS, _RESOURCES))

@@ -32,7 +32,8 @@ def follow_replicas(membership: Membership, count: int, last: int) -> Membership
     """Return the membership of a job without a launcher, adjusted to the replicas in its spec."""
     if membership.observed_replicas == count:
         return membership
-    kept = tuple(i for i in membership.members if i not in membership.retired)[:count]
+    gone = membership.retired | membership.leaving
+    kept = tuple(i for i in membership.members if i not in gone)[:count]
     more = attrs.evolve(membership, members=kept)
     return attrs.evolve(
         more, members=(*kept, *free_indexes(more, count - len(kept), last)), observed_replicas=count

@@ -15,7 +15,7 @@ from dlctl.reconcilers.membership.selection import (
     follow_replicas,
     free_indexes,
 )
-from tests.reconcilers.membership.builders import LISTED, make_state, scaler_in
+from tests.reconcilers.membership.builders import LISTED, make_state, removing, scaler_in
 
 
 @pytest.mark.parametrize(
@@ -54,6 +54,19 @@ def test_members_follow_the_replica_count(
 ) -> None:
     expected = attrs.evolve(followed, retired=membership.retired, observed_replicas=count)
     assert follow_replicas(membership, count, 99) == expected
+
+
+@pytest.mark.parametrize(
+    "leaving",
+    [
+        pytest.param(LISTED.with_evacuating(removing(0)), id="evacuated"),
+        pytest.param(LISTED.with_scaling(removing(0)), id="removed by a ScaleIn"),
+    ],
+)
+def test_job_without_a_launcher_does_not_keep_a_worker_that_leaves(leaving: Membership) -> None:
+    assert leaving.members == (0, 1)
+    assert follow_replicas(leaving, 1, 99).members == (1,)
+    assert follow_replicas(leaving, 3, 99).members == (1, 2, 3)
 
 
 @pytest.mark.parametrize(
