@@ -147,16 +147,17 @@ def test_crds_are_documents_of_kinds_and_their_scalers(dlctl: Dlctl) -> None:
     ]
 
 
+@pytest.mark.parametrize("missing", ["re2", "trustme"])
 def test_missing_extra_gives_one_clear_message(
-    dlctl: Dlctl, monkeypatch: pytest.MonkeyPatch
+    missing: str, dlctl: Dlctl, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # How Python itself notes that a module cannot be imported.
-    monkeypatch.setitem(sys.modules, "trustme", None)
+    monkeypatch.setitem(sys.modules, missing, None)
     done = dlctl("run", "job.yaml")
     assert done.code == 2
     assert done.err == (
         "dlctl: the embedded cluster needs optional packages: "
-        "pip install 'dlctl[local]' (missing: trustme)\n"
+        f"pip install 'dlctl[local]' (missing: {missing})\n"
     )
 
 

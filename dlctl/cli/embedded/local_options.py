@@ -19,7 +19,7 @@ from dlctl.local.node.directories import NodeDirectories
 NetworkChoice = Literal["auto", "isolated", "host"]
 
 _MAX_PORT: Final = 65535
-_REQUIRED_PACKAGES: Final = ("cel_expr_python", "pyroute2", "rich", "trustme")
+_REQUIRED_PACKAGES: Final = ("cel_expr_python", "pyroute2", "re2", "rich", "trustme")
 
 
 @attrs.frozen

@@ -113,7 +113,7 @@ def _admission() -> "Admission | None":
 
 def can_admit() -> bool:
     """Return whether manifests are also checked as the API server would."""
-    return importlib.util.find_spec("cel_expr_python") is not None
+    return all(importlib.util.find_spec(name) for name in ("cel_expr_python", "re2"))
 
 
 def _problems(manifest: Manifest, rejections: Iterable["Rejection"]) -> Iterator[Problem]:

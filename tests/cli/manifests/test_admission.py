@@ -1,5 +1,6 @@
 """``dlctl check`` finds what the API server would refuse: by the CRDs, and in pods."""
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -313,10 +314,12 @@ def test_example_or_sample_is_valid(path: Path, dlctl: Dlctl) -> None:
     assert "problem" not in done.out
 
 
+@pytest.mark.parametrize("missing", ["cel_expr_python", "re2"])
 def test_missing_packages_are_named(
-    dlctl: Dlctl, written: Written, monkeypatch: pytest.MonkeyPatch
+    missing: str, dlctl: Dlctl, written: Written, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    # How Python itself notes that a module cannot be imported.
+    monkeypatch.setitem(sys.modules, missing, None)
     path = written(_policy(cleanPodPolicy="all"))
     done = dlctl("check", path)
     assert (done.code, "pip install 'dlctl[local]'" in done.err) == (2, True)

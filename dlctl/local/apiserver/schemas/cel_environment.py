@@ -24,13 +24,23 @@ def _is_sorted(items: list[Any]) -> bool:
     return all(a <= b for a, b in pairwise(items))
 
 
+def _compiled(pattern: str) -> Any:
+    options = re2.Options()
+    # Otherwise the library writes errors to stderr.
+    options.log_errors = False
+    try:
+        return re2.compile(pattern, options)
+    except re2.error as error:
+        raise ValueError(f"Illegal regex: {error.args[0].decode()}") from error
+
+
 def _find(text: str, pattern: str) -> str:
-    found = re2.search(pattern, text)
+    found = _compiled(pattern).search(text)
     return found[0] if found else ""
 
 
 def _find_all(text: str, pattern: str) -> list[str]:
-    return [match[0] for match in re2.finditer(pattern, text)]
+    return [match[0] for match in _compiled(pattern).finditer(text)]
 
 
 def _functions() -> list[Any]:

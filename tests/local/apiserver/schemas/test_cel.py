@@ -227,6 +227,13 @@ def test_time_of_a_regular_expression_is_linear(function: str) -> None:
     assert judged({"spec": {"b": "a" * 5000 + "!"}}, schema) == []
 
 
+def test_invalid_regular_expression_is_named(capfd: pytest.CaptureFixture[str]) -> None:
+    (found,) = judged({"spec": {"b": "x"}}, ruled("self.b.find('[') == ''"))
+
+    assert "Illegal regex: missing ]: [ evaluating rule: " in found
+    assert capfd.readouterr().err == ""
+
+
 def test_regular_expression_finds_the_whole_match() -> None:
     assert judged({"spec": {"b": "x12y"}}, ruled("self.b.find('([0-9])+') == '12'")) == []
     rule = "self.b.findAll('([0-9])') == ['1', '2']"
