@@ -222,6 +222,16 @@ def test_optional_chart_values_reach_the_pods(helm: Render) -> None:
     assert spec["affinity"] == {"nodeAffinity": {"key": "value"}}
 
 
+@pytest.mark.parametrize("tag", ["20251126", '"1.10"'])
+def test_tag_of_a_values_file_is_kept_as_written(helm: Render, tag: str) -> None:
+    image = helm(json=[f"image.tag={tag}"]).container()["image"]
+    assert image == "dlctl:" + tag.strip('"')
+
+
+def test_parent_chart_may_enable_this_one(helm: Render) -> None:
+    assert helm("enabled=true").text == helm().text
+
+
 def test_labels_and_annotations_of_the_values_are_added_to_the_pods(helm: Render) -> None:
     (plain,), (changed,) = (
         helm(*values).of_kind("Deployment")

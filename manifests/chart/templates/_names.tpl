@@ -42,6 +42,6 @@ yes
 {{- end }}
 
 {{- /* Values files hold numbers as floats: printed as they are, large ones have an exponent. */ -}}
-{{- define "dlctl.setting" -}}
+{{- define "dlctl.text" -}}
 {{- if kindIs "slice" . }}{{ join "," . }}{{ else if kindIs "string" . }}{{ . }}{{ else }}{{ toJson . }}{{ end }}
 {{- end }}
