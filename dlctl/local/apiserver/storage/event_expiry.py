@@ -1,14 +1,18 @@
 """Events expire an hour after their last write, as on a real server."""
 
 import asyncio
+import logging
 from typing import Final, NoReturn
 
 import attrs
 
 from dlctl.api.meta import EVENTS, ObjectKey
 from dlctl.clock import Clock
+from dlctl.local.apiserver.status import StatusError
 from dlctl.local.apiserver.storage.storage import Storage
 from dlctl.local.apiserver.storage.stored_objects import StorageEvent, table_of
+
+logger = logging.getLogger(__name__)
 
 EVENT_TTL_S: Final = 3600.0
 _INTERVAL_S: Final = 60.0
@@ -36,7 +40,11 @@ class EventExpiry:
     async def run(self) -> NoReturn:
         while True:
             await asyncio.sleep(_INTERVAL_S)
-            self._remove_expired()
+            try:
+                self._remove_expired()
+            except StatusError as error:
+                # The disk of the journal may be full.
+                logger.warning("expired events not removed", extra={"error": str(error)})
 
     def _remove_expired(self) -> None:
         before_s = self.clock.monotonic() - EVENT_TTL_S

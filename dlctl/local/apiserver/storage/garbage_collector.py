@@ -4,8 +4,10 @@ A task follows the storage; objects that wait for others are checked again when 
 """
 
 import asyncio
+import logging
 from collections import defaultdict
 from collections.abc import Container
+from typing import Final
 
 import attrs
 
@@ -13,6 +15,7 @@ from dlctl.api.json_types import JSON
 from dlctl.api.meta import NAMESPACES, UID, ObjectKey
 from dlctl.local.apiserver.request_options import DeleteRequestOptions
 from dlctl.local.apiserver.resources import ResourceRegistry, ServedResource
+from dlctl.local.apiserver.status import StatusError
 from dlctl.local.apiserver.storage import deletion
 from dlctl.local.apiserver.storage.deletion import FOREGROUND, ORPHAN
 from dlctl.local.apiserver.storage.namespaces import NamespaceLifecycle
@@ -24,6 +27,9 @@ from dlctl.local.apiserver.storage.stored_objects import (
     table_of,
 )
 
+logger = logging.getLogger(__name__)
+
+_RETRY_S: Final = 1.0
 # The location of an object: its table, and its key there.
 ObjectLocation = tuple[TableName, ObjectKey]
 
@@ -55,7 +61,7 @@ class GarbageCollector:
         self.objects.storage.observers.append(self.observe)
 
     def observe(self, change: StorageEvent) -> None:
-        """Queue the work that a change errors; :meth:`run` does it later."""
+        """Queue the work that a change causes; :meth:`run` does it later."""
         place = (change.table, change.key)
         old, new = _owner_uids(change.old), _owner_uids(change.new)
         for uid in old - new:
@@ -94,7 +100,13 @@ class GarbageCollector:
             while self._pending:
                 place = next(iter(self._pending))
                 del self._pending[place]
-                self._collect(place)
+                try:
+                    self._collect(place)
+                except StatusError as error:
+                    # The disk of the journal may be full.
+                    logger.warning("garbage not collected", extra={"error": str(error)})
+                    self._enqueue(place)
+                    await asyncio.sleep(_RETRY_S)
                 # A large job has many pods: requests must be served in between.
                 await asyncio.sleep(0)
 

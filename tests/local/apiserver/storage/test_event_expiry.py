@@ -8,8 +8,10 @@ import pytest
 
 from dlctl.api.json_types import JSON
 from dlctl.api.meta import CONFIG_MAPS, EVENTS, ObjectKey
+from dlctl.local.apiserver import status
 from dlctl.local.apiserver.storage.event_expiry import EVENT_TTL_S, EventExpiry
 from dlctl.local.apiserver.storage.storage import Storage
+from dlctl.local.apiserver.storage.stored_objects import StorageEvent
 from tests.support.timing import LoopClock
 
 pytestmark = pytest.mark.looptime
@@ -44,6 +46,20 @@ async def test_event_that_is_written_again_is_kept() -> None:
         storage.update(EVENTS, stored, EVENT | {"count": 2})
         await asyncio.sleep(EVENT_TTL_S - 120)
         assert storage.get(EVENTS, KEY)
+
+
+async def test_removal_that_fails_is_tried_again() -> None:
+    def fail(_: StorageEvent) -> None:
+        raise status.internal_error("journal: No space left on device")
+
+    async with expiring() as storage:
+        storage.create(EVENTS, EVENT)
+        persist, storage.persist = storage.persist, fail
+        await asyncio.sleep(EVENT_TTL_S + 120)
+        assert storage.get(EVENTS, KEY)
+        storage.persist = persist
+        await asyncio.sleep(120)
+        assert storage.get(EVENTS, KEY) is None
 
 
 async def test_other_objects_are_kept() -> None:

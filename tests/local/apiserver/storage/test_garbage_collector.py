@@ -1,3 +1,8 @@
+import asyncio
+
+from dlctl.api import meta
+from dlctl.local.apiserver import status
+from dlctl.local.apiserver.storage.stored_objects import StorageEvent, table_of
 from tests.local.apiserver.raw_client import (
     CONFIG_MAPS,
     PODS,
@@ -17,6 +22,26 @@ async def test_background_deletion_deletes_dependents_after_their_owner(widgets:
     await widgets.delete(f"{WIDGETS}/a")
     assert (await widgets.get(f"{WIDGETS}/a")).code == 404
     await widgets.collect_garbage(f"{PODS}/p")
+
+
+async def test_deletion_that_fails_is_tried_again(widgets: RawClient) -> None:
+    storage, pods = widgets.server.storage, table_of(meta.PODS)
+    failed, deleted = asyncio.Event(), asyncio.Event()
+
+    def fail_once(change: StorageEvent) -> None:
+        if change.table == pods:
+            failed.set()
+            storage.persist = persist
+            raise status.internal_error("journal: No space left on device")
+
+    owner = await widgets.create(WIDGETS, widget("a"))
+    await widgets.create(PODS, pod("p", ownerReferences=owned_by(owner)))
+    persist, storage.persist = storage.persist, fail_once
+    storage.observers.append(lambda change: deleted.set() if change.table == pods else None)
+    await widgets.delete(f"{WIDGETS}/a")
+    async with asyncio.timeout(30):
+        await deleted.wait()
+    assert failed.is_set()
 
 
 async def test_dependents_of_dependents_are_deleted_too(widgets: RawClient) -> None:
