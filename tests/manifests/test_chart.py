@@ -261,6 +261,7 @@ def test_setting_without_value_is_left_out(helm: Render) -> None:
         pytest.param("image.name=mine", "name", id="misspelt in a part"),
         pytest.param("settings=null", "settings", id="missing"),
         pytest.param("replicas=two", "replicas", id="of another type"),
+        pytest.param(r"podLabels.app\.kubernetes\.io/name=mine", "podLabels", id="selected by"),
     ],
 )
 def test_value_that_has_no_effect_is_refused_by_name(helm: Render, value: str, named: str) -> None:
