@@ -142,7 +142,11 @@ class Executor:
         """
         job, cache = context.job, context.cache
         changed = cache.rejected.update(
-            created, job.generation, self.clock.monotonic(), has_run=context.has_run
+            created,
+            job.generation,
+            self.clock.monotonic(),
+            has_run=context.has_run,
+            shows=context.shows,
         )
         messages = cache.event_dedup.rejections(job, created.rejections)
         self.events.record_all(job, context.obj, messages)
@@ -155,7 +159,8 @@ class Executor:
 
     def _backoff_left_s(self, context: ReconcileContext) -> float | None:
         """Return the seconds until rejected children may be retried."""
-        return context.cache.rejected.left_s(context.job.generation, self.clock.monotonic())
+        rejected, now_s = context.cache.rejected, self.clock.monotonic()
+        return rejected.left_s(context.job.generation, now_s, context.shows)
 
 
 def _is_settled(job: Job, plan: Plan) -> bool:

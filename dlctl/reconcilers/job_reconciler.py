@@ -238,7 +238,10 @@ class JobReconciler:
         has_run = job_status.has_run(job, planned.status, observed)
         awaited = self.stores.pod_to_start(job) if len(planned.pods) > _FEW_PODS else None
         current = partial(self.stores.has_no_news, obj, awaited)
-        context = ReconcileContext(job, obj, cache, renderer, observed.all_pods, has_run, current)
+        shows = partial(self.stores.shows, job.key.namespace)
+        context = ReconcileContext(
+            job, obj, cache, renderer, observed.all_pods, has_run, current, shows
+        )
         pods, services = self.stores.pods, self.stores.services
         planned = with_collection_deletions(planned, job.uid, pods, services)
         return context, first_slice(planned)

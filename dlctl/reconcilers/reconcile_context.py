@@ -10,6 +10,7 @@ from dlctl.api.objects.pods import Pod
 from dlctl.api.status import JobStatus
 from dlctl.dialects import lenient_reader
 from dlctl.dialects.dialect import DecodedObject
+from dlctl.reconcilers.children.rejected_children import Shows, shows_nothing
 from dlctl.reconcilers.children.render import Renderer
 from dlctl.reconcilers.job.cache import JobCache
 
@@ -28,6 +29,8 @@ class ReconcileContext:
     has_run: bool = False
     # Whether nothing has happened that another plan is due for: one may take long to apply.
     is_current: Callable[[], bool] = lambda: True
+    # Whether a store shows an object under a name in the job's namespace, whoever owns it.
+    shows: Shows = shows_nothing
 
     @classmethod
     def of_status(cls, obj: DecodedObject, status: JobStatus, cache: JobCache) -> Self:

@@ -124,6 +124,28 @@ async def test_recreated_job_waits_for_the_names_of_the_old_children(
         await cluster.until(lambda: len(cluster.owned(PODS, new)) == len(cluster.pods()) == 4)
 
 
+@pytest.mark.embedded_only("it advances the clock")
+async def test_recreated_job_starts_as_soon_as_the_old_pods_are_gone(
+    start_cluster: StartCluster,
+) -> None:
+    async with start_cluster() as cluster:
+        cluster.start()
+        await running(cluster, mxjob(RuntimeId="same"))
+        old = [ObjectKey("default", name) for name in cluster.pods()]
+        for pod in old:
+            await cluster.user.patch(PODS, pod, {"metadata": {"finalizers": ["a.b/c"]}})
+        await cluster.user.delete(KIND.resource, cluster.key())
+        new = await cluster.submit(mxjob(RuntimeId="same"))
+        # The next attempt is then more than a minute away.
+        await cluster.advance(120)
+        assert not cluster.owned(PODS, new)
+
+        for pod in old:
+            await cluster.user.patch(PODS, pod, {"metadata": {"finalizers": None}})
+        await cluster.advance(3)
+        assert len(cluster.owned(PODS, new)) == len(old)
+
+
 async def test_scale_down_deletes_surplus_pods(start_cluster: StartCluster) -> None:
     async with start_cluster() as cluster:
         cluster.start()

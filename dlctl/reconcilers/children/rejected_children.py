@@ -1,14 +1,16 @@
 """The children of one job that could not be created: their messages, and when to retry.
 
 Nothing is created before the back-off ends, whatever triggers a reconciliation: otherwise a
-rejection whose text varies would trigger the next attempt through the job's own status.
+rejection whose text varies would trigger the next attempt through the job's own status. Names that
+were taken by objects of the stores are free as soon as the stores no longer show those.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 import attrs
 
+from dlctl.api.meta import Resource
 from dlctl.api.waiting import Waiting
 from dlctl.backoff import Backoff
 from dlctl.errors import InvalidJobError
@@ -19,6 +21,14 @@ from dlctl.reconcilers.children.rejection_reasons import rejection_waiting
 BACKOFF: Final = Backoff(base_s=5.0, cap_s=120.0)
 # Common in every cluster, and resolved without an administrator.
 TRANSIENT_CAUSES: Final = frozenset({RejectionCause.ALREADY_EXISTS, RejectionCause.FORBIDDEN})
+
+# Whether a store shows an object of a resource under a name in the job's namespace.
+Shows = Callable[[Resource, str], bool]
+
+
+def shows_nothing(_resource: Resource, _name: str) -> bool:
+    """Return that no store shows an object."""
+    return False
 
 
 @attrs.define
@@ -31,6 +41,8 @@ class RejectedChildren:
     _generation: int = 0
     _attempts: int = 0
     _retry_at_s: float = float("-inf")
+    # Whether the stores showed who holds the name of each of them.
+    _holders_shown: bool = False
 
     @property
     def waiting(self) -> Waiting | None:
@@ -38,14 +50,17 @@ class RejectedChildren:
         first = min(self.by_name, key=lambda name: (len(name), name), default=None)
         return None if first is None else rejection_waiting(self.by_name[first])
 
-    def left_s(self, generation: int, now_s: float) -> float | None:
+    def left_s(self, generation: int, now_s: float, shows: Shows = shows_nothing) -> float | None:
         """Return the seconds until the next attempt; None if no child waits.
 
-        A changed spec is tried at once.
+        A changed spec is tried at once, and so are names whose holders are all gone.
         """
         if not self.by_name:
             return None
-        return max(self._retry_at_s - now_s, 0.0) if generation == self._generation else 0.0
+        freed = self._holders_shown and not any(self._shown(shows))
+        if freed or generation != self._generation:
+            return 0.0
+        return max(self._retry_at_s - now_s, 0.0)
 
     def verdict(self, generation: int) -> InvalidJobError | None:
         """Return why a job with this spec fails; None if retries may help, or its pods have run."""
@@ -53,7 +68,15 @@ class RejectedChildren:
             return None
         return InvalidJobError(self._verdict, field="spec")
 
-    def update(self, result: CreateResult, generation: int, now_s: float, *, has_run: bool) -> bool:
+    def update(
+        self,
+        result: CreateResult,
+        generation: int,
+        now_s: float,
+        *,
+        has_run: bool,
+        shows: Shows = shows_nothing,
+    ) -> bool:
         """Store the result of an attempt; return whether other children wait than before."""
         changed = result.rejections.keys() != self.by_name.keys()
         known = self.by_name if generation == self._generation else {}
@@ -69,7 +92,14 @@ class RejectedChildren:
         if self.by_name:
             self._attempts += 1
             self._retry_at_s = now_s + BACKOFF.delay_s(self._attempts)
+        self._holders_shown = all(self._shown(shows))
         return changed
+
+    def _shown(self, shows: Shows) -> Iterator[bool]:
+        """Yield of each child whether its name is taken by an object that a store shows."""
+        for name, rejection in self.by_name.items():
+            is_taken = rejection.cause is RejectionCause.ALREADY_EXISTS
+            yield is_taken and shows(rejection.resource, name)
 
 
 def without_numbers(text: str) -> str:

@@ -1,7 +1,7 @@
 """The stores that the reconciler of a kind reads: jobs, their children, and their scalers."""
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Final
 
 import attrs
@@ -84,6 +84,15 @@ class JobStores:
             return False
         pod = self.pods.get(awaited) if awaited else None
         return pod is None or pod.phase is not PodPhase.RUNNING
+
+    def shows(self, namespace: str, resource: Resource, name: str) -> bool:
+        """Return whether a store shows a child under a name, whoever owns it."""
+        stores: dict[Resource, Container[ObjectKey]] = {
+            PODS: self.pods,
+            SERVICES: self.services,
+            **self.dependents,
+        }
+        return resource in stores and ObjectKey(namespace, name) in stores[resource]
 
     def children(self, namespace: str, job: UID, rejected: RejectedChildren) -> Children:
         """Return the children of a job, and why one could not be created recently."""

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dlctl.api.meta import PODS
+from dlctl.api.meta import PODS, Resource
 from dlctl.api.waiting import MAX_MESSAGE_CHARS
 from dlctl.reconcilers.children.creation import CreateResult, Rejection, RejectionCause
 from dlctl.reconcilers.children.rejected_children import BACKOFF, RejectedChildren
@@ -47,6 +47,25 @@ def test_changed_spec_is_tried_at_once() -> None:
     rejected = RejectedChildren()
     rejected.update(rejection("a"), 1, 0.0, has_run=False)
     assert rejected.left_s(2, 0.0) == 0.0
+
+
+def test_taken_names_are_tried_as_soon_as_all_their_holders_are_gone() -> None:
+    held = {"a", "b"}
+
+    def shows(_resource: Resource, name: str) -> bool:
+        return name in held
+
+    rejected = RejectedChildren()
+    taken = rejection("a", "b", cause=RejectionCause.ALREADY_EXISTS)
+    rejected.update(taken, 1, 0.0, has_run=False, shows=shows)
+    assert rejected.left_s(1, 0.0, shows) == BACKOFF.base_s
+    held.remove("a")
+    assert rejected.left_s(1, 0.0, shows) == BACKOFF.base_s, "b would be rejected again"
+    held.clear()
+    assert rejected.left_s(1, 0.0, shows) == 0.0
+
+    rejected.update(taken, 1, 0.0, has_run=False, shows=shows)
+    assert rejected.left_s(1, 0.0, shows) == 2 * BACKOFF.base_s, "who holds them is not shown"
 
 
 @pytest.mark.parametrize(
