@@ -16,7 +16,7 @@ _OURS: Final = (
 _ORDER: Final = (
     r"^(?P<same>.+) > Waiting (?P=same)$"
     r"|^Created Suspended Running > (Waiting )?Created Running Suspended$"
-    r"|^Created Succeeded Running > (Waiting )?Created Running Succeeded$"
+    r"|^Created (?P<end>Succeeded|Failed) Running > (Waiting )?Created Running (?P=end)$"
 )
 # Refused by the CRD; mpi-operator only records an event.
 _REFUSED: Final = (
@@ -63,7 +63,7 @@ MEANT: Final = (
     Meant("the gang's resources are those of its members", "minResources", "gang-worker-higher"),
     Meant("nothing is not a resource", "nvidia.com/gpu$", "gang-min-available-one"),
     Meant("the search domain follows --cluster-domain", "dnsConfig/searches", "domain.*"),
-    Meant("the launcher waits after a suspension, too", "^objects/", "wait-suspended"),
+    Meant("the launcher waits after a suspension, too", "^objects/", "wait-suspended.*"),
     Meant(
         "a failed worker is replaced",
         "^objects/(Pod|MPIJob|ConfigMap)|^events$",
@@ -96,5 +96,6 @@ MEANT: Final = (
         "pods report the end of a failed program's log",
         "terminationMessagePolicy$",
     ),
+    Meant("an empty word means the default", "^objects|^events$", "clean-empty"),
     Meant("unknown fields of containers are kept", "containers/main/gpus", "unknown-field"),
 )

@@ -33,6 +33,7 @@ CASES: Final = (
     Case(mpijob("slots-negative", slotsPerWorker=-1)),
     Case(mpijob("slots-text", slotsPerWorker="2")),
     Case(mpijob("implementation-unknown", mpiImplementation="LAM")),
+    Case(mpijob("clean-empty", run_policy={"cleanPodPolicy": ""})),
     Case(mpijob("clean-unknown", run_policy={"cleanPodPolicy": "Most"})),
     Case(mpijob("ttl-negative", run_policy={"ttlSecondsAfterFinished": -1})),
     Case(mpijob("deadline-negative", run_policy={"activeDeadlineSeconds": -1})),

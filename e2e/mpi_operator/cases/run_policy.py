@@ -5,6 +5,7 @@ from typing import Any, Final
 from e2e.mpi_operator.case import Case, launcher, mpijob
 from e2e.mpi_operator.cases.spec import RUN
 from e2e.mpi_operator.steps import (
+    edits,
     launcher_fails,
     launcher_runs,
     launcher_succeeds,
@@ -77,6 +78,12 @@ CASES: Final = (
     with_policy("suspended-after-end", *RUN, suspends()),
     with_policy("ttl", *RUN, ttlSecondsAfterFinished=3600),
     with_policy("ttl-zero", *RUN, ttlSecondsAfterFinished=0),
+    with_policy(
+        "ttl-edited",
+        *_STARTS,
+        edits("TTL", spec={"runPolicy": {"ttlSecondsAfterFinished": 3600}}),
+        launcher_succeeds(),
+    ),
     with_policy("deadline", *_STARTS, until_ended(), activeDeadlineSeconds=15),
     with_policy("deadline-suspended", suspends(), activeDeadlineSeconds=30),
     with_policy("never-runs", launcher_succeeds()),

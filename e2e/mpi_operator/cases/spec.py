@@ -4,7 +4,13 @@ from typing import Final
 
 from dlctl.frameworks.kubeflow.mpi_ssh_pods import DEFAULT_SSH_PATH
 from e2e.mpi_operator.case import Case, Step, mpijob, replicas
-from e2e.mpi_operator.steps import launcher_runs, launcher_succeeds, resumes, workers_run
+from e2e.mpi_operator.steps import (
+    launcher_runs,
+    launcher_succeeds,
+    resumes,
+    suspends,
+    workers_run,
+)
 
 RUN: Final[tuple[Step, ...]] = (workers_run(), launcher_runs(), launcher_succeeds())
 _STARTS: Final[tuple[Step, ...]] = (workers_run(), launcher_runs())
@@ -44,6 +50,10 @@ CASES: Final = (
             "wait-suspended", launcherCreationPolicy="WaitForWorkersReady", run_policy=_SUSPENDED
         ),
         (resumes(), *RUN),
+    ),
+    Case(
+        mpijob("wait-suspended-later", launcherCreationPolicy="WaitForWorkersReady"),
+        (*_STARTS, suspends(), resumes(), *RUN),
     ),
     Case(mpijob("n" * 54), RUN),
     Case(mpijob("l" * 50, 3, runLauncherAsWorker=True), RUN),
