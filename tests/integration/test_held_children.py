@@ -23,6 +23,7 @@ def uid(cluster: ClusterHarness, resource: Resource) -> str:
     return str(found[0]["metadata"]["uid"]) if found else ""
 
 
+@pytest.mark.embedded_only("it advances the clock")
 @pytest.mark.parametrize("resource", [PODS, SERVICES], ids=["pod", "service"])
 async def test_child_that_a_finalizer_keeps_is_awaited_without_further_requests(
     resource: Resource, start_cluster: StartCluster
