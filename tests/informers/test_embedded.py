@@ -16,7 +16,8 @@ from dlctl.kube.errors import AlreadyExistsError
 from dlctl.local.apiserver import status
 from dlctl.local.apiserver.faults import Fault
 from dlctl.local.apiserver.server import ApiServer, serve
-from tests.informers.watching import CountedBackoff, ManualClock, until
+from tests.informers.watching import CountedBackoff, until
+from tests.support.timing import ManualClock
 
 SELECTOR = "app=x"
 

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from dlctl.informers.reflector_backoff import ReflectorBackoff
-from tests.informers.watching import ManualClock
+from tests.support.timing import ManualClock
 
 
 @pytest.fixture

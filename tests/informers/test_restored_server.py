@@ -8,7 +8,8 @@ from dlctl.api.meta import CONFIG_MAPS, Object
 from dlctl.informers.informer import Informer
 from dlctl.kube.client import Client
 from dlctl.local.apiserver.server import ApiServer, serve
-from tests.informers.watching import CountedBackoff, ManualClock, until
+from tests.informers.watching import CountedBackoff, until
+from tests.support.timing import ManualClock
 
 TOKEN = "secret-token"
 

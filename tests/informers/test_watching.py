@@ -16,7 +16,8 @@ from tests.informers.scripted import (
     pod,
     watched,
 )
-from tests.informers.watching import ManualClock, until, watching
+from tests.informers.watching import until, watching
+from tests.support.timing import ManualClock
 
 LABELS = {"name": "pods", "group": "", "version": "v1", "resource": "pods"}
 

@@ -1,7 +1,6 @@
-"""An informer under test, with a clock and a back-off that tests set."""
+"""An informer under test, with a back-off that tests read."""
 
 import asyncio
-import datetime
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -16,19 +15,7 @@ from dlctl.informers.reflector_backoff import ReflectorBackoff
 from dlctl.kube.client import Client
 from dlctl.metrics import Metrics
 from tests.informers.scripted import ScriptedServer
-
-
-@attrs.define
-class ManualClock:
-    """A clock that only moves when a test sets it."""
-
-    seconds: float = 1000.0
-
-    def now(self) -> datetime.datetime:
-        return datetime.datetime.fromtimestamp(self.seconds, datetime.UTC)
-
-    def monotonic(self) -> float:
-        return self.seconds
+from tests.support.timing import ManualClock
 
 
 @attrs.define

@@ -9,7 +9,8 @@ from dlctl.leaderelection.lease_lock import LeaseLock
 from dlctl.leaderelection.lease_timing import LeaseTiming
 from dlctl.local.apiserver.server import serve
 from dlctl.metrics import Metrics
-from tests.leaderelection.lease_server import KEY, FakeClock, LeaseServer
+from tests.leaderelection.lease_server import KEY, LeaseServer
+from tests.support.timing import ManualClock
 
 
 @pytest.fixture
@@ -22,8 +23,8 @@ async def lease_server() -> AsyncIterator[LeaseServer]:
 
 
 @pytest.fixture
-def clock() -> FakeClock:
-    return FakeClock()
+def clock() -> ManualClock:
+    return ManualClock()
 
 
 @pytest.fixture
@@ -33,7 +34,7 @@ def metrics() -> Metrics:
 
 @pytest.fixture
 async def lease_lock(
-    lease_server: LeaseServer, clock: FakeClock, metrics: Metrics
+    lease_server: LeaseServer, clock: ManualClock, metrics: Metrics
 ) -> AsyncIterator[LeaseLock]:
     async with Client(lease_server.server.config(), user_agent="ours") as client:
         yield LeaseLock(client, KEY, "us", LeaseTiming(), clock, metrics)

@@ -1,6 +1,5 @@
-"""The lease on an embedded server, and clocks and watchdogs that tests set."""
+"""The lease on an embedded server, and watchdogs that tests read."""
 
-import datetime
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -16,19 +15,6 @@ KEY: Final = ObjectKey("default", "dlctl")
 LEASE_PATH: Final = "leases.coordination.k8s.io"
 # The smallest that leave some time for each step.
 QUICK: Final = LeaseTiming(lease_s=1.0, renew_s=0.6, retry_s=0.15, stall_s=5.0)
-
-
-@attrs.define
-class FakeClock:
-    """A clock that only moves when a test sets it."""
-
-    seconds: float = 1000.0
-
-    def now(self) -> datetime.datetime:
-        return datetime.datetime.fromtimestamp(self.seconds, datetime.UTC)
-
-    def monotonic(self) -> float:
-        return self.seconds
 
 
 @attrs.define

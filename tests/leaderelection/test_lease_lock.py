@@ -9,7 +9,8 @@ from dlctl.leaderelection.lease_timing import LeaseTiming
 from dlctl.local.apiserver import status
 from dlctl.local.apiserver.faults import Fault
 from dlctl.metrics import Metrics
-from tests.leaderelection.lease_server import KEY, LEASE_PATH, FakeClock, LeaseServer
+from tests.leaderelection.lease_server import KEY, LEASE_PATH, LeaseServer
+from tests.support.timing import ManualClock
 
 THEIRS = {"holderIdentity": "them", "leaseDurationSeconds": 20, "leaseTransitions": 1}
 CONFLICT = status.conflict(LEASES, KEY.name)
@@ -35,7 +36,7 @@ async def test_missing_lease_is_created(lease_lock: LeaseLock, lease_server: Lea
 
 
 async def test_lease_of_another_is_acquired_only_after_its_observed_expiry(
-    lease_lock: LeaseLock, lease_server: LeaseServer, clock: FakeClock
+    lease_lock: LeaseLock, lease_server: LeaseServer, clock: ManualClock
 ) -> None:
     await lease_server.put(THEIRS)
     assert await lease_lock.acquire() is None
@@ -48,7 +49,7 @@ async def test_lease_of_another_is_acquired_only_after_its_observed_expiry(
 
 
 async def test_lease_deleted_under_another_is_acquired_only_after_its_observed_expiry(
-    lease_lock: LeaseLock, lease_server: LeaseServer, clock: FakeClock
+    lease_lock: LeaseLock, lease_server: LeaseServer, clock: ManualClock
 ) -> None:
     await lease_server.put(THEIRS)
     assert await lease_lock.acquire() is None
@@ -62,7 +63,7 @@ async def test_lease_deleted_under_another_is_acquired_only_after_its_observed_e
 
 @pytest.mark.parametrize("year", ["1999", "2099"])
 async def test_clocks_of_others_are_ignored(
-    lease_lock: LeaseLock, lease_server: LeaseServer, clock: FakeClock, year: str
+    lease_lock: LeaseLock, lease_server: LeaseServer, clock: ManualClock, year: str
 ) -> None:
     then = f"{year}-01-01T00:00:00.000000Z"
     await lease_server.put({**THEIRS, "renewTime": then, "acquireTime": then})
@@ -72,7 +73,7 @@ async def test_clocks_of_others_are_ignored(
 
 
 async def test_each_renewal_by_another_restarts_the_wait(
-    lease_lock: LeaseLock, lease_server: LeaseServer, clock: FakeClock
+    lease_lock: LeaseLock, lease_server: LeaseServer, clock: ManualClock
 ) -> None:
     for second in range(3):
         renewed = f"2026-01-01T00:00:0{second}.000000Z"
@@ -82,7 +83,7 @@ async def test_each_renewal_by_another_restarts_the_wait(
 
 
 async def test_annotation_by_a_third_party_is_no_renewal(
-    lease_lock: LeaseLock, lease_server: LeaseServer, clock: FakeClock
+    lease_lock: LeaseLock, lease_server: LeaseServer, clock: ManualClock
 ) -> None:
     await lease_server.put(THEIRS)
     await lease_lock.acquire()
@@ -119,7 +120,7 @@ async def test_lost_race_is_no_error(
 
 
 async def test_renewals_do_not_read(
-    lease_lock: LeaseLock, lease_server: LeaseServer, clock: FakeClock, metrics: Metrics
+    lease_lock: LeaseLock, lease_server: LeaseServer, clock: ManualClock, metrics: Metrics
 ) -> None:
     await lease_lock.acquire()
     for _ in range(2):
@@ -157,7 +158,7 @@ async def test_renewal_with_a_lost_response_is_found_by_the_next(
 
 @pytest.mark.parametrize("body", [b'{"error": "please log in"}', b'{"kind":"Lea'])
 async def test_response_of_a_proxy_is_no_renewal(
-    lease_lock: LeaseLock, lease_server: LeaseServer, clock: FakeClock, body: bytes
+    lease_lock: LeaseLock, lease_server: LeaseServer, clock: ManualClock, body: bytes
 ) -> None:
     await lease_lock.acquire()
     clock.seconds += 1
@@ -173,7 +174,7 @@ async def test_response_of_a_proxy_is_no_renewal(
 
 
 async def test_acquisition_with_a_lost_response_is_found_by_the_next(
-    lease_lock: LeaseLock, lease_server: LeaseServer, clock: FakeClock
+    lease_lock: LeaseLock, lease_server: LeaseServer, clock: ManualClock
 ) -> None:
     await lease_server.put({"leaseTransitions": 6})
     lease_server.server.faults.add(fails("update", reset="after"))
@@ -197,7 +198,7 @@ async def test_lease_acquired_by_another_is_lost_at_once(
 
 
 async def test_lease_deleted_under_its_holder_is_recreated(
-    lease_lock: LeaseLock, lease_server: LeaseServer, clock: FakeClock
+    lease_lock: LeaseLock, lease_server: LeaseServer, clock: ManualClock
 ) -> None:
     await lease_server.put({"leaseTransitions": 6})
     await lease_lock.acquire()
@@ -286,6 +287,6 @@ async def test_request_without_a_response_times_out_after_half_the_deadline(
         await lease_lock.acquire()
 
 
-def test_identity_must_not_be_empty(clock: FakeClock, metrics: Metrics) -> None:
+def test_identity_must_not_be_empty(clock: ManualClock, metrics: Metrics) -> None:
     with pytest.raises(ValueError, match="identity"):
         LeaseLock(None, KEY, "", LeaseTiming(), clock, metrics)  # type: ignore[arg-type]

@@ -2,7 +2,8 @@ import pytest
 
 from dlctl.leaderelection.lease_timing import LeaseTiming
 from dlctl.leaderelection.lease_validity import LeaseValidity
-from tests.leaderelection.lease_server import FakeClock, FakeWatchdog
+from tests.leaderelection.lease_server import FakeWatchdog
+from tests.support.timing import ManualClock
 
 START = 1000.0
 
@@ -13,7 +14,7 @@ def watchdog() -> FakeWatchdog:
 
 
 @pytest.fixture
-def validity(clock: FakeClock, watchdog: FakeWatchdog) -> LeaseValidity:
+def validity(clock: ManualClock, watchdog: FakeWatchdog) -> LeaseValidity:
     return LeaseValidity(LeaseTiming(), clock, watchdog)
 
 
@@ -33,14 +34,14 @@ def test_writes_are_forbidden_before_the_lease_is_acquired(validity: LeaseValidi
     ],
 )
 def test_validity_ends_by_time_alone(
-    validity: LeaseValidity, clock: FakeClock, since_s: float, may_write: bool, healthy: bool
+    validity: LeaseValidity, clock: ManualClock, since_s: float, may_write: bool, healthy: bool
 ) -> None:
     validity.extend(START)
     clock.seconds = START + since_s
     assert (validity.may_write(), validity.healthy()) == (may_write, healthy)
 
 
-def test_health_has_some_tolerance_if_asked(validity: LeaseValidity, clock: FakeClock) -> None:
+def test_health_has_some_tolerance_if_asked(validity: LeaseValidity, clock: ManualClock) -> None:
     validity.extend(START)
     clock.seconds = START + 16
     assert validity.healthy(tolerance_s=1)
@@ -48,13 +49,13 @@ def test_health_has_some_tolerance_if_asked(validity: LeaseValidity, clock: Fake
     assert not validity.healthy(tolerance_s=1)
 
 
-def test_standby_is_healthy(validity: LeaseValidity, clock: FakeClock) -> None:
+def test_standby_is_healthy(validity: LeaseValidity, clock: ManualClock) -> None:
     clock.seconds += 1e6
     assert validity.healthy()
 
 
 def test_watchdog_counts_from_the_start_of_the_renewal(
-    validity: LeaseValidity, clock: FakeClock, watchdog: FakeWatchdog
+    validity: LeaseValidity, clock: ManualClock, watchdog: FakeWatchdog
 ) -> None:
     clock.seconds = START + 3
     validity.extend(START)
@@ -63,7 +64,7 @@ def test_watchdog_counts_from_the_start_of_the_renewal(
 
 
 def test_lost_lease_stays_lost_and_the_deadline_is_near(
-    validity: LeaseValidity, clock: FakeClock, watchdog: FakeWatchdog
+    validity: LeaseValidity, clock: ManualClock, watchdog: FakeWatchdog
 ) -> None:
     validity.extend(START)
     validity.revoke()
@@ -73,7 +74,7 @@ def test_lost_lease_stays_lost_and_the_deadline_is_near(
 
 
 def test_loss_never_extends_the_deadline(
-    validity: LeaseValidity, clock: FakeClock, watchdog: FakeWatchdog
+    validity: LeaseValidity, clock: ManualClock, watchdog: FakeWatchdog
 ) -> None:
     validity.extend(START)
     clock.seconds = START + 9.75

@@ -1,4 +1,4 @@
-"""Time for tests whose event loop compacts it: wall and monotonic time follow the loop."""
+"""Clocks for tests: one that a test sets, and those of an event loop that compacts time."""
 
 import asyncio
 import datetime
@@ -23,6 +23,19 @@ class LoopClock:
 
     def monotonic(self) -> float:
         return asyncio.get_running_loop().time()
+
+
+@attrs.define
+class ManualClock:
+    """A clock that only moves when a test sets it."""
+
+    seconds: float = 1000.0
+
+    def now(self) -> datetime.datetime:
+        return datetime.datetime.fromtimestamp(self.seconds, datetime.UTC)
+
+    def monotonic(self) -> float:
+        return self.seconds
 
 
 def tick_on_read() -> None:
