@@ -14,6 +14,10 @@ EXAMPLES = [
     ("f: Invalid value: []string(nil): must", "f: Invalid value: null: must"),
     ("f: Invalid value: []core.Version{}: must", "f: Invalid value: []: must"),
     ('f: Invalid value: []string{"a", "b"}: must', 'f: Invalid value: ["a","b"]: must'),
+    (
+        'f: Invalid value: resource.Quantity{i:resource.int64Amount{value:-2, scale:0}, s:""}: no',
+        'f: Invalid value: "-2": no',
+    ),
     ('f: Invalid value: core.A{B:core.C{D:""}, E:1}: no', "f: Invalid value: OBJECT: no"),
     ('f: Duplicate value: map[string]interface {}{"a":"b"}', "f: Duplicate value: OBJECT"),
     (

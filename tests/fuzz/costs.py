@@ -4,7 +4,6 @@ Time is the processor's, of this thread. Both are taken without the garbage coll
 runs, and over how much, depends on what was there before.
 """
 
-import gc
 import time
 import tracemalloc
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ import msgspec
 from tests.fuzz.limits import LARGE_MAX_TIME_S, MAX_TIME_S, max_memory_bytes
 from tests.fuzz.objects import CrdVersion
 from tests.fuzz.pipeline import is_large, is_listed, run_pipeline
+from tests.support.cost_growth import no_garbage_collection
 
 # Another process takes its share of caches and cores: the quickest run is the least disturbed.
 _REPEATS: Final = 8
@@ -62,7 +62,7 @@ def run_within_limits(
 
 def _slowness() -> float:
     """Return how much longer than usual ordinary work takes here and now; 1 at least."""
-    with _no_garbage_collection():
+    with no_garbage_collection():
         return max(1.0, min(_reference_s() for _ in range(_REPEATS)) / _USUAL_REFERENCE_S)
 
 
@@ -77,7 +77,7 @@ def _reference_s() -> float:
 
 
 def _timed(form: CrdVersion, wire: bytes) -> tuple[float, str]:
-    with _no_garbage_collection():
+    with no_garbage_collection():
         started = time.thread_time()
         outcome = run_pipeline(form, wire)
         return time.thread_time() - started, outcome
@@ -85,28 +85,19 @@ def _timed(form: CrdVersion, wire: bytes) -> tuple[float, str]:
 
 def _peak_bytes(form: CrdVersion, wire: bytes) -> int:
     """Return the memory that an object takes at most, all caches having been filled before."""
-    with _no_garbage_collection(), _traced_memory():
+    with no_garbage_collection(), _traced_memory():
         run_pipeline(form, wire)
         return tracemalloc.get_traced_memory()[1]
 
 
 def _decoded_bytes(wire: bytes) -> int:
     """Return the memory of an object's decoded JSON; 0 if it nests too deep to be decoded."""
-    with _no_garbage_collection(), _traced_memory():
+    with no_garbage_collection(), _traced_memory():
         try:
             msgspec.json.decode(wire)
         except (RecursionError, msgspec.DecodeError):
             return 0
         return tracemalloc.get_traced_memory()[1]
-
-
-@contextmanager
-def _no_garbage_collection() -> Iterator[None]:
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
 
 
 @contextmanager
