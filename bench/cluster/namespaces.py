@@ -27,10 +27,15 @@ async def namespace(server: ApiServer) -> AsyncIterator[str]:
     finally:
         for collection in JOB_COLLECTIONS:
             await server.delete(collection.format(name))
+        path = f"/api/v1/namespaces/{name}"
         with suppress(TimeoutError):
             async with asyncio.timeout(LIMIT_S):
-                await _empty(server, f"/api/v1/namespaces/{name}")
-        await server.delete(f"/api/v1/namespaces/{name}")
+                await _empty(server, path)
+                await server.delete(path)
+                # The control plane deletes endpoints and events, too, and would do so while the
+                # next measurement runs.
+                while (await server.get(path))[0] != 404:  # noqa: ASYNC110 - as above.
+                    await asyncio.sleep(_POLL_S)
 
 
 async def _empty(server: ApiServer, base: str) -> None:
