@@ -14,6 +14,7 @@ from dlctl.reconcilers.child_writer import ChildWriter
 from dlctl.reconcilers.children.creation import CreateResult
 from dlctl.reconcilers.content_errors import ContentError
 from dlctl.reconcilers.events.job_events import JobEvents
+from dlctl.reconcilers.job.cache import StatusWrite
 from dlctl.reconcilers.job.content_error_log import ContentErrorLog
 from dlctl.reconcilers.job.metrics import JobMetrics
 from dlctl.reconcilers.job.writer import JobWriter
@@ -43,6 +44,7 @@ class Executor:
         :raises ConflictError: if an object has changed since the stores showed it.
         """
         job, obj = context.job, context.obj
+        self._report_unconfirmed(context)
         context = await self._write_statuses(context, plan)
         await self._record_events(context, plan)
         await self.children.delete(job, plan)
@@ -82,16 +84,26 @@ class Executor:
         # The result of a scaler is written before the job forgets the operation.
         await self.membership.patch_scalers(job, plan.scaler_updates, finished=True)
         if plan.status != job.status:
-            current = await self.jobs.patch_status(obj, job.status, plan.status, cache)
+            write = StatusWrite(job, plan.status, plan.notes)
+            current = await self.jobs.patch_status(obj, write, cache)
             cache.status_written_s = self.clock.monotonic()
             cache.has_created = False
-            self.metrics.status_written(job, obj.metadata, plan.status, self.clock.now())
+            self.metrics.status_written(write, obj.metadata, self.clock.now())
             context = attrs.evolve(context, obj=current)
         else:
             # The turn of a status that has waited is not that of a later one.
             cache.superseded_at = None
         await self.membership.patch_scalers(job, plan.scaler_updates, finished=False)
         return context
+
+    def _report_unconfirmed(self, context: ReconcileContext) -> None:
+        """Report a status that is written after all, though the response to it was lost."""
+        obj, write = context.obj, context.cache.unconfirmed
+        if write is None or write.status != context.job.status:
+            return
+        context.cache.unconfirmed = None
+        self.metrics.status_written(write, obj.metadata, self.clock.now())
+        self.events.record_all(write.job, obj, write.notes)
 
     async def _record_events(self, context: ReconcileContext, plan: Plan) -> None:
         job, pods, dedup = context.job, context.pods, context.cache.event_dedup

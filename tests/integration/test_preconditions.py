@@ -9,11 +9,12 @@ from dlctl.api.status import JobPhase, JobStatus
 from dlctl.clock import SystemClock
 from dlctl.controller.expectations import Expectations
 from dlctl.controller.object_writer import ObjectWriter
+from dlctl.dialects import lenient_reader
 from dlctl.dialects.dialect import DecodedObject
 from dlctl.kube.client import Client
 from dlctl.kube.errors import ConflictError
 from dlctl.metrics import Metrics
-from dlctl.reconcilers.job.cache import JobCache
+from dlctl.reconcilers.job.cache import JobCache, StatusWrite
 from dlctl.reconcilers.job.crd_check import CRDCheck
 from dlctl.reconcilers.job.writer import JobWriter
 from tests.builders import kind_of, mxjob
@@ -31,9 +32,9 @@ class Writer:
         self.jobs = JobWriter(KIND.resource, ObjectWriter(client, Expectations(clock)), crd)
 
     async def patch_phase(self, obj: DecodedObject, phase: JobPhase) -> DecodedObject:
-        old, cache = JobStatus(), JobCache(obj.metadata.uid)
-        new = JobStatus(phase=phase)
-        return await self.jobs.patch_status(obj, old, new, cache)
+        job = lenient_reader.job_of_status(obj, JobStatus())
+        write = StatusWrite(job, JobStatus(phase=phase))
+        return await self.jobs.patch_status(obj, write, JobCache(obj.metadata.uid))
 
 
 async def submitted(cluster: ClusterHarness) -> DecodedObject:

@@ -36,6 +36,17 @@ def job(name: str = "linear", **counts: int) -> JSON:
     return wire
 
 
+_UNUSABLE_RESPONSES: Final = pytest.mark.parametrize(
+    "trouble",
+    [
+        pytest.param({"answer": (504, b"<html>gateway timeout</html>")}, id="of a proxy"),
+        pytest.param({"answer": (200, b'{"kind":"TF')}, id="truncated"),
+        pytest.param({"reset": "after"}, id="lost"),
+        pytest.param({"unanswered": True}, id="later than its reconcile waits"),
+    ],
+)
+
+
 @asynccontextmanager
 async def operator_without_memory(
     cluster: ClusterHarness, name: str = "linear"
@@ -117,15 +128,7 @@ async def test_single_status_of_another_operator_is_no_conflict() -> None:
         assert "StatusConflict" not in cluster.events()
 
 
-@pytest.mark.parametrize(
-    "trouble",
-    [
-        pytest.param({"answer": (504, b"<html>gateway timeout</html>")}, id="of a proxy"),
-        pytest.param({"answer": (200, b'{"kind":"TF')}, id="truncated"),
-        pytest.param({"reset": "after"}, id="lost"),
-        pytest.param({"unanswered": True}, id="later than its reconcile waits"),
-    ],
-)
+@_UNUSABLE_RESPONSES
 async def test_own_status_whose_response_is_unusable_is_no_conflict(trouble: JSON) -> None:
     async with start_cluster(options=Options(reconcile_timeout_s=RECONCILE_TIMEOUT_S)) as cluster:
         cluster.start()
@@ -136,6 +139,25 @@ async def test_own_status_whose_response_is_unusable_is_no_conflict(trouble: JSO
             cluster.server.faults.add(Fault(**where, user_agent="dlctl", times=1, **trouble))
             await asyncio.sleep(30)
         assert "StatusConflict" not in cluster.events()
+
+
+@_UNUSABLE_RESPONSES
+async def test_status_whose_response_is_unusable_is_reported_once(trouble: JSON) -> None:
+    async with start_cluster(options=Options(reconcile_timeout_s=RECONCILE_TIMEOUT_S)) as cluster:
+        running = cluster.start()
+        where: JSON = {"verb": "patch", "resource": KIND.resource.group_resource}
+        await cluster.submit(job(Chief=1), {"chief-0": [KEEPS_RUNNING]}, last_replica="chief-0")
+        await cluster.until(lambda: cluster.phase() == "Running")
+        await cluster.settled()
+        cluster.server.faults.add(Fault(**where, user_agent="dlctl", times=1, **trouble))
+        [chief] = cluster.objects(PODS)
+        await cluster.node.finish(chief["metadata"]["uid"])
+        await cluster.ended()
+        await cluster.settled()
+        assert "TFJobSucceeded" in cluster.events()
+        counted = {"job_namespace": "default", "framework": "tensorflow"}
+        name = "training_operator_jobs_successful_total"
+        assert running.manager.metrics.registry.get_sample_value(name, counted) == 1
 
 
 async def test_job_continues_when_the_other_operator_has_stopped() -> None:

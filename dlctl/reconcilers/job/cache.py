@@ -1,15 +1,28 @@
-"""A reconciler's in-memory state of a job between reconciliations."""
+"""A reconciler's in-memory state of a job between reconciliations, and writes of its status."""
+
+from collections.abc import Sequence
 
 import attrs
 import msgspec
 
+from dlctl.api.job import Job
 from dlctl.api.meta import UID, ObjectKey, Resource
 from dlctl.api.status import JobPhase, JobStatus
 from dlctl.reconcilers.children.rejected_children import RejectedChildren
 from dlctl.reconcilers.children.secrets import SecretState
+from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.events.pod_events import EventDedup
 from dlctl.reconcilers.status.status_conflicts import StatusConflictDetector
 from dlctl.reconcilers.status.status_rejection import StatusRejection
+
+
+@attrs.frozen
+class StatusWrite:
+    """A new status of a job as it was planned, and the events that report it."""
+
+    job: Job
+    status: JobStatus
+    notes: Sequence[EventNote] = ()
 
 
 @attrs.define
@@ -29,6 +42,8 @@ class JobCache:
     # Objects of others that are used in the place of dependents.
     used: frozenset[tuple[Resource, str]] = frozenset()
     status_rejection: StatusRejection = attrs.field(factory=StatusRejection)
+    # A write that the server may have made, though its response was lost.
+    unconfirmed: StatusWrite | None = None
     status_written_s: float = float("-inf")
     # Whether children were created since the last status write.
     has_created: bool = False

@@ -14,6 +14,7 @@ from dlctl.api.meta import ObjectKey, ObjectMeta
 from dlctl.api.status import JobPhase, JobState, JobStatus, RestartRecord
 from dlctl.api.verdict import Cause
 from dlctl.metrics import Metrics
+from dlctl.reconcilers.job.cache import StatusWrite
 
 
 @attrs.frozen
@@ -47,10 +48,10 @@ class JobMetrics:
             self._remove_namespace(namespace)
 
     def status_written(
-        self, job: Job, metadata: ObjectMeta, new: JobStatus, now: datetime.datetime
+        self, write: StatusWrite, metadata: ObjectMeta, now: datetime.datetime
     ) -> None:
         """Count what a status that was just written reports for the first time."""
-        old = job.status
+        job, old, new = write.job, write.job.status, write.status
         self._count_training_operator(job, new)
         if job.launcher_job is not None:
             self._count_mpi_operator(old, new)

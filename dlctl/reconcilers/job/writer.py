@@ -18,7 +18,7 @@ from dlctl.kube.errors import ApiError, NotFoundError, RequestError
 from dlctl.kube.flowcontrol.write_limiter import write_flow
 from dlctl.reconcilers.children.creation import rejection_of
 from dlctl.reconcilers.content_errors import wrap_content_errors
-from dlctl.reconcilers.job.cache import JobCache
+from dlctl.reconcilers.job.cache import JobCache, StatusWrite
 from dlctl.reconcilers.job.crd_check import CRDCheck
 from dlctl.reconcilers.merge_patch import merge_patch
 from dlctl.reconcilers.status.status_rejection import StatusRejectedError
@@ -41,9 +41,9 @@ class JobWriter:
     crd: CRDCheck
 
     async def patch_status(
-        self, obj: DecodedObject, old: JobStatus, new: JobStatus, cache: JobCache
+        self, obj: DecodedObject, write: StatusWrite, cache: JobCache
     ) -> DecodedObject:
-        """Patch the status from ``old`` to ``new``, and return the updated job.
+        """Patch the status of a job, and return the updated job.
 
         Fields that another operator wrote are kept.
 
@@ -54,6 +54,7 @@ class JobWriter:
         :raises StatusSupersededError: if the job has changed while others wrote; at most once
             before each write, so that a job that changes all the time is written as well.
         """
+        old, new = write.job.status, write.status
         with wrap_content_errors("writing the status"):
             # A first status is written in full, including empty fields.
             before = {} if old.phase is JobPhase.NEW else obj.dialect.write_status(old)
@@ -75,8 +76,9 @@ class JobWriter:
             except (RequestError, asyncio.CancelledError) as error:
                 if not isinstance(error, ApiError) or error.code >= 500:
                     cache.status_conflicts.record_unconfirmed_write()
+                    cache.unconfirmed = write
                 raise
-        cache.superseded_at = None
+        cache.superseded_at = cache.unconfirmed = None
         self.crd.check(wire, updated)
         cache.status_rejection.clear()
         cache.status_conflicts.record_own_write(updated.status)

@@ -9,6 +9,7 @@ from dlctl.api.meta import ObjectKey, ObjectMeta
 from dlctl.api.status import JobPhase, JobState
 from dlctl.api.verdict import Attempt, Cause, Confidence, Verdict
 from dlctl.metrics import Metrics
+from dlctl.reconcilers.job.cache import StatusWrite
 from dlctl.reconcilers.job.metrics import JobMetrics
 from tests.builders import NOW, make_job
 from tests.reconcilers.launcher_job.builders import mpi_job
@@ -52,7 +53,7 @@ def test_deletion_counts_in_training_operators_metric_if_the_job_was_created() -
 def written(figures: JobMetrics, job: Job, **status: Any) -> Job:
     """Return the job with a status that was just written."""
     new = attrs.evolve(job.status, **status)
-    figures.status_written(job, ObjectMeta(), new, NOW)
+    figures.status_written(StatusWrite(job, new), ObjectMeta(), NOW)
     return attrs.evolve(job, status=new)
 
 
