@@ -165,7 +165,8 @@ class Reflector(Generic[T]):
                 await self._backoff.pause(error.retry_after_s)
                 continue
             except ConnectRefusedError:
-                pass
+                await self._backoff.pause(is_down=True)
+                continue
             # The watch ended before the end of the initial events, which are useless without the
             # rest.
             await self._backoff.pause()
@@ -204,7 +205,7 @@ class Reflector(Generic[T]):
                 await self._backoff.pause(error.retry_after_s)
             except ConnectRefusedError:
                 was_down = True
-                await self._backoff.pause()
+                await self._backoff.pause(is_down=True)
             stream = None
 
     async def _follow(self, stream: WatchStream[T]) -> None:

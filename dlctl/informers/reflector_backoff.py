@@ -17,20 +17,31 @@ MAX_RETRY_AFTER_S: Final = 300.0
 
 @attrs.define
 class ReflectorBackoff:
-    """Pauses that grow with each failure, and reset after a while without failures."""
+    """Pauses that grow with each failure.
+
+    They start over after a while without failures, and with the first failure after an outage: the
+    server is back, and what the store has missed should not wait as long as the outage did.
+    """
 
     clock: Clock = attrs.field(factory=SystemClock)
     random: Callable[[], float] = random.random
     backoff: Backoff = DEFAULT_BACKOFF
     _failures: int = attrs.field(init=False, default=0)
     _last: float = attrs.field(init=False, default=float("-inf"))
+    _was_down: bool = attrs.field(init=False, default=False)
 
-    def next_s(self) -> float:
+    def next_s(self, *, is_down: bool = False) -> float:
         """Return the length of the next pause in seconds."""
         now = self.clock.monotonic()
-        self._failures = 1 if now - self._last > self.backoff.reset_s else self._failures + 1
+        is_back = self._was_down and not is_down
+        if is_back or now - self._last > self.backoff.reset_s:
+            self._failures = 0
+        self._failures += 1
         self._last = now
+        self._was_down = is_down
         return self.backoff.delay_s(self._failures, self.random())
 
-    async def pause(self, at_least_s: float = 0.0) -> None:
-        await asyncio.sleep(max(self.next_s(), min(at_least_s, MAX_RETRY_AFTER_S)))
+    async def pause(self, at_least_s: float = 0.0, *, is_down: bool = False) -> None:
+        """Wait; ``is_down`` says that nothing answers there."""
+        length_s = max(self.next_s(is_down=is_down), min(at_least_s, MAX_RETRY_AFTER_S))
+        await asyncio.sleep(length_s)

@@ -20,12 +20,14 @@ from tests.support.timing import ManualClock
 
 @attrs.define
 class CountedBackoff(ReflectorBackoff):
-    """Pauses that take no time and are recorded; ``None`` stands for the default one."""
+    """Pauses that take no time: their requested and their computed lengths are recorded."""
 
     pauses: list[float] = attrs.field(factory=list)
+    lengths_s: list[float] = attrs.field(factory=list)
 
-    async def pause(self, at_least_s: float = 0.0) -> None:
+    async def pause(self, at_least_s: float = 0.0, *, is_down: bool = False) -> None:
         self.pauses.append(at_least_s)
+        self.lengths_s.append(self.next_s(is_down=is_down))
         await asyncio.sleep(0)
 
 
