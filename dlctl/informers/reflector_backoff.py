@@ -11,13 +11,15 @@ from dlctl.backoff import Backoff
 from dlctl.clock import Clock, SystemClock
 
 DEFAULT_BACKOFF: Final = Backoff(base_s=0.8, cap_s=30.0, jitter=1.0, reset_s=120.0)
+# Refused connections cost no server anything, and the first attempt that succeeds ends the outage.
+MAX_PAUSE_WHILE_DOWN_S: Final = 5.0
 # Limit of the pause that a server or proxy may request.
 MAX_RETRY_AFTER_S: Final = 300.0
 
 
 @attrs.define
 class ReflectorBackoff:
-    """Pauses that grow with each failure.
+    """Pauses that grow with each failure, less while nothing answers.
 
     They start over after a while without failures, and with the first failure after an outage: the
     server is back, and what the store has missed should not wait as long as the outage did.
@@ -39,7 +41,10 @@ class ReflectorBackoff:
         self._failures += 1
         self._last = now
         self._was_down = is_down
-        return self.backoff.delay_s(self._failures, self.random())
+        backoff = self.backoff
+        if is_down:
+            backoff = attrs.evolve(backoff, cap_s=min(backoff.cap_s, MAX_PAUSE_WHILE_DOWN_S))
+        return backoff.delay_s(self._failures, self.random())
 
     async def pause(self, at_least_s: float = 0.0, *, is_down: bool = False) -> None:
         """Wait; ``is_down`` says that nothing answers there."""
