@@ -42,6 +42,11 @@ class JobPhase(enum.StrEnum):
         """Return whether the job has not run yet, as far as its phase shows."""
         return self in (JobPhase.NEW, JobPhase.CREATING)
 
+    @property
+    def has_ended(self) -> bool:
+        """Return whether the job has ended, even if it is still to be cleaned up."""
+        return self in (JobPhase.CLEAN_UP, JobPhase.DONE, JobPhase.FAILED)
+
 
 class JobState(enum.StrEnum):
     """The state of a job, or of the replicas of one type."""

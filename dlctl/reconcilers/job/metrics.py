@@ -148,8 +148,7 @@ def _is_new_restart(restart: RestartRecord, before: RestartRecord | None) -> boo
 
 def _result(status: JobStatus) -> JobState | None:
     """Return how the job ended, or None; invalid jobs count as failed."""
-    ended = status.phase in (JobPhase.CLEAN_UP, JobPhase.DONE, JobPhase.FAILED)
-    return status.state if ended else None
+    return status.state if status.phase.has_ended else None
 
 
 def _phase_label(phase: JobPhase) -> str:

@@ -16,14 +16,12 @@ from dlctl.reconcilers.membership.scale_out import scale_out
 from dlctl.reconcilers.membership.selection import follow_replicas, initial_membership
 from dlctl.reconcilers.observe import ReplicaState
 
-_FINISHED_PHASES = (JobPhase.CLEAN_UP, JobPhase.DONE)
 _STOPPED_PHASES = (JobPhase.SUSPENDED, JobPhase.RESTARTING)
 
 
 def current_membership(job: Job) -> Membership | None:
     """Return the last membership of an elastic job, or its first one; None if none is planned."""
-    finished = job.status.phase in _FINISHED_PHASES
-    if job.elasticity is None or (job.is_partial and not finished):
+    if job.elasticity is None or (job.is_partial and not job.status.phase.has_ended):
         # A partially decoded spec is not enough to choose workers.
         return None
     return job.status.membership or initial_membership(job.replica_count(WORKER))
@@ -53,7 +51,7 @@ def plan_membership(state: MembershipState) -> MembershipPlan:
     """Return the plan for the members of an elastic job."""
     plan = MembershipPlan.unchanged(state)
     phase = state.job.status.phase
-    if phase in _FINISHED_PHASES:
+    if phase.has_ended:
         return _finish(state, plan)
     plan = _accept_scalers(state, plan)
     if phase in _STOPPED_PHASES or state.job.run_policy.suspended:

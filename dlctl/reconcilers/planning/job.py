@@ -109,7 +109,7 @@ def plan_job(
 def _plan(
     job: Job, observed: Observed, desired: Desired, now: datetime.datetime, limits: RestartLimits
 ) -> Plan:
-    if job.status.phase in (JobPhase.CLEAN_UP, JobPhase.DONE, JobPhase.FAILED):
+    if job.status.phase.has_ended:
         return plan_finished(job, observed, desired, now)
     if job.run_policy.suspended or job_restarts.is_suspension_unfinished(job, observed):
         return _plan_suspended(job, observed, desired, now)

@@ -4,6 +4,7 @@ from typing import Final
 
 import pytest
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import UID
 from dlctl.options import Options
 from dlctl.reconcilers.membership.exec_runner import ExecRunner, LauncherGoneError
@@ -139,16 +140,41 @@ async def test_launcher_is_not_restarted_with_a_limit_of_none(launcher: dict[str
         assert "its pod was deleted" not in stage.cluster.condition("Failed")
 
 
+def broken_launcher() -> JSON:
+    broken = template("main")
+    broken["spec"]["containers"][0]["volumeMounts"] = [{"name": "data", "mountPath": "/data"}]
+    return {"template": broken}
+
+
 async def test_job_whose_launcher_can_never_be_created_fails() -> None:
     """Its workers wait with their GPUs: nothing else would end them."""
-    mount = {"name": "data", "mountPath": "/data"}
-    broken = template("main")
-    broken["spec"]["containers"][0]["volumeMounts"] = [mount]
     async with start_elastic_cluster() as stage:
-        await stage.submit(launcher={"template": broken})
+        await stage.submit(launcher=broken_launcher())
         await stage.cluster.until(lambda: stage.cluster.phase() == "Failed")
         assert 'Not found: "data"' in stage.cluster.condition("Failed")
         await stage.cluster.until(lambda: stage.left() == [])
+
+
+async def test_job_whose_launcher_can_never_be_created_keeps_its_workers_in_its_status() -> None:
+    async with start_elastic_cluster() as stage:
+        await stage.submit(launcher=broken_launcher(), worker={"restartPolicy": "Always"})
+        await stage.cluster.until(lambda: stage.cluster.phase() == "Failed")
+        await stage.cluster.until(lambda: stage.left() == [])
+        await stage.cluster.settled()
+        assert stage.members() == [0, 1]
+        assert stage.event_messages("TrainingJobWorkerFailed") == []
+
+
+async def test_request_to_a_job_whose_launcher_can_never_be_created_fails() -> None:
+    async with start_elastic_cluster() as stage:
+        await stage.scale_out("before", toAdd=ONE)
+        await stage.submit(launcher=broken_launcher())
+        await stage.cluster.until(lambda: stage.cluster.phase() == "Failed")
+        await stage.scale_in("after", toDelete=ONE)
+        for name in ("before", "after"):
+            phase, message = await stage.scaler_result(name)
+            assert phase == "ScaleFailed"
+            assert message.endswith("TrainingJob default/linear has ended")
 
 
 async def test_surplus_worker_is_deleted_at_once_without_a_running_launcher() -> None:
