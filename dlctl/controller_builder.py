@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 
 import attrs
 
-from dlctl.api.elastic import ScalerObject
 from dlctl.api.job import JobObject
 from dlctl.api.meta import (
     BATCH_JOBS,
@@ -20,6 +19,7 @@ from dlctl.api.meta import (
 )
 from dlctl.api.objects.batch_jobs import BatchJob
 from dlctl.api.objects.nodes import NODES, Node
+from dlctl.api.objects.scalers import ScalerObject
 from dlctl.backoff import Backoff
 from dlctl.clock import Clock
 from dlctl.controller.background_tasks import BackgroundTasks

@@ -9,16 +9,19 @@ from typing import Any, Final, Self
 
 import attrs
 
-from dlctl.api.condition_messages import ConditionMessages
 from dlctl.api.defaults import JobDefaults
-from dlctl.api.elastic import LAUNCHER, Elasticity
 from dlctl.api.exit_codes import RetryPolicy
-from dlctl.api.launcher_job import LauncherJob
 from dlctl.api.meta import UID, ObjectKey, Resource
 from dlctl.api.objects.undecoded_object import UndecodedObject
+from dlctl.api.policies.elasticity import Elasticity
+from dlctl.api.policies.launcher_job import LauncherJob
 from dlctl.api.policies.run_policy import RunPolicy
-from dlctl.api.status import JobStatus
+from dlctl.api.status.condition_messages import ConditionMessages
+from dlctl.api.status.job_status import JobStatus
 
+# The replica types of jobs with a launcher, which connects to the workers.
+LAUNCHER: Final = "launcher"
+WORKER: Final = "worker"
 # That of core/v1.
 DEFAULT_GRACE_PERIOD_S: Final = 30
 

@@ -7,7 +7,7 @@ from itertools import islice
 import msgspec
 
 from dlctl.api.json_types import JSON
-from dlctl.api.verdict import (
+from dlctl.api.status.verdict import (
     MAX_ATTEMPTS,
     MAX_COLLATERAL,
     MAX_DRAINED_NODES,

@@ -6,12 +6,12 @@ from typing import Any
 
 import msgspec
 
-from dlctl.api.condition_messages import ConditionMessages
 from dlctl.api.job import Job, Replica
 from dlctl.api.json_types import ReadOnlyJSON
 from dlctl.api.meta import Object, Resource
 from dlctl.api.policies.run_policy import RunPolicy
-from dlctl.api.status import JobStatus
+from dlctl.api.status.condition_messages import ConditionMessages
+from dlctl.api.status.job_status import JobStatus
 from dlctl.frameworks.dljob import DLJob
 
 

@@ -9,11 +9,11 @@ from typing import Protocol
 
 import attrs
 
-from dlctl.api.conditions import Condition
-from dlctl.api.elastic import ScaleFailure, Scaler, ScalerObject, ScalerStatus
 from dlctl.api.job import Job
 from dlctl.api.json_types import ReadOnlyJSON
 from dlctl.api.meta import Resource
+from dlctl.api.objects.scalers import ScaleFailure, Scaler, ScalerObject, ScalerStatus
+from dlctl.api.status.conditions import Condition
 
 
 class ScalerCodec(Protocol):

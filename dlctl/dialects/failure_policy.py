@@ -20,7 +20,7 @@ from dlctl.api.policies.failure_policy import (
     FailureRule,
     RestartStrategy,
 )
-from dlctl.api.verdict import Cause
+from dlctl.api.status.verdict import Cause
 from dlctl.dialects.field_reader import MAX_INT32, FieldReader, parse_enum
 from dlctl.dialects.pod_schema import PRESERVE_UNKNOWN
 from dlctl.errors import InvalidJobError, quoted

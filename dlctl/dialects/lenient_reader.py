@@ -16,7 +16,7 @@ import msgspec
 
 from dlctl.api.job import Job, SuccessPolicy
 from dlctl.api.policies.run_policy import RunPolicy
-from dlctl.api.status import JobPhase, JobStatus
+from dlctl.api.status.job_status import JobPhase, JobStatus
 from dlctl.dialects import failure_policy
 from dlctl.dialects.dialect import DecodedObject, Dialect
 from dlctl.dialects.kind import Kind

@@ -8,9 +8,9 @@ import datetime
 from collections.abc import Iterator, Sequence
 from typing import Final, Protocol
 
-from dlctl.api import conditions
 from dlctl.api.json_types import JSON
-from dlctl.api.status import JobPhase, JobState, JobStatus, ReplicaStatus
+from dlctl.api.status import conditions
+from dlctl.api.status.job_status import JobPhase, JobState, JobStatus, ReplicaStatus
 from dlctl.dialects import attempts_codec, index_ranges
 from dlctl.dialects import status_codec as codec
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from dlctl.api.job import Job
-from dlctl.api.status import JobPhase
+from dlctl.api.status.job_status import JobPhase
 from dlctl.dialects.dialect import Dialect
 from dlctl.errors import InvalidJobError, quoted
 

@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from dlctl.api.conditions import Condition
 from dlctl.api.json_types import JSON
-from dlctl.api.status import Failure, RestartRecord
+from dlctl.api.status.conditions import Condition
+from dlctl.api.status.job_status import Failure, RestartRecord
 from dlctl.clock import EPOCH
 from dlctl.dialects.field_reader import MAX_INT32
 

@@ -7,11 +7,11 @@ in the store.
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
-from dlctl.api.elastic import Scaler, ScalerObject
 from dlctl.api.meta import BATCH_JOBS, Object, ObjectKey, OwnerReference
 from dlctl.api.objects.batch_jobs import BatchJob
 from dlctl.api.objects.nodes import Node
 from dlctl.api.objects.pods import Pod
+from dlctl.api.objects.scalers import Scaler, ScalerObject
 from dlctl.informers.handlers import Change
 from dlctl.informers.store import Store
 from dlctl.reconcilers.membership.manager import scale_target

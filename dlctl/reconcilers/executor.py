@@ -6,7 +6,7 @@ Each step may be interrupted and repeated: the next plan starts from the server'
 import attrs
 
 from dlctl.api.job import Job
-from dlctl.api.status import JobPhase
+from dlctl.api.status.job_status import JobPhase
 from dlctl.clock import Clock
 from dlctl.controller.controller import Result
 from dlctl.errors import InvalidJobError

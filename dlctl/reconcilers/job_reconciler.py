@@ -13,7 +13,7 @@ import msgspec
 
 from dlctl.api.job import Job, JobObject
 from dlctl.api.meta import ObjectKey
-from dlctl.api.status import JobStatus
+from dlctl.api.status.job_status import JobStatus
 from dlctl.backoff import Backoff
 from dlctl.clock import Clock
 from dlctl.controller.controller import Result

@@ -8,15 +8,15 @@ from typing import Final
 
 import attrs
 
-from dlctl.api.elastic import WORKER, Membership
 from dlctl.api.exit_codes import ExitClass
-from dlctl.api.job import Job, Replica, ReplicaSpec
+from dlctl.api.job import WORKER, Job, Replica, ReplicaSpec
 from dlctl.api.meta import UID, Resource
 from dlctl.api.objects.batch_jobs import BatchJob
 from dlctl.api.objects.dependents import DependentObject
 from dlctl.api.objects.pods import ContainerStatus, Pod, Service
-from dlctl.api.status import Failure, JobPhase
-from dlctl.api.waiting import Waiting
+from dlctl.api.status.job_status import Failure, JobPhase
+from dlctl.api.status.membership import Membership
+from dlctl.api.status.waiting import Waiting
 from dlctl.reconcilers.launcher_job.launcher_state import LauncherState, launcher_state
 from dlctl.reconcilers.nodes.node_conditions import NodeConditions
 from dlctl.reconcilers.restart_marks import pods_of_earlier_attempts

@@ -8,7 +8,7 @@ from dlctl.api.job import Replica
 from dlctl.api.meta import BATCH_JOBS, PODS, Object, Resource
 from dlctl.api.objects.batch_jobs import BatchJob
 from dlctl.api.objects.pods import Pod, Service
-from dlctl.api.status import JobStatus
+from dlctl.api.status.job_status import JobStatus
 from dlctl.reconcilers.children.collection_deletion import CollectionDeletion
 from dlctl.reconcilers.children.dependents import DependentChanges
 from dlctl.reconcilers.children.gang_retries import GangRetry

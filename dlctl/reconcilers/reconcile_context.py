@@ -7,7 +7,7 @@ import attrs
 
 from dlctl.api.job import Job
 from dlctl.api.objects.pods import Pod
-from dlctl.api.status import JobStatus
+from dlctl.api.status.job_status import JobStatus
 from dlctl.dialects import lenient_reader
 from dlctl.dialects.dialect import DecodedObject
 from dlctl.reconcilers.children.rejected_children import Shows, shows_nothing

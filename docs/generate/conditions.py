@@ -9,7 +9,7 @@ import yaml
 
 from dlctl.api.job import Job
 from dlctl.api.meta import ObjectKey
-from dlctl.api.status import Failure
+from dlctl.api.status.job_status import Failure
 from dlctl.cli.frameworks import loadable
 from dlctl.cli.manifests.loading import as_job_object
 from dlctl.dialects.kinds import kind_of_api_version, served_kinds

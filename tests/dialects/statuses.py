@@ -4,8 +4,15 @@ import datetime
 
 from hypothesis import strategies as st
 
-from dlctl.api.conditions import Condition
-from dlctl.api.status import Failure, JobPhase, JobState, JobStatus, ReplicaStatus, RestartRecord
+from dlctl.api.status.conditions import Condition
+from dlctl.api.status.job_status import (
+    Failure,
+    JobPhase,
+    JobState,
+    JobStatus,
+    ReplicaStatus,
+    RestartRecord,
+)
 
 TEXT = st.text(max_size=8)
 COUNT = st.integers(min_value=0, max_value=9_999)

@@ -4,7 +4,14 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlctl.api.verdict import MAX_ATTEMPTS, MAX_COLLATERAL, Attempt, Cause, Confidence, Verdict
+from dlctl.api.status.verdict import (
+    MAX_ATTEMPTS,
+    MAX_COLLATERAL,
+    Attempt,
+    Cause,
+    Confidence,
+    Verdict,
+)
 from dlctl.dialects import attempts_codec
 
 _NAMES = st.text(alphabet="abc-019", max_size=8)

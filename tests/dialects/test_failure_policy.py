@@ -7,7 +7,6 @@ import pytest
 from dlctl.api.exit_codes import RetryPolicy
 from dlctl.api.job import Job
 from dlctl.api.json_types import JSON
-from dlctl.api.launcher_job import LauncherJob
 from dlctl.api.policies.failure_policy import (
     ExitCodes,
     FailureAction,
@@ -15,7 +14,8 @@ from dlctl.api.policies.failure_policy import (
     FailureRule,
     RestartStrategy,
 )
-from dlctl.api.verdict import Cause
+from dlctl.api.policies.launcher_job import LauncherJob
+from dlctl.api.status.verdict import Cause
 from dlctl.errors import InvalidJobError
 from tests.builders import bare_job, make_job, manifest, mxjob, template, training_job
 from tests.dialects.et_operator.manifests import elastic_job

@@ -7,7 +7,7 @@ import pytest
 
 from dlctl.api.job import JobObject
 from dlctl.api.nesting import MAX_DEPTH
-from dlctl.api.status import JobPhase
+from dlctl.api.status.job_status import JobPhase
 from dlctl.dialects.kind import Kind
 from dlctl.dialects.kinds import kind_of_api_version, served_kinds
 from dlctl.dialects.replica_lists.bare_list import BareList

@@ -3,7 +3,7 @@
 import pytest
 
 from dlctl.api.json_types import JSON
-from dlctl.api.status import JobPhase
+from dlctl.api.status.job_status import JobPhase
 from dlctl.errors import InvalidJobError
 from tests.builders import make_job, mxjob, training_job
 from tests.dialects.et_operator.manifests import elastic_job

@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from dlctl.api.elastic import ScalerStatus
-from dlctl.api.status import JobPhase
+from dlctl.api.objects.scalers import ScalerStatus
+from dlctl.api.status.job_status import JobPhase
 from dlctl.dialects import status_codec
 from dlctl.dialects.et_operator import scalers
 from dlctl.dialects.et_operator.resources import SCALE_INS

@@ -3,7 +3,7 @@
 from typing import Final
 
 from dlctl.api.json_types import JSON
-from dlctl.api.verdict import Cause
+from dlctl.api.status.verdict import Cause
 from tests.faults.fault import GANG, Blame, Fault, ddp, python
 
 USER: Final = Cause.USER_CODE

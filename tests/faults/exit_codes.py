@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from dlctl.api.verdict import Cause
+from dlctl.api.status.verdict import Cause
 from tests.faults.fault import Blame, Fault, ddp, python, shell
 
 USER: Final = Cause.USER_CODE

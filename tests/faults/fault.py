@@ -10,7 +10,7 @@ import attrs
 
 from dlctl.api.json_types import JSON
 from dlctl.api.meta import ObjectKey
-from dlctl.api.verdict import Cause
+from dlctl.api.status.verdict import Cause
 from dlctl.kube.client import Client
 from dlctl.local.node.containers.control_groups import open_groups
 

@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from dlctl.api.json_types import JSON
-from dlctl.api.verdict import Cause
+from dlctl.api.status.verdict import Cause
 from tests.faults.fault import Blame, Fault, kubeflow_job, replicas, shell
 
 USER: Final = Cause.USER_CODE

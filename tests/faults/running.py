@@ -11,7 +11,7 @@ import attrs
 
 from dlctl.api.json_types import JSON
 from dlctl.api.meta import ObjectKey, Resource
-from dlctl.api.verdict import Confidence
+from dlctl.api.status.verdict import Confidence
 from dlctl.cli.embedded.local_cluster import LocalControlPlane, local_control_plane
 from dlctl.cli.embedded.local_options import LocalOptions
 from dlctl.dialects.kinds import kind_of_api_version

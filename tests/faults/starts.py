@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from dlctl.api.verdict import Cause
+from dlctl.api.status.verdict import Cause
 from tests.faults import kubelet
 from tests.faults.fault import (
     MEMORY_LIMITS,

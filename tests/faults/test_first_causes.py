@@ -13,7 +13,7 @@ from typing import Final
 import pytest
 
 from dlctl.api.json_types import JSON
-from dlctl.api.verdict import Cause
+from dlctl.api.status.verdict import Cause
 from tests.faults import (
     collateral,
     exit_codes,

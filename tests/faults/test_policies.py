@@ -8,7 +8,7 @@ import attrs
 import pytest
 import yaml
 
-from dlctl.api.verdict import Cause
+from dlctl.api.status.verdict import Cause
 from tests.faults.running import cluster, until_ended
 
 EXAMPLES: Final = Path(__file__).parents[2] / "examples" / "failures"

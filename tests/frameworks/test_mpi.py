@@ -12,7 +12,7 @@ from dlctl.api.job import Job, Replica
 from dlctl.api.json_types import JSON
 from dlctl.api.meta import CONFIG_MAPS, ROLE_BINDINGS, ROLES, SERVICE_ACCOUNTS, Resource
 from dlctl.api.policies.run_policy import CleanPodPolicy
-from dlctl.api.status import JobPhase, JobStatus
+from dlctl.api.status.job_status import JobPhase, JobStatus
 from dlctl.dialects.kinds import served_kinds
 from dlctl.errors import InvalidJobError
 from dlctl.frameworks.kubeflow.mpi import MPIJob

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from dlctl.api.job import JobObject
-from dlctl.api.status import JobPhase, JobStatus
+from dlctl.api.status.job_status import JobPhase, JobStatus
 from dlctl.clock import SystemClock
 from dlctl.controller.expectations import Expectations
 from dlctl.controller.object_writer import ObjectWriter

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from dlctl.api.elastic import ScalerObject
 from dlctl.api.meta import Object, ObjectKey
 from dlctl.api.objects.batch_jobs import BatchJob
 from dlctl.api.objects.node_signals import NodeSignals
 from dlctl.api.objects.nodes import OUT_OF_SERVICE_TAINT, Node
 from dlctl.api.objects.pods import Pod
+from dlctl.api.objects.scalers import ScalerObject
 from dlctl.dialects.et_operator import scalers
 from dlctl.dialects.et_operator.resources import SCALE_INS
 from dlctl.informers.handlers import Change

@@ -7,7 +7,7 @@ import pytest
 
 from dlctl.api.job import Replica
 from dlctl.api.objects.pods import Service
-from dlctl.api.status import JobState, JobStatus, ReplicaStatus
+from dlctl.api.status.job_status import JobState, JobStatus, ReplicaStatus
 from dlctl.reconcilers.observe import Children, ObservedReplica, ReplicaState, observe
 from tests.builders import NOW, RUNNING, exited, make_job, make_pod, observed_of
 

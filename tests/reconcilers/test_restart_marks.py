@@ -9,7 +9,7 @@ import pytest
 from dlctl.api.job import Job, Replica
 from dlctl.api.meta import PODS
 from dlctl.api.objects.pods import Pod
-from dlctl.api.status import JobPhase, JobStatus
+from dlctl.api.status.job_status import JobPhase, JobStatus
 from dlctl.reconcilers.children.desired import Desired
 from dlctl.reconcilers.observe import Children, ReplicaState, observe
 from dlctl.reconcilers.plan import Plan

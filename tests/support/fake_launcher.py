@@ -12,9 +12,9 @@ from typing import Final, Literal, NamedTuple
 
 import attrs
 
-from dlctl.api.elastic import Script
 from dlctl.api.json_types import JSON
 from dlctl.api.meta import CONFIG_MAPS, PODS, ObjectKey
+from dlctl.api.objects.scalers import Script
 from dlctl.clock import Clock
 from dlctl.local.apiserver.endpoints.execs import ExecSession, PodExecOptions
 from dlctl.local.apiserver.server import ApiServer

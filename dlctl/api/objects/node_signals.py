@@ -10,7 +10,7 @@ from typing import Final
 import attrs
 
 from dlctl.api.objects.nodes import Node
-from dlctl.api.verdict import Cause
+from dlctl.api.status.verdict import Cause
 
 _CONDITION_STATUSES: Final = frozenset({"True", "False", "Unknown"})
 _SCALE_DOWN_PREFIXES: Final = ("ToBeDeletedByClusterAutoscaler", "karpenter.sh/")

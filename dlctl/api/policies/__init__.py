@@ -1,1 +1,1 @@
-"""The policies of a job, as users set them: when it runs, starts together, and fails."""
+"""The policies of a job, as users set them: how it runs, is scheduled, scales and fails."""

@@ -9,7 +9,7 @@ from typing import Final
 
 import attrs
 
-from dlctl.api.verdict import Cause
+from dlctl.api.status.verdict import Cause
 
 # Reasons of the failures of jobs; the first is JobSet's.
 REACHED_MAX_RESTARTS: Final = "ReachedMaxRestarts"

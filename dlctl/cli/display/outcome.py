@@ -6,8 +6,8 @@ from typing import Any, Final
 import attrs
 import yaml
 
-from dlctl.api.status import Failure
-from dlctl.api.verdict import last_verdict
+from dlctl.api.status.job_status import Failure
+from dlctl.api.status.verdict import last_verdict
 from dlctl.cli.display.hints import hints
 from dlctl.cli.display.log_selection import chief_first
 from dlctl.cli.display.pod_warnings import bare_message

@@ -9,13 +9,13 @@ from typing import Final
 
 import attrs
 
-from dlctl.api import conditions
 from dlctl.api.exit_codes import ExitClass
 from dlctl.api.job import Job, JobObject
 from dlctl.api.meta import ObjectKey
 from dlctl.api.objects.pods import ContainerState, ContainerStateTerminated, ContainerStatus, Pod
-from dlctl.api.status import Failure, JobPhase, JobState, JobStatus
-from dlctl.api.verdict import Attempt
+from dlctl.api.status import conditions
+from dlctl.api.status.job_status import Failure, JobPhase, JobState, JobStatus
+from dlctl.api.status.verdict import Attempt
 from dlctl.cli.display.observed_replicas import observed_replicas
 from dlctl.dialects.kind import Kind
 from dlctl.errors import InvalidJobError

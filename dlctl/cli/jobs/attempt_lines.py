@@ -3,7 +3,7 @@
 import datetime
 from collections.abc import Iterator, Sequence
 
-from dlctl.api.verdict import Attempt, Verdict
+from dlctl.api.status.verdict import Attempt, Verdict
 from dlctl.cli.jobs.tables import duration
 
 

@@ -8,7 +8,7 @@ import attrs
 from dlctl.api.exit_codes import describe_exit_code
 from dlctl.api.job import LAUNCHER_REPLICA, Job
 from dlctl.api.objects.pods import Pod
-from dlctl.api.verdict import Verdict, last_verdict
+from dlctl.api.status.verdict import Verdict, last_verdict
 from dlctl.cli.jobs.attempt_lines import attempt_lines, verdict_lines
 from dlctl.cli.jobs.history import (
     container_of,

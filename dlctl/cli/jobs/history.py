@@ -9,11 +9,11 @@ from typing import Final
 
 import attrs
 
-from dlctl.api.conditions import CREATED
 from dlctl.api.exit_codes import describe_exit_code
 from dlctl.api.job import LAUNCHER_REPLICA, Job, replica_type
 from dlctl.api.objects.pods import ContainerStateTerminated, ContainerStatus, Pod
-from dlctl.api.status import JobStatus
+from dlctl.api.status.conditions import CREATED
+from dlctl.api.status.job_status import JobStatus
 from dlctl.cli.display.pod_warnings import bare_message
 from dlctl.cli.jobs.job_events import JobEvent
 from dlctl.cli.jobs.job_snapshot import JobSnapshot

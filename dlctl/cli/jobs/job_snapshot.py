@@ -7,10 +7,10 @@ from typing import Any, Final, Self
 
 import attrs
 
-from dlctl.api import conditions
 from dlctl.api.job import Job, JobObject
 from dlctl.api.meta import UID, ObjectKey
-from dlctl.api.status import JobPhase, JobState, JobStatus
+from dlctl.api.status import conditions
+from dlctl.api.status.job_status import JobPhase, JobState, JobStatus
 from dlctl.cli.manifests.loading import as_job_object
 from dlctl.dialects.dialect import DecodedObject
 from dlctl.dialects.kind import Kind

@@ -4,7 +4,7 @@ import datetime
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from dlctl.api.verdict import last_verdict
+from dlctl.api.status.verdict import last_verdict
 from dlctl.cli.jobs.job_snapshot import JobSnapshot
 from dlctl.local.apiserver.printing.ages import human_duration
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from dlctl.api.job import Job
 from dlctl.api.objects.pods import Pod
-from dlctl.api.status import JobPhase
+from dlctl.api.status.job_status import JobPhase
 from dlctl.cli.display.observed_replicas import observed_replicas
 from dlctl.cli.display.pod_warnings import bare_message
 from dlctl.cli.jobs.history import replica_names

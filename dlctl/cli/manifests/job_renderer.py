@@ -4,8 +4,7 @@ from typing import Any, Final
 
 import attrs
 
-from dlctl.api.elastic import WORKER
-from dlctl.api.job import Job
+from dlctl.api.job import WORKER, Job
 from dlctl.api.meta import UID
 from dlctl.cli.manifests.loading import as_job_object
 from dlctl.dialects.kind import Kind

@@ -11,9 +11,9 @@ from typing import Final
 import attrs
 import msgspec
 
-from dlctl.api.elastic import Scaler, ScalerObject, ScalerPhase, ScalerStatus, Script
 from dlctl.api.json_types import JSON
 from dlctl.api.meta import Resource
+from dlctl.api.objects.scalers import Scaler, ScalerObject, ScalerPhase, ScalerStatus, Script
 from dlctl.clock import EPOCH
 from dlctl.dialects import status_codec as codec
 from dlctl.dialects.et_operator.resources import SCALE_OUTS

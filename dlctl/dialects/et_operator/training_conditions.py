@@ -9,12 +9,12 @@ from typing import Final
 
 import attrs
 
-from dlctl.api import conditions
-from dlctl.api.condition_messages import ConditionMessages
-from dlctl.api.conditions import Condition
-from dlctl.api.elastic import LAUNCHER, FailedStep, ScaleFailure, Scaler, ScalerPhase
-from dlctl.api.job import Job, replica_type
-from dlctl.api.status import Failure, JobState
+from dlctl.api.job import LAUNCHER, Job, replica_type
+from dlctl.api.objects.scalers import FailedStep, ScaleFailure, Scaler, ScalerPhase
+from dlctl.api.status import conditions
+from dlctl.api.status.condition_messages import ConditionMessages
+from dlctl.api.status.conditions import Condition
+from dlctl.api.status.job_status import Failure, JobState
 from dlctl.dialects.et_operator.resources import SCALE_INS, SCALE_OUTS
 
 WORKERS_CREATED: Final = "WorkersCreated"

@@ -9,12 +9,19 @@ from typing import Any, Final
 
 import attrs
 
-from dlctl.api.condition_messages import ConditionMessages
-from dlctl.api.elastic import LAUNCHER, WORKER
-from dlctl.api.job import LAUNCHER_REPLICA, Job, Replica, ReplicaSpec, SuccessPolicy
+from dlctl.api.job import (
+    LAUNCHER,
+    LAUNCHER_REPLICA,
+    WORKER,
+    Job,
+    Replica,
+    ReplicaSpec,
+    SuccessPolicy,
+)
 from dlctl.api.json_types import ReadOnlyJSON
 from dlctl.api.policies.run_policy import RunPolicy
-from dlctl.api.status import JobStatus
+from dlctl.api.status.condition_messages import ConditionMessages
+from dlctl.api.status.job_status import JobStatus
 from dlctl.dialects.child_names import check_child_names
 from dlctl.dialects.dialect import DecodedObject, Dialect
 from dlctl.dialects.et_operator import policies, training_status

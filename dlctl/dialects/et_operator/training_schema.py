@@ -6,8 +6,9 @@ status written.
 
 from typing import Final
 
-from dlctl.api.elastic import LAUNCHER, WORKER, AttachMode
+from dlctl.api.job import LAUNCHER, WORKER
 from dlctl.api.json_types import JSON
+from dlctl.api.policies.elasticity import AttachMode
 from dlctl.dialects import failure_policy, run_policy, schema_parts
 from dlctl.dialects.child_names import MAX_LENGTH
 from dlctl.dialects.et_operator.policies import DEFAULT_BACKOFF_LIMIT

@@ -9,16 +9,10 @@ from typing import Any, Final
 import attrs
 import msgspec
 
-from dlctl.api.elastic import (
-    LAUNCHER,
-    MAX_INDEX_DIGITS,
-    WORKER,
-    Membership,
-    ScaleOperation,
-    worker_indexes,
-)
+from dlctl.api.job import LAUNCHER, WORKER
 from dlctl.api.json_types import JSON
-from dlctl.api.status import JobPhase, JobState, JobStatus
+from dlctl.api.status.job_status import JobPhase, JobState, JobStatus
+from dlctl.api.status.membership import MAX_INDEX_DIGITS, Membership, ScaleOperation, worker_indexes
 from dlctl.clock import EPOCH
 from dlctl.dialects import index_ranges, replica_map_status
 from dlctl.dialects import status_codec as codec

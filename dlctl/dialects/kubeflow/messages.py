@@ -4,9 +4,9 @@ from collections.abc import Callable, Collection, Mapping
 
 import attrs
 
-from dlctl.api.condition_messages import ConditionMessages, backoff_limit_reached
 from dlctl.api.job import Job, replica_type
-from dlctl.api.status import Failure, JobState
+from dlctl.api.status.condition_messages import ConditionMessages, backoff_limit_reached
+from dlctl.api.status.job_status import Failure, JobState
 
 
 def _has_no_master(job: Job) -> bool:

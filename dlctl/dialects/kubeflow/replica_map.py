@@ -8,12 +8,12 @@ from typing import Any, Final
 
 import attrs
 
-from dlctl.api.condition_messages import ConditionMessages
 from dlctl.api.exit_codes import RetryPolicy
 from dlctl.api.job import Job, Replica, ReplicaSpec, SpecWarning, SuccessPolicy
 from dlctl.api.json_types import ReadOnlyJSON
 from dlctl.api.policies.run_policy import CleanPodPolicy, RunPolicy
-from dlctl.api.status import JobStatus
+from dlctl.api.status.condition_messages import ConditionMessages
+from dlctl.api.status.job_status import JobStatus
 from dlctl.dialects import (
     failure_policy,
     replica_map_status,

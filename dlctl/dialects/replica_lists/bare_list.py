@@ -12,7 +12,7 @@ from dlctl.api.exit_codes import RetryPolicy
 from dlctl.api.job import Job, Replica, ReplicaSpec, SuccessPolicy
 from dlctl.api.json_types import ReadOnlyJSON
 from dlctl.api.policies.run_policy import RunPolicy
-from dlctl.api.status import JobStatus
+from dlctl.api.status.job_status import JobStatus
 from dlctl.dialects import failure_policy
 from dlctl.dialects.child_names import MAX_PREFIX_LENGTH, check_names_with_runtime_id, runtime_id
 from dlctl.dialects.dialect import DecodedObject, Dialect

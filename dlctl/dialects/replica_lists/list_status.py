@@ -7,7 +7,7 @@ conditions, times, the restarts of each replica and the first cause of a failure
 import msgspec
 
 from dlctl.api.json_types import JSON
-from dlctl.api.status import JobPhase, JobState, JobStatus, ReplicaStatus
+from dlctl.api.status.job_status import JobPhase, JobState, JobStatus, ReplicaStatus
 from dlctl.dialects import attempts_codec, index_ranges
 from dlctl.dialects import status_codec as codec
 

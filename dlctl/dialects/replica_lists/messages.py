@@ -2,7 +2,7 @@
 
 import attrs
 
-from dlctl.api.condition_messages import ConditionMessages
+from dlctl.api.status.condition_messages import ConditionMessages
 
 
 @attrs.frozen

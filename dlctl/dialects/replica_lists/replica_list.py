@@ -9,12 +9,12 @@ from typing import Any
 
 import attrs
 
-from dlctl.api.condition_messages import ConditionMessages
 from dlctl.api.exit_codes import RetryPolicy
 from dlctl.api.job import Job, Replica, ReplicaSpec, SuccessPolicy
 from dlctl.api.json_types import ReadOnlyJSON
 from dlctl.api.policies.run_policy import CleanPodPolicy, RunPolicy
-from dlctl.api.status import JobStatus
+from dlctl.api.status.condition_messages import ConditionMessages
+from dlctl.api.status.job_status import JobStatus
 from dlctl.dialects import run_policy
 from dlctl.dialects.child_names import MAX_PREFIX_LENGTH, check_names_with_runtime_id, runtime_id
 from dlctl.dialects.dialect import DecodedObject, Dialect

@@ -6,11 +6,11 @@ The job's membership determines the workers and the hosts; nothing here chooses 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from dlctl.api.elastic import LAUNCHER, WORKER, AttachMode
-from dlctl.api.job import Replica, ReplicaSpec
+from dlctl.api.job import LAUNCHER, WORKER, Replica, ReplicaSpec
 from dlctl.api.json_types import ReadOnlyJSON
 from dlctl.api.meta import CONFIG_MAPS, ROLE_BINDINGS, ROLES, SECRETS, SERVICE_ACCOUNTS
 from dlctl.api.objects.dependents import Dependent
+from dlctl.api.policies.elasticity import AttachMode
 from dlctl.errors import InvalidJobError
 from dlctl.frameworks import launcher_access
 from dlctl.frameworks.dljob import DLJob

@@ -6,8 +6,7 @@ The launcher's account, role and configuration files are dependents of the job.
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from dlctl.api.elastic import LAUNCHER, WORKER
-from dlctl.api.job import LAUNCHER_REPLICA, Replica, ReplicaSpec, SuccessPolicy
+from dlctl.api.job import LAUNCHER, LAUNCHER_REPLICA, WORKER, Replica, ReplicaSpec, SuccessPolicy
 from dlctl.api.json_types import ReadOnlyJSON
 from dlctl.api.meta import CONFIG_MAPS, ROLE_BINDINGS, ROLES, SERVICE_ACCOUNTS
 from dlctl.api.objects.dependents import Dependent

@@ -6,8 +6,7 @@ The key, the host files and the headless service are those of its users' images.
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from dlctl.api.elastic import LAUNCHER, WORKER
-from dlctl.api.job import LAUNCHER_REPLICA, Replica, ReplicaSpec, SuccessPolicy
+from dlctl.api.job import LAUNCHER, LAUNCHER_REPLICA, WORKER, Replica, ReplicaSpec, SuccessPolicy
 from dlctl.api.json_types import ReadOnlyJSON
 from dlctl.api.meta import CONFIG_MAPS, SECRETS, SERVICES
 from dlctl.api.objects.dependents import Dependent

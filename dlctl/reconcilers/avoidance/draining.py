@@ -14,7 +14,7 @@ import attrs
 from dlctl.api.job import Job
 from dlctl.api.objects.pods import Pod
 from dlctl.api.policies.failure_policy import FailureAction
-from dlctl.api.verdict import (
+from dlctl.api.status.verdict import (
     MAX_COLLATERAL,
     MAX_DRAINED_NODES,
     Attempt,

@@ -24,7 +24,7 @@ from dlctl.api.meta import (
     Resource,
 )
 from dlctl.api.policies.run_policy import CleanPodPolicy
-from dlctl.api.status import JobPhase
+from dlctl.api.status.job_status import JobPhase
 from dlctl.clock import Clock
 from dlctl.controller.object_writer import ObjectWriter
 from dlctl.kube.errors import ConflictError, NotFoundError

@@ -13,7 +13,7 @@ import attrs
 from dlctl.api.json_types import JSON
 from dlctl.api.objects.nodes import HOSTNAME_LABEL
 from dlctl.api.objects.pods import Pod
-from dlctl.api.status import JobStatus
+from dlctl.api.status.job_status import JobStatus
 from dlctl.reconcilers.children.placement import is_unscheduled
 
 # The names of the nodes that a pod avoids; absent if it avoids none.

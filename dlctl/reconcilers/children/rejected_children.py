@@ -11,7 +11,7 @@ from typing import Final
 import attrs
 
 from dlctl.api.meta import Resource
-from dlctl.api.waiting import Waiting
+from dlctl.api.status.waiting import Waiting
 from dlctl.backoff import Backoff
 from dlctl.errors import InvalidJobError
 from dlctl.reconcilers.children.creation import CreateResult, Rejection, RejectionCause

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from dlctl.api.waiting import MAX_MESSAGE_CHARS, Waiting
+from dlctl.api.status.waiting import MAX_MESSAGE_CHARS, Waiting
 from dlctl.errors import truncated
 from dlctl.reconcilers.children.creation import Rejection, RejectionCause
 

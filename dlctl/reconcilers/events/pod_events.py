@@ -12,7 +12,7 @@ import attrs
 
 from dlctl.api.job import Job, Replica
 from dlctl.api.objects.pods import ContainerStatus, Pod
-from dlctl.api.status import JobPhase, JobState, JobStatus
+from dlctl.api.status.job_status import JobPhase, JobState, JobStatus
 from dlctl.errors import MAX_REASON_CHARS, truncated
 from dlctl.reconcilers.children.creation import Rejection, RejectionCause
 from dlctl.reconcilers.children.rejected_children import TRANSIENT_CAUSES, without_numbers

@@ -2,10 +2,10 @@
 
 from collections import Counter
 
-from dlctl.api import conditions
 from dlctl.api.job import Job
 from dlctl.api.objects.pods import PodPhase
-from dlctl.api.status import JobPhase, JobState
+from dlctl.api.status import conditions
+from dlctl.api.status.job_status import JobPhase, JobState
 from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState
 from dlctl.reconcilers.status.replica_conditions import is_running
 

@@ -10,10 +10,9 @@ from typing import Final
 
 import attrs
 
-from dlctl.api.elastic import WORKER
-from dlctl.api.job import Job
-from dlctl.api.status import Failure
-from dlctl.api.verdict import MAX_ATTEMPTS, Attempt, Cause, Confidence, Verdict
+from dlctl.api.job import WORKER, Job
+from dlctl.api.status.job_status import Failure
+from dlctl.api.status.verdict import MAX_ATTEMPTS, Attempt, Cause, Confidence, Verdict
 from dlctl.errors import truncated
 from dlctl.reconcilers.failures.absent_replicas import absent_replica
 from dlctl.reconcilers.failures.ended_runs import EndedRun, ended_runs

@@ -12,7 +12,7 @@ from dlctl.api.policies.failure_policy import (
     FailurePolicy,
     FailureRule,
 )
-from dlctl.api.verdict import Verdict
+from dlctl.api.status.verdict import Verdict
 
 
 @attrs.frozen

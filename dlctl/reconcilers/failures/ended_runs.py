@@ -6,13 +6,12 @@ from typing import Final
 
 import attrs
 
-from dlctl.api import conditions
-from dlctl.api.elastic import WORKER
 from dlctl.api.exit_codes import ExitClass, RetryPolicy
-from dlctl.api.job import LAUNCHER_REPLICA, Job, Replica
+from dlctl.api.job import LAUNCHER_REPLICA, WORKER, Job, Replica
 from dlctl.api.meta import UID
 from dlctl.api.objects.pods import Pod, PodPhase
-from dlctl.api.status import JobPhase, RestartRecord
+from dlctl.api.status import conditions
+from dlctl.api.status.job_status import JobPhase, RestartRecord
 from dlctl.clock import EPOCH
 from dlctl.reconcilers.failures.failed_replica import FailedReplica
 from dlctl.reconcilers.nodes.node_conditions import NodeConditions

@@ -4,7 +4,7 @@ import enum
 
 import attrs
 
-from dlctl.api.verdict import Cause, Confidence
+from dlctl.api.status.verdict import Cause, Confidence
 from dlctl.reconcilers.program_output.log_classes import Weight
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from dlctl.api.exit_codes import describe_exit_code
-from dlctl.api.verdict import Cause, Confidence
+from dlctl.api.status.verdict import Cause, Confidence
 from dlctl.reconcilers.failures.evidence import Evidence, Proof
 from dlctl.reconcilers.program_output.log_classes import Weight
 

@@ -6,7 +6,7 @@ import attrs
 
 from dlctl.api.job import Replica
 from dlctl.api.objects.pods import ContainerStateTerminated, Pod
-from dlctl.api.verdict import Cause
+from dlctl.api.status.verdict import Cause
 from dlctl.reconcilers.nodes.node_conditions import NodeFault
 from dlctl.reconcilers.termination import Termination
 

@@ -7,7 +7,7 @@ from typing import Final, Self
 import attrs
 
 from dlctl.api.job import Job, Replica
-from dlctl.api.verdict import MAX_COLLATERAL, Cause, Confidence, Verdict
+from dlctl.api.status.verdict import MAX_COLLATERAL, Cause, Confidence, Verdict
 from dlctl.reconcilers.failures.evidence import Evidence, Proof
 from dlctl.reconcilers.failures.exit_code_evidence import exit_code_evidence
 from dlctl.reconcilers.failures.failed_replica import FailedReplica

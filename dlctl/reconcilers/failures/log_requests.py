@@ -10,7 +10,7 @@ import attrs
 from dlctl.api.job import Job
 from dlctl.api.meta import UID, ObjectKey
 from dlctl.api.objects.pods import ContainerStateTerminated
-from dlctl.api.status import JobPhase
+from dlctl.api.status.job_status import JobPhase
 from dlctl.reconcilers.failures.ended_runs import EndedRun, ended_runs
 from dlctl.reconcilers.failures.node_evidence import api_evidence
 from dlctl.reconcilers.failures.recorded_runs import is_recorded, new_runs

@@ -5,7 +5,7 @@ from typing import Final
 
 import attrs
 
-from dlctl.api.verdict import Cause, Confidence
+from dlctl.api.status.verdict import Cause, Confidence
 from dlctl.reconcilers.failures.evidence import Evidence, Proof
 from dlctl.reconcilers.failures.exit_code_evidence import KILLED, STOPPED
 from dlctl.reconcilers.failures.failed_replica import FailedReplica

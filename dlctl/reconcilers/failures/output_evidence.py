@@ -6,7 +6,7 @@ from typing import Final
 
 import attrs
 
-from dlctl.api.verdict import Cause, Confidence
+from dlctl.api.status.verdict import Cause, Confidence
 from dlctl.reconcilers.failures.evidence import Evidence, Proof
 from dlctl.reconcilers.failures.exit_code_evidence import KILLED, STOPPED, exit_code_evidence
 from dlctl.reconcilers.program_output.launchers import LaunchedFailure, launched_failure

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from dlctl.api.objects.pods import Pod
-from dlctl.api.verdict import Cause
+from dlctl.api.status.verdict import Cause
 from dlctl.reconcilers.failures.evidence import Evidence, Proof
 from dlctl.reconcilers.failures.failed_replica import FailedReplica
 from dlctl.reconcilers.termination import OUT_OF_PREFIX

@@ -13,8 +13,8 @@ import attrs
 from dlctl.api.job import Job, replica_type
 from dlctl.api.objects.pods import Pod
 from dlctl.api.policies.failure_policy import REACHED_MAX_RESTARTS
-from dlctl.api.status import Failure, JobStatus
-from dlctl.api.verdict import Attempt, Confidence, Verdict
+from dlctl.api.status.job_status import Failure, JobStatus
+from dlctl.api.status.verdict import Attempt, Confidence, Verdict
 from dlctl.reconcilers.failures.attempts import recorded_attempts
 from dlctl.reconcilers.failures.decision import Decision, decide
 from dlctl.reconcilers.failures.run_judge import RunJudge

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from dlctl.api.job import Job, replica_type
-from dlctl.api.verdict import Attempt, Verdict, last_verdict
+from dlctl.api.status.verdict import Attempt, Verdict, last_verdict
 from dlctl.reconcilers.failures.ended_runs import EndedRun
 from dlctl.reconcilers.failures.first_cause import Judgement
 from dlctl.reconcilers.failures.run_judge import RunJudge

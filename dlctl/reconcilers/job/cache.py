@@ -7,7 +7,7 @@ import msgspec
 
 from dlctl.api.job import Job
 from dlctl.api.meta import UID, ObjectKey, Resource
-from dlctl.api.status import JobPhase, JobStatus
+from dlctl.api.status.job_status import JobPhase, JobStatus
 from dlctl.reconcilers.children.rejected_children import RejectedChildren
 from dlctl.reconcilers.children.secrets import SecretState
 from dlctl.reconcilers.event_note import EventNote

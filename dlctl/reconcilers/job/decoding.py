@@ -14,7 +14,7 @@ from cachetools import LRUCache
 
 from dlctl.api.job import Job, JobObject
 from dlctl.api.meta import UID
-from dlctl.api.status import JobPhase, JobStatus
+from dlctl.api.status.job_status import JobPhase, JobStatus
 from dlctl.controller.fair_semaphore import FairSemaphore
 from dlctl.dialects import lenient_reader
 from dlctl.dialects.dialect import DecodedObject

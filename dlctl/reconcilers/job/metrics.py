@@ -8,11 +8,11 @@ from collections import Counter
 
 import attrs
 
-from dlctl.api import conditions
 from dlctl.api.job import Job
 from dlctl.api.meta import ObjectKey, ObjectMeta
-from dlctl.api.status import JobPhase, JobState, JobStatus, RestartRecord
-from dlctl.api.verdict import Cause
+from dlctl.api.status import conditions
+from dlctl.api.status.job_status import JobPhase, JobState, JobStatus, RestartRecord
+from dlctl.api.status.verdict import Cause
 from dlctl.metrics import Metrics
 from dlctl.reconcilers.job.cache import StatusWrite
 

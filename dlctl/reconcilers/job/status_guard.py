@@ -8,7 +8,7 @@ from typing import Final
 import attrs
 
 from dlctl.api.job import JobObject
-from dlctl.api.status import JobPhase, JobStatus
+from dlctl.api.status.job_status import JobPhase, JobStatus
 from dlctl.clock import Clock
 from dlctl.dialects.dialect import DecodedObject
 from dlctl.informers.store import Store

@@ -6,14 +6,14 @@ from typing import Final
 
 import attrs
 
-from dlctl.api.elastic import ScalerObject
 from dlctl.api.job import Job, JobObject
 from dlctl.api.meta import BATCH_JOBS, PODS, SERVICES, UID, Object, ObjectKey, Resource
 from dlctl.api.objects.batch_jobs import BatchJob
 from dlctl.api.objects.dependents import DependentObject
 from dlctl.api.objects.pods import Pod, PodPhase, Service
+from dlctl.api.objects.scalers import ScalerObject
 from dlctl.api.objects.workloads import Workload
-from dlctl.api.waiting import Waiting
+from dlctl.api.status.waiting import Waiting
 from dlctl.controller.expectations import ChildStore, Expectations
 from dlctl.informers.store import Store, owner_value
 from dlctl.reconcilers.children.rejected_children import RejectedChildren

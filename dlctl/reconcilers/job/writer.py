@@ -10,7 +10,7 @@ import msgspec
 from dlctl.api.job import Job, JobObject
 from dlctl.api.json_types import ReadOnlyJSON
 from dlctl.api.meta import Object, Resource
-from dlctl.api.status import JobPhase, JobStatus
+from dlctl.api.status.job_status import JobPhase, JobStatus
 from dlctl.controller.object_writer import ObjectWriter
 from dlctl.dialects.dialect import DecodedObject
 from dlctl.errors import DlctlError

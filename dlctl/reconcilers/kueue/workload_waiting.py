@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from dlctl.api.objects.workloads import Workload, WorkloadCondition
-from dlctl.api.waiting import MAX_MESSAGE_CHARS, Waiting
+from dlctl.api.status.waiting import MAX_MESSAGE_CHARS, Waiting
 from dlctl.errors import truncated
 from dlctl.reconcilers.status.waiting_replicas import detail_of, utc
 

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 from dlctl.api.job import Job
 from dlctl.api.json_types import JSON
-from dlctl.api.launcher_job import LauncherJob
 from dlctl.api.meta import BATCH_JOBS
+from dlctl.api.policies.launcher_job import LauncherJob
 from dlctl.reconcilers.launcher_job.next_write import JobWrite, LauncherJobWrite
 from dlctl.reconcilers.merge_patch import merge_patch
 

@@ -7,10 +7,9 @@ import datetime
 from collections.abc import Mapping
 from typing import Final
 
-from dlctl.api.condition_messages import backoff_limit_reached
-from dlctl.api.elastic import WORKER
-from dlctl.api.job import Job
-from dlctl.api.status import Failure, JobStatus, RestartRecord
+from dlctl.api.job import WORKER, Job
+from dlctl.api.status.condition_messages import backoff_limit_reached
+from dlctl.api.status.job_status import Failure, JobStatus, RestartRecord
 from dlctl.reconcilers.observe import Observed, ReplicaState
 
 DEADLINE_EXCEEDED = "DeadlineExceeded"

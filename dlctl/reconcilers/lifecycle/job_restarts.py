@@ -5,12 +5,12 @@ from collections.abc import Mapping
 
 import attrs
 
-from dlctl.api import conditions
-from dlctl.api.conditions import Condition
 from dlctl.api.job import Job
 from dlctl.api.objects.pods import Pod
 from dlctl.api.policies.failure_policy import RestartStrategy
-from dlctl.api.status import JobPhase, JobStatus, RestartRecord
+from dlctl.api.status import conditions
+from dlctl.api.status.conditions import Condition
+from dlctl.api.status.job_status import JobPhase, JobStatus, RestartRecord
 from dlctl.backoff import Backoff
 from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.lifecycle import replica_restarts

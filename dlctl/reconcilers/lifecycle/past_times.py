@@ -5,9 +5,9 @@ from typing import Final
 
 import attrs
 
-from dlctl.api.elastic import Membership, ScaleOperation
-from dlctl.api.status import JobStatus
-from dlctl.api.verdict import Attempt
+from dlctl.api.status.job_status import JobStatus
+from dlctl.api.status.membership import Membership, ScaleOperation
+from dlctl.api.status.verdict import Attempt
 
 # Clocks of controllers may differ by so much.
 _TOLERANCE: Final = datetime.timedelta(minutes=1)

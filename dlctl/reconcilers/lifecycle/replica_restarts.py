@@ -10,9 +10,8 @@ from typing import Final
 
 import attrs
 
-from dlctl.api.elastic import WORKER
-from dlctl.api.job import LAUNCHER_REPLICA
-from dlctl.api.status import JobStatus, RestartRecord
+from dlctl.api.job import LAUNCHER_REPLICA, WORKER
+from dlctl.api.status.job_status import JobStatus, RestartRecord
 from dlctl.backoff import Backoff
 from dlctl.reconcilers.launcher_job.launcher_state import LauncherState
 from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState

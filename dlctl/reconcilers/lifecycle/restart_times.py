@@ -9,7 +9,7 @@ from typing import Final
 
 import attrs
 
-from dlctl.api.verdict import Attempt
+from dlctl.api.status.verdict import Attempt
 from dlctl.backoff import Backoff
 
 _HOUR: Final = datetime.timedelta(hours=1)

@@ -9,11 +9,11 @@ from typing import Final
 
 import attrs
 
-from dlctl.api import conditions
 from dlctl.api.job import Job
-from dlctl.api.status import Failure, JobPhase, JobStatus
-from dlctl.api.verdict import Cause
-from dlctl.api.waiting import MAX_MESSAGE_CHARS, Waiting
+from dlctl.api.status import conditions
+from dlctl.api.status.job_status import Failure, JobPhase, JobStatus
+from dlctl.api.status.verdict import Cause
+from dlctl.api.status.waiting import MAX_MESSAGE_CHARS, Waiting
 from dlctl.errors import truncated
 
 STARTING_DEADLINE_EXCEEDED: Final = "StartingDeadlineExceeded"

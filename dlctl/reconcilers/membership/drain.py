@@ -6,8 +6,8 @@ from typing import Final
 
 import attrs
 
-from dlctl.api.elastic import ScaleOperation
 from dlctl.api.objects.pods import Pod
+from dlctl.api.status.membership import ScaleOperation
 from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.membership import hosts
 from dlctl.reconcilers.membership.exec_tasks import CheckInUse

@@ -12,7 +12,7 @@ from typing import Final
 
 import attrs
 
-from dlctl.api.elastic import Script
+from dlctl.api.objects.scalers import Script
 from dlctl.errors import TerminalError
 
 SSH_TIMEOUT_S: Final = 10

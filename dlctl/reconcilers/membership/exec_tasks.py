@@ -2,8 +2,8 @@
 
 import attrs
 
-from dlctl.api.elastic import Script
 from dlctl.api.meta import UID, ObjectKey
+from dlctl.api.objects.scalers import Script
 
 
 @attrs.frozen

@@ -10,7 +10,8 @@ from typing import Final
 
 import attrs
 
-from dlctl.api.elastic import AttachMode, Membership
+from dlctl.api.policies.elasticity import AttachMode
+from dlctl.api.status.membership import Membership
 from dlctl.controller.background_tasks import TaskOutcome
 from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.membership.exec_output import ProbeResult

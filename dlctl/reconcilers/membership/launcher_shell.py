@@ -11,8 +11,8 @@ from typing import Final, Protocol
 
 import attrs
 
-from dlctl.api.elastic import Script
 from dlctl.api.meta import ObjectKey
+from dlctl.api.objects.scalers import Script
 from dlctl.errors import DlctlError
 from dlctl.kube.errors import OutputLimitError
 from dlctl.kube.streams.execs import ExecResult, OutputLimit

@@ -10,8 +10,7 @@ from typing import Final
 
 import attrs
 
-from dlctl.api.elastic import WORKER, Membership, Scaler, ScalerObject
-from dlctl.api.job import LAUNCHER_REPLICA, Job, Replica
+from dlctl.api.job import LAUNCHER_REPLICA, WORKER, Job, Replica
 from dlctl.api.meta import (
     PODS,
     Object,
@@ -20,7 +19,9 @@ from dlctl.api.meta import (
     owner_reference,
 )
 from dlctl.api.objects.pods import Pod
-from dlctl.api.status import JobPhase
+from dlctl.api.objects.scalers import Scaler, ScalerObject
+from dlctl.api.status.job_status import JobPhase
+from dlctl.api.status.membership import Membership
 from dlctl.backoff import Backoff
 from dlctl.controller.background_tasks import BackgroundTasks
 from dlctl.controller.event_recorder import EventRecorder

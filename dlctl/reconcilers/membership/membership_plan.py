@@ -6,12 +6,13 @@ from typing import Self
 
 import attrs
 
-from dlctl.api.conditions import Condition
-from dlctl.api.elastic import Membership, Scaler, ScalerStatus
 from dlctl.api.job import Replica
 from dlctl.api.meta import UID
 from dlctl.api.objects.pods import Pod
-from dlctl.api.status import RestartRecord
+from dlctl.api.objects.scalers import Scaler, ScalerStatus
+from dlctl.api.status.conditions import Condition
+from dlctl.api.status.job_status import RestartRecord
+from dlctl.api.status.membership import Membership
 from dlctl.dialects.elastic_dialect import ElasticDialect
 from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.membership.exec_tasks import ExecTask

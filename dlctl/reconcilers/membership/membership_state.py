@@ -6,18 +6,12 @@ from functools import cached_property
 
 import attrs
 
-from dlctl.api.elastic import (
-    LAUNCHER,
-    MAX_INDEX_DIGITS,
-    WORKER,
-    Elasticity,
-    Membership,
-    ScaleOperation,
-    Scaler,
-)
-from dlctl.api.job import Job, Replica
+from dlctl.api.job import LAUNCHER, WORKER, Job, Replica
 from dlctl.api.meta import UID
 from dlctl.api.objects.pods import Pod
+from dlctl.api.objects.scalers import Scaler
+from dlctl.api.policies.elasticity import Elasticity
+from dlctl.api.status.membership import MAX_INDEX_DIGITS, Membership, ScaleOperation
 from dlctl.backoff import Backoff
 from dlctl.controller.background_tasks import TaskOutcome
 from dlctl.dialects.child_names import MAX_LENGTH

@@ -9,8 +9,8 @@ from typing import Final
 
 import msgspec
 
-from dlctl.api.elastic import ScalerObject, ScalerPhase
 from dlctl.api.meta import Resource
+from dlctl.api.objects.scalers import ScalerObject, ScalerPhase
 from dlctl.clock import EPOCH
 
 MAX_COUNT: Final = 32

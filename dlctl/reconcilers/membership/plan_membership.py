@@ -5,10 +5,11 @@ It precedes the plan for the job's children, which creates and deletes pods for 
 
 import attrs
 
-from dlctl.api import conditions
-from dlctl.api.elastic import WORKER, FailedStep, Membership, ScaleFailure, ScalerPhase
-from dlctl.api.job import Job
-from dlctl.api.status import JobPhase, JobStatus
+from dlctl.api.job import WORKER, Job
+from dlctl.api.objects.scalers import FailedStep, ScaleFailure, ScalerPhase
+from dlctl.api.status import conditions
+from dlctl.api.status.job_status import JobPhase, JobStatus
+from dlctl.api.status.membership import Membership
 from dlctl.reconcilers.membership import hosts, node_drain, scaler_status, scaling, worker_failures
 from dlctl.reconcilers.membership.membership_plan import MembershipPlan
 from dlctl.reconcilers.membership.membership_state import MembershipState

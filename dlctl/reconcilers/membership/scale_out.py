@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 import attrs
 
-from dlctl.api.elastic import FailedStep, ScaleFailure, ScaleOperation, Scaler
+from dlctl.api.objects.scalers import FailedStep, ScaleFailure, Scaler
+from dlctl.api.status.membership import ScaleOperation
 from dlctl.reconcilers.membership import hosts
 from dlctl.reconcilers.membership.membership_plan import MembershipPlan
 from dlctl.reconcilers.membership.membership_state import MembershipState

@@ -9,9 +9,9 @@ from typing import Final
 
 import attrs
 
-from dlctl.api.elastic import FailedStep, ScaleFailure, Scaler, ScalerObject, ScalerPhase
 from dlctl.api.job import JobObject
 from dlctl.api.meta import ObjectKey, Resource
+from dlctl.api.objects.scalers import FailedStep, ScaleFailure, Scaler, ScalerObject, ScalerPhase
 from dlctl.clock import Clock
 from dlctl.controller.controller import Result
 from dlctl.controller.event_recorder import EventRecorder

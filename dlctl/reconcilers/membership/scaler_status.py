@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import attrs
 
-from dlctl.api import conditions
-from dlctl.api.conditions import Condition
-from dlctl.api.elastic import ScaleFailure, Scaler, ScalerPhase
+from dlctl.api.objects.scalers import ScaleFailure, Scaler, ScalerPhase
+from dlctl.api.status import conditions
+from dlctl.api.status.conditions import Condition
 from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.membership.membership_plan import MembershipPlan, ScalerUpdate
 

@@ -5,16 +5,9 @@ The workers of an operation are persisted before it has any effect, and never ch
 
 import attrs
 
-from dlctl.api.elastic import (
-    WORKER,
-    FailedStep,
-    ScaleFailure,
-    ScaleOperation,
-    Scaler,
-    ScalerPhase,
-    worker_indexes,
-)
-from dlctl.api.job import Replica
+from dlctl.api.job import WORKER, Replica
+from dlctl.api.objects.scalers import FailedStep, ScaleFailure, Scaler, ScalerPhase
+from dlctl.api.status.membership import ScaleOperation, worker_indexes
 from dlctl.reconcilers.membership import hosts, scaler_status
 from dlctl.reconcilers.membership.drain import has_left, unused_workers
 from dlctl.reconcilers.membership.membership_plan import MembershipPlan

@@ -8,7 +8,8 @@ from typing import Final
 
 import attrs
 
-from dlctl.api.elastic import FailedStep, ScaleFailure, ScaleOperation, Scaler
+from dlctl.api.objects.scalers import FailedStep, ScaleFailure, Scaler
+from dlctl.api.status.membership import ScaleOperation
 from dlctl.reconcilers.membership import scaler_status
 from dlctl.reconcilers.membership.exec_tasks import RunScript
 from dlctl.reconcilers.membership.membership_plan import MembershipPlan

@@ -10,7 +10,8 @@ from typing import Final
 
 import attrs
 
-from dlctl.api.elastic import Membership, Scaler
+from dlctl.api.objects.scalers import Scaler
+from dlctl.api.status.membership import Membership
 from dlctl.dialects.child_names import MAX_LENGTH
 from dlctl.dialects.field_reader import MAX_REPLICAS
 from dlctl.errors import truncated

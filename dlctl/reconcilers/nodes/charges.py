@@ -10,7 +10,7 @@ from typing import Final
 import attrs
 
 from dlctl.api.meta import UID, ObjectKey
-from dlctl.api.verdict import Attempt, Cause, Confidence
+from dlctl.api.status.verdict import Attempt, Cause, Confidence
 
 CHARGED_CAUSES: Final = frozenset({Cause.NODE, Cause.HARDWARE})
 # This number of jobs that charge a node is no coincidence.

@@ -11,7 +11,7 @@ import attrs
 
 from dlctl.api.objects.node_signals import NodeSignals, Signal
 from dlctl.api.objects.nodes import OUT_OF_SERVICE_TAINT, Node
-from dlctl.api.verdict import Cause
+from dlctl.api.status.verdict import Cause
 
 
 class NodeFault(enum.Enum):

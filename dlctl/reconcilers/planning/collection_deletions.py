@@ -4,7 +4,7 @@ import attrs
 
 from dlctl.api.meta import PODS, SERVICES, UID
 from dlctl.api.objects.pods import Pod, Service
-from dlctl.api.status import JobPhase
+from dlctl.api.status.job_status import JobPhase
 from dlctl.informers.store import Store
 from dlctl.reconcilers.children.collection_deletion import (
     MAX_COUNT,

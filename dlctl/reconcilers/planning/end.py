@@ -8,7 +8,7 @@ import attrs
 from dlctl.api.job import Job
 from dlctl.api.meta import SERVICES
 from dlctl.api.objects.pods import Pod
-from dlctl.api.status import JobPhase, JobStatus
+from dlctl.api.status.job_status import JobPhase, JobStatus
 from dlctl.reconcilers.children import dependents
 from dlctl.reconcilers.children.dependents import DependentChanges
 from dlctl.reconcilers.children.desired import Desired

@@ -12,8 +12,8 @@ import attrs
 from dlctl.api.job import Job
 from dlctl.api.meta import SERVICES
 from dlctl.api.policies.failure_policy import FailureAction
-from dlctl.api.status import Failure, JobPhase, JobStatus
-from dlctl.api.verdict import Attempt
+from dlctl.api.status.job_status import Failure, JobPhase, JobStatus
+from dlctl.api.status.verdict import Attempt
 from dlctl.backoff import Backoff
 from dlctl.reconcilers.avoidance.draining import (
     pods_to_move,

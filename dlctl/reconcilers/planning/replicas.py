@@ -5,10 +5,9 @@ from collections.abc import Collection, Iterable, Iterator
 
 import attrs
 
-from dlctl.api.elastic import WORKER
-from dlctl.api.job import Job, Replica
+from dlctl.api.job import WORKER, Job, Replica
 from dlctl.api.objects.pods import Pod, Service
-from dlctl.api.status import JobStatus
+from dlctl.api.status.job_status import JobStatus
 from dlctl.backoff import Backoff
 from dlctl.reconcilers.avoidance.draining import moving_notes, pods_to_move
 from dlctl.reconcilers.children.desired import Desired

@@ -9,7 +9,7 @@ from typing import Final
 
 import attrs
 
-from dlctl.api.verdict import Cause
+from dlctl.api.status.verdict import Cause
 
 
 class Weight(enum.IntEnum):

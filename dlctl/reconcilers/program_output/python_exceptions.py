@@ -6,7 +6,7 @@ from typing import Final
 
 import attrs
 
-from dlctl.api.verdict import Cause
+from dlctl.api.status.verdict import Cause
 from dlctl.reconcilers.program_output.log_classes import LogClass, Weight, class_of
 from dlctl.reconcilers.program_output.log_text import LogLine
 

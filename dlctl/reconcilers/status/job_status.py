@@ -8,12 +8,19 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import attrs
 
-from dlctl.api import conditions
-from dlctl.api.conditions import Condition
 from dlctl.api.job import Job, replica_type
 from dlctl.api.policies.failure_policy import FAIL_JOB_ACTION, REACHED_MAX_RESTARTS
-from dlctl.api.status import Failure, JobPhase, JobState, JobStatus, ReplicaStatus, RestartRecord
-from dlctl.api.verdict import Attempt
+from dlctl.api.status import conditions
+from dlctl.api.status.conditions import Condition
+from dlctl.api.status.job_status import (
+    Failure,
+    JobPhase,
+    JobState,
+    JobStatus,
+    ReplicaStatus,
+    RestartRecord,
+)
+from dlctl.api.status.verdict import Attempt
 from dlctl.reconcilers.children.creation import MAX_MESSAGE_CHARS
 from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState

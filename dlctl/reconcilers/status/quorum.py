@@ -2,9 +2,8 @@
 
 import datetime
 
-from dlctl.api.elastic import WORKER
-from dlctl.api.job import Job, Replica
-from dlctl.api.status import Failure, JobPhase
+from dlctl.api.job import WORKER, Job, Replica
+from dlctl.api.status.job_status import Failure, JobPhase
 from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState
 
 

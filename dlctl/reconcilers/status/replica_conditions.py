@@ -5,11 +5,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from dlctl.api import conditions
-from dlctl.api.conditions import Condition
 from dlctl.api.job import Job
 from dlctl.api.objects.pods import PodPhase
-from dlctl.api.status import JobPhase, JobState
+from dlctl.api.status import conditions
+from dlctl.api.status.conditions import Condition
+from dlctl.api.status.job_status import JobPhase, JobState
 from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState
 
 _MAX_LISTED: Final = 3

@@ -6,11 +6,10 @@ from typing import Final
 
 import attrs
 
-from dlctl.api.elastic import LAUNCHER
 from dlctl.api.exit_codes import ExitClass
-from dlctl.api.job import Job, ReplicaSpec, replica_type
+from dlctl.api.job import LAUNCHER, Job, ReplicaSpec, replica_type
 from dlctl.api.objects.pods import PodPhase
-from dlctl.api.status import Failure, JobState, ReplicaStatus
+from dlctl.api.status.job_status import Failure, JobState, ReplicaStatus
 from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState
 
 _STATES: Final[Mapping[ReplicaState, JobState]] = {

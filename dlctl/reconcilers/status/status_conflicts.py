@@ -9,7 +9,7 @@ from typing import Final
 import attrs
 import msgspec
 
-from dlctl.api.status import JobStatus
+from dlctl.api.status.job_status import JobStatus
 from dlctl.backoff import Backoff
 from dlctl.dialects import status_codec
 

@@ -9,11 +9,11 @@ from typing import Final
 
 import attrs
 
-from dlctl.api import conditions
-from dlctl.api.conditions import Condition
 from dlctl.api.job import Job
-from dlctl.api.status import JobPhase, JobState, JobStatus
-from dlctl.api.verdict import Attempt
+from dlctl.api.status import conditions
+from dlctl.api.status.conditions import Condition
+from dlctl.api.status.job_status import JobPhase, JobState, JobStatus
+from dlctl.api.status.verdict import Attempt
 from dlctl.reconcilers.plan import Plan, earliest
 
 # Bounds of the interval between two such writes, in seconds; small jobs have the minimum.

@@ -10,12 +10,11 @@ from typing import Final
 
 import attrs
 
-from dlctl.api import conditions
-from dlctl.api.conditions import Condition
-from dlctl.api.elastic import WORKER
-from dlctl.api.job import Job
-from dlctl.api.status import JobPhase, JobStatus
-from dlctl.api.waiting import MAX_MESSAGE_CHARS, Waiting
+from dlctl.api.job import WORKER, Job
+from dlctl.api.status import conditions
+from dlctl.api.status.conditions import Condition
+from dlctl.api.status.job_status import JobPhase, JobStatus
+from dlctl.api.status.waiting import MAX_MESSAGE_CHARS, Waiting
 from dlctl.backoff import Backoff
 from dlctl.errors import truncated
 from dlctl.reconcilers.lifecycle.job_restarts import restart_left_s

@@ -10,7 +10,7 @@ import attrs
 from dlctl.api.exit_codes import describe_exit_code
 from dlctl.api.job import Job, Replica
 from dlctl.api.objects.pods import WORKERS_RUNNING_GATE, ContainerStatus, Pod
-from dlctl.api.status import RestartRecord
+from dlctl.api.status.job_status import RestartRecord
 from dlctl.clock import EPOCH
 from dlctl.errors import truncated
 from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from dlctl.api.objects.node_signals import NodeSignals, SignalSet
 from dlctl.api.objects.nodes import Node
-from dlctl.api.verdict import Cause
+from dlctl.api.status.verdict import Cause
 from dlctl.errors import ConfigError
 from dlctl.options import NODE_DRAIN_SIGNALS, NODE_FAULT_SIGNALS, Options
 

@@ -1,7 +1,7 @@
 import attrs
 
 from dlctl.api.meta import ObjectKey
-from dlctl.api.status import JobPhase, JobState
+from dlctl.api.status.job_status import JobPhase, JobState
 from dlctl.cli.display.diff import diff_lines
 from dlctl.cli.display.progress import JobProgress, ReplicaProgress
 

@@ -5,8 +5,8 @@ import pytest
 import yaml
 
 from dlctl.api.meta import ObjectKey
-from dlctl.api.status import Failure, JobPhase, JobState
-from dlctl.api.verdict import Attempt, Cause, Confidence, Verdict
+from dlctl.api.status.job_status import Failure, JobPhase, JobState
+from dlctl.api.status.verdict import Attempt, Cause, Confidence, Verdict
 from dlctl.cli.display.outcome import RunEnd, closing_lines, status_yaml
 from dlctl.cli.display.progress import ContainerExit, ContainerRun, JobProgress, ReplicaProgress
 from tests.builders import NOW

@@ -4,7 +4,7 @@ import attrs
 import pytest
 
 from dlctl.api.meta import ObjectKey
-from dlctl.api.status import JobPhase
+from dlctl.api.status.job_status import JobPhase
 from dlctl.cli.display.progress import ContainerExit, ContainerRun, JobProgress, ReplicaProgress
 from dlctl.cli.display.restart_limit import max_restarts, replica_beyond
 from dlctl.local.node.scheduling_filters import rejection

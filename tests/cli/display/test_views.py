@@ -11,7 +11,7 @@ import attrs
 import pytest
 
 from dlctl.api.meta import ObjectKey
-from dlctl.api.status import JobPhase
+from dlctl.api.status.job_status import JobPhase
 from dlctl.cli.display.output import Output
 from dlctl.cli.display.progress import JobProgress, ReplicaProgress
 from dlctl.cli.display.views import LineView, ProgressView, progress_view

@@ -2,7 +2,7 @@
 
 import datetime
 
-from dlctl.api.verdict import Attempt, Cause, Confidence, Verdict, last_verdict
+from dlctl.api.status.verdict import Attempt, Cause, Confidence, Verdict, last_verdict
 from dlctl.cli.jobs.attempt_lines import attempt_lines, verdict_lines
 from dlctl.cli.jobs.tables import job_table
 from tests.builders import NOW

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from dlctl.api.objects.nodes import Node
-from dlctl.api.verdict import Attempt, Cause, Confidence
+from dlctl.api.status.verdict import Attempt, Cause, Confidence
 from dlctl.cli.jobs.job_snapshot import JobSnapshot
 from dlctl.cli.jobs.nodes import charges_by_node, node_table
 from dlctl.dialects import attempts_codec

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dlctl.api.conditions import Condition
-from dlctl.api.elastic import ScalerPhase, ScalerStatus, Script
+from dlctl.api.objects.scalers import ScalerPhase, ScalerStatus, Script
+from dlctl.api.status.conditions import Condition
 from dlctl.dialects.et_operator import scalers
 from dlctl.dialects.et_operator.resources import SCALE_INS, SCALE_OUTS
 from tests.builders import NOW

@@ -2,9 +2,9 @@
 
 import pytest
 
-from dlctl.api.conditions import Condition
-from dlctl.api.elastic import FailedStep, ScaleFailure, Scaler
-from dlctl.api.status import Failure
+from dlctl.api.objects.scalers import FailedStep, ScaleFailure, Scaler
+from dlctl.api.status.conditions import Condition
+from dlctl.api.status.job_status import Failure
 from dlctl.dialects.et_operator import training_conditions
 from tests.builders import NOW
 from tests.dialects.et_operator.manifests import read_job, read_scaler, scale_in, scale_out

@@ -8,10 +8,11 @@ import attrs
 import pytest
 import yaml
 
-from dlctl.api.elastic import AttachMode, Elasticity, Membership, ScaleOperation
 from dlctl.api.exit_codes import RetryPolicy
 from dlctl.api.job import Replica, SuccessPolicy
+from dlctl.api.policies.elasticity import AttachMode, Elasticity
 from dlctl.api.policies.run_policy import CleanPodPolicy, RunPolicy
+from dlctl.api.status.membership import Membership, ScaleOperation
 from dlctl.dialects.et_operator.resources import SCALE_INS, SCALE_OUTS
 from dlctl.dialects.et_operator.training_job import TrainingJobDialect
 from tests.builders import NOW, decoded, kind_of, make_job, manifest

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dlctl.api.conditions import Condition
-from dlctl.api.elastic import Membership, ScaleOperation
 from dlctl.api.json_types import JSON
-from dlctl.api.status import JobPhase, JobState, JobStatus, ReplicaStatus, RestartRecord
+from dlctl.api.status.conditions import Condition
+from dlctl.api.status.job_status import JobPhase, JobState, JobStatus, ReplicaStatus, RestartRecord
+from dlctl.api.status.membership import Membership, ScaleOperation
 from dlctl.dialects.et_operator import training_status
 from tests.builders import NOW
 from tests.dialects.et_operator.manifests import read_job

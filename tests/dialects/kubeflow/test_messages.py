@@ -5,7 +5,7 @@ from typing import Any
 import attrs
 import pytest
 
-from dlctl.api.status import Failure
+from dlctl.api.status.job_status import Failure
 from dlctl.reconcilers.observe import Observed
 from dlctl.reconcilers.status import job_status
 from dlctl.reconcilers.status.completion import Completion

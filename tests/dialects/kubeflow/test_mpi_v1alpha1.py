@@ -8,7 +8,7 @@ from dlctl.api.exit_codes import RetryPolicy
 from dlctl.api.job import Job, Replica
 from dlctl.api.json_types import JSON
 from dlctl.api.policies.run_policy import CleanPodPolicy
-from dlctl.api.status import JobPhase, JobState, JobStatus, ReplicaStatus
+from dlctl.api.status.job_status import JobPhase, JobState, JobStatus, ReplicaStatus
 from dlctl.errors import InvalidJobError
 from tests.builders import decoded, make_job, manifest, renderer_of
 

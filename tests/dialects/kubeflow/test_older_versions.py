@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from dlctl.api.exit_codes import RetryPolicy
 from dlctl.api.job import Replica, SuccessPolicy
 from dlctl.api.policies.run_policy import CleanPodPolicy
-from dlctl.api.status import JobPhase, JobState, JobStatus, ReplicaStatus
+from dlctl.api.status.job_status import JobPhase, JobState, JobStatus, ReplicaStatus
 from dlctl.errors import InvalidJobError
 from dlctl.reconcilers.merge_patch import merge_patch
 from tests.builders import (

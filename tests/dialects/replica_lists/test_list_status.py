@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dlctl.api.status import JobPhase, JobState, JobStatus, ReplicaStatus
+from dlctl.api.status.job_status import JobPhase, JobState, JobStatus, ReplicaStatus
 from dlctl.dialects.replica_lists import list_status
 from tests.builders import NOW
 from tests.dialects.statuses import STATUSES, TEXT

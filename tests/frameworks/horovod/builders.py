@@ -3,11 +3,12 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from dlctl.api.elastic import AttachMode, Elasticity, Membership
 from dlctl.api.job import Job, Replica, ReplicaSpec, SuccessPolicy
 from dlctl.api.json_types import JSON
 from dlctl.api.meta import UID, ObjectKey, Resource
-from dlctl.api.status import JobStatus
+from dlctl.api.policies.elasticity import AttachMode, Elasticity
+from dlctl.api.status.job_status import JobStatus
+from dlctl.api.status.membership import Membership
 from dlctl.frameworks.horovod.job import TrainingJob
 
 LAUNCHER: Final = Replica("launcher", 0)

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from dlctl.api.elastic import AttachMode, Membership, ScaleOperation
 from dlctl.api.meta import CONFIG_MAPS, ROLES, Resource
+from dlctl.api.policies.elasticity import AttachMode
+from dlctl.api.status.membership import Membership, ScaleOperation
 from dlctl.errors import InvalidJobError
 from dlctl.frameworks.horovod.job import SERVICE_PORTS, TrainingJob
 from dlctl.frameworks.validation import invalid_reason

@@ -5,7 +5,7 @@ from typing import Any
 import attrs
 import pytest
 
-from dlctl.api.elastic import AttachMode
+from dlctl.api.policies.elasticity import AttachMode
 from dlctl.errors import InvalidJobError
 from dlctl.frameworks.horovod.hostfile_init import init_script
 from tests.frameworks.horovod.builders import LAUNCHER, WORKER, elastic, mutated_pod_spec, pod

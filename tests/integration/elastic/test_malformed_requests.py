@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from dlctl.api.elastic import Scaler, ScalerObject
 from dlctl.api.json_types import JSON
 from dlctl.api.meta import (
     CRDS,
     ObjectKey,
     Resource,
 )
+from dlctl.api.objects.scalers import Scaler, ScalerObject
 from dlctl.dialects.et_operator import scalers
 from dlctl.dialects.et_operator.resources import SCALE_INS, SCALE_OUTS
 from dlctl.kube.errors import InvalidError

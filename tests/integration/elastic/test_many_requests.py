@@ -6,10 +6,10 @@ import attrs
 import msgspec
 import pytest
 
-from dlctl.api.elastic import ScalerObject
 from dlctl.api.meta import (
     NAMESPACES,
 )
+from dlctl.api.objects.scalers import ScalerObject
 from dlctl.dialects.et_operator import scalers
 from dlctl.dialects.et_operator.resources import SCALE_INS, SCALE_OUTS
 from dlctl.options import Options

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from dlctl.api.elastic import Membership
 from dlctl.api.meta import PODS, SERVICES
 from dlctl.api.objects.dependents import Dependent
+from dlctl.api.status.membership import Membership
 from tests.frameworks.horovod.builders import LAUNCHER, WORKER, elastic, mutated_pod_spec, pod
 from tests.local.node.harness import NodeHarness
 

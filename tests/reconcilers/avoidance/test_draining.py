@@ -8,8 +8,8 @@ import pytest
 from dlctl.api.job import Job, Replica
 from dlctl.api.objects.node_signals import Signal
 from dlctl.api.policies.failure_policy import FailurePolicy
-from dlctl.api.status import JobPhase
-from dlctl.api.verdict import Attempt, Cause, Confidence
+from dlctl.api.status.job_status import JobPhase
+from dlctl.api.status.verdict import Attempt, Cause, Confidence
 from dlctl.reconcilers.avoidance.draining import drain_verdict
 from dlctl.reconcilers.nodes.node_conditions import NodeCondition, NodeConditions
 from dlctl.reconcilers.observe import Children, Observed, observe

@@ -10,8 +10,8 @@ import pytest
 from dlctl.api.job import Job, Replica
 from dlctl.api.objects.node_signals import Signal
 from dlctl.api.objects.pods import Pod
-from dlctl.api.status import JobPhase
-from dlctl.api.verdict import MAX_DRAINED_NODES, Cause
+from dlctl.api.status.job_status import JobPhase
+from dlctl.api.status.verdict import MAX_DRAINED_NODES, Cause
 from dlctl.reconcilers.children.desired import Desired
 from dlctl.reconcilers.nodes.node_conditions import NodeCondition, NodeConditions
 from dlctl.reconcilers.observe import Children, observe

@@ -12,8 +12,8 @@ from dlctl.api.meta import UID
 from dlctl.api.objects.node_signals import NodeSignals
 from dlctl.api.objects.nodes import Node
 from dlctl.api.objects.pods import Pod
-from dlctl.api.status import JobPhase
-from dlctl.api.verdict import Attempt, Cause
+from dlctl.api.status.job_status import JobPhase
+from dlctl.api.status.verdict import Attempt, Cause
 from dlctl.informers.handlers import Change
 from dlctl.reconcilers.avoidance.node_avoidance import NodeAvoidance, with_avoidance_note
 from dlctl.reconcilers.avoidance.unschedulable import PATIENCE_S, without_exclusions

@@ -17,7 +17,7 @@ from dlctl.api.meta import (
     OwnerReference,
 )
 from dlctl.api.objects.pods import Pod
-from dlctl.api.status import JobPhase, JobStatus
+from dlctl.api.status.job_status import JobPhase, JobStatus
 from dlctl.informers.store import Store
 from dlctl.local.apiserver.endpoints import selectors
 from dlctl.local.apiserver.storage.stored_objects import StoredObject

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlctl.api.json_types import JSON
-from dlctl.api.status import JobStatus
-from dlctl.api.verdict import Attempt
+from dlctl.api.status.job_status import JobStatus
+from dlctl.api.status.verdict import Attempt
 from dlctl.reconcilers.children.node_exclusions import (
     AVOIDED_NODES,
     AvoidedNode,

@@ -8,7 +8,7 @@ import msgspec
 
 from dlctl.api.job import Job, Replica
 from dlctl.api.json_types import JSON
-from dlctl.api.verdict import Cause, Verdict
+from dlctl.api.status.verdict import Cause, Verdict
 from dlctl.reconcilers.failures.failed_replica import FailedReplica
 from dlctl.reconcilers.failures.first_cause import first_cause
 from dlctl.reconcilers.nodes.node_conditions import NodeFault

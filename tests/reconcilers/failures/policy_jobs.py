@@ -5,7 +5,7 @@ from typing import Any
 from dlctl.api.job import Job
 from dlctl.api.json_types import JSON
 from dlctl.api.objects.pods import Pod
-from dlctl.api.status import JobPhase
+from dlctl.api.status.job_status import JobPhase
 from tests.builders import exited, make_job, training_job
 from tests.reconcilers.failures.torch_jobs import at, failed, running
 

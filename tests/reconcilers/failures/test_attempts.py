@@ -2,8 +2,8 @@
 
 import attrs
 
-from dlctl.api.status import Failure, JobPhase, JobState
-from dlctl.api.verdict import MAX_ATTEMPTS, Attempt, Cause, Confidence
+from dlctl.api.status.job_status import Failure, JobPhase, JobState
+from dlctl.api.status.verdict import MAX_ATTEMPTS, Attempt, Cause, Confidence
 from dlctl.reconcilers.failures.attempts import final_attempts
 from dlctl.reconcilers.lifecycle.job_limits import BACKOFF_LIMIT_EXCEEDED
 from dlctl.reconcilers.observe import Children, observe

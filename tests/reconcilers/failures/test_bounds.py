@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from dlctl.api.verdict import Cause
+from dlctl.api.status.verdict import Cause
 from dlctl.reconcilers.program_output.torchrun import recovered_exit_code
 from tests.builders import make_job, training_job
 from tests.reconcilers.failures.gangs import ended, member, verdict_of

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dlctl.api.objects.pods import Pod
 from dlctl.api.policies.failure_policy import ExitCodes, FailureAction, FailurePolicy, FailureRule
-from dlctl.api.verdict import Cause, Confidence, Verdict
+from dlctl.api.status.verdict import Cause, Confidence, Verdict
 from dlctl.reconcilers.failures.decision import Decision, decide
 from tests.builders import NOW, exited, make_job, make_pod, training_job
 

@@ -8,8 +8,8 @@ import pytest
 from dlctl.api.job import Job
 from dlctl.api.json_types import JSON
 from dlctl.api.objects.pods import Pod
-from dlctl.api.status import JobPhase
-from dlctl.api.verdict import Cause
+from dlctl.api.status.job_status import JobPhase
+from dlctl.api.status.verdict import Cause
 from dlctl.reconcilers.children.desired import Desired
 from dlctl.reconcilers.nodes.node_conditions import LostNode, NodeCondition, NodeConditions
 from dlctl.reconcilers.observe import Children, observe

@@ -4,7 +4,7 @@ import datetime
 from typing import Any
 
 from dlctl.api.job import Job, Replica
-from dlctl.api.verdict import Cause, Confidence, Verdict
+from dlctl.api.status.verdict import Cause, Confidence, Verdict
 from dlctl.reconcilers.failures.failed_replica import FailedReplica
 from dlctl.reconcilers.failures.first_cause import first_cause
 from dlctl.reconcilers.termination import termination

@@ -5,7 +5,7 @@ from typing import Any
 import attrs
 import pytest
 
-from dlctl.api.verdict import MAX_COLLATERAL, Cause
+from dlctl.api.status.verdict import MAX_COLLATERAL, Cause
 from dlctl.reconcilers.failures.failed_replica import FailedReplica
 from tests.builders import NOW
 from tests.reconcilers.failures.gangs import (

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import attrs
 import pytest
 
-from dlctl.api.verdict import Cause
+from dlctl.api.status.verdict import Cause
 from dlctl.reconcilers.failures.failed_replica import FailedReplica
 from tests.reconcilers.failures.gangs import MPI_JOB, ended, member, verdict_of
 from tests.reconcilers.program_output import outputs

@@ -7,7 +7,7 @@ import attrs
 import pytest
 
 from dlctl.api.objects.node_signals import Signal
-from dlctl.api.verdict import Cause, Confidence
+from dlctl.api.status.verdict import Cause, Confidence
 from dlctl.reconcilers.failures.attempts import recorded_attempts
 from dlctl.reconcilers.failures.failed_replica import FailedReplica
 from dlctl.reconcilers.failures.run_judge import RunJudge

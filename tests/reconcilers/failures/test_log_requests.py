@@ -8,7 +8,7 @@ from dlctl.api.job import Job
 from dlctl.api.meta import UID
 from dlctl.api.objects.node_signals import Signal
 from dlctl.api.objects.pods import Pod
-from dlctl.api.status import JobPhase
+from dlctl.api.status.job_status import JobPhase
 from dlctl.reconcilers.failures.log_requests import LogRequests, log_requests
 from dlctl.reconcilers.nodes.node_conditions import LostNode, NodeCondition, NodeConditions
 from dlctl.reconcilers.observe import Children, observe

@@ -9,7 +9,7 @@ import pytest
 from dlctl.api.job import Job
 from dlctl.api.json_types import JSON
 from dlctl.api.objects.pods import Pod
-from dlctl.api.verdict import Attempt, Cause
+from dlctl.api.status.verdict import Attempt, Cause
 from dlctl.reconcilers.failures.evidence import Evidence
 from dlctl.reconcilers.failures.output_evidence import output_evidence
 from dlctl.reconcilers.plan import Plan

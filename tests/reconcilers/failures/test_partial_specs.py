@@ -4,8 +4,8 @@ import attrs
 import pytest
 
 from dlctl.api.job import Job
-from dlctl.api.status import JobPhase
-from dlctl.api.verdict import Cause
+from dlctl.api.status.job_status import JobPhase
+from dlctl.api.status.verdict import Cause
 from tests.builders import make_job, training_job
 from tests.reconcilers.failures.policy_jobs import (
     ENDED,

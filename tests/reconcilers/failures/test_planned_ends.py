@@ -9,7 +9,7 @@ import pytest
 
 from dlctl.api.job import Job
 from dlctl.api.objects.node_signals import Signal
-from dlctl.api.verdict import Cause, Confidence
+from dlctl.api.status.verdict import Cause, Confidence
 from dlctl.reconcilers.children.desired import Desired
 from dlctl.reconcilers.nodes.node_conditions import LostNode, NodeCondition, NodeConditions
 from dlctl.reconcilers.observe import Children, observe

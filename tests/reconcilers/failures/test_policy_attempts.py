@@ -4,8 +4,8 @@ import attrs
 import pytest
 
 from dlctl.api.json_types import JSON
-from dlctl.api.status import JobPhase
-from dlctl.api.verdict import Attempt, Cause, Confidence, Verdict
+from dlctl.api.status.job_status import JobPhase
+from dlctl.api.status.verdict import Attempt, Cause, Confidence, Verdict
 from tests.reconcilers.failures.policy_jobs import (
     ANY_REPLICA,
     RESTART_WORKERS,

@@ -9,8 +9,8 @@ import pytest
 from dlctl.api.job import Job, Replica
 from dlctl.api.objects.pods import Pod
 from dlctl.api.policies.failure_policy import FailureAction
-from dlctl.api.status import JobStatus
-from dlctl.api.verdict import Attempt, Cause, Confidence, Verdict
+from dlctl.api.status.job_status import JobStatus
+from dlctl.api.status.verdict import Attempt, Cause, Confidence, Verdict
 from dlctl.reconcilers.failures.policy_decisions import (
     LOST_PEER_SETTLE_S,
     SETTLE_S,

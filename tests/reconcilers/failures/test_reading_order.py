@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from dlctl.api.verdict import Cause, Verdict
+from dlctl.api.status.verdict import Cause, Verdict
 from tests.builders import make_job, training_job
 from tests.reconcilers.failures.gangs import ended, member, verdict_of
 from tests.reconcilers.program_output import outputs

@@ -7,7 +7,7 @@ import pytest
 
 from dlctl.api.job import Job, Replica
 from dlctl.api.json_types import JSON
-from dlctl.api.status import JobPhase, RestartRecord
+from dlctl.api.status.job_status import JobPhase, RestartRecord
 from dlctl.reconcilers.children.desired import Desired
 from dlctl.reconcilers.planning.job import plan_job
 from tests.builders import NOW, RUNNING, exited, make_job, make_pod, training_job

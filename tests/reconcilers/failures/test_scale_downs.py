@@ -7,8 +7,8 @@ import pytest
 
 from dlctl.api.job import Job, ReplicaSpec
 from dlctl.api.objects.pods import Pod
-from dlctl.api.status import JobPhase
-from dlctl.api.verdict import Cause
+from dlctl.api.status.job_status import JobPhase
+from dlctl.api.status.verdict import Cause
 from tests.reconcilers.failures.policy_jobs import ANY_REPLICA, end_of, torch, without
 from tests.reconcilers.failures.torch_jobs import after, at, causes, planned, pods
 

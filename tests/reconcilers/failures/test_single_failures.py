@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from dlctl.api.verdict import Cause, Confidence
+from dlctl.api.status.verdict import Cause, Confidence
 from tests.reconcilers.failures.gangs import (
     JAX_JOB,
     MPI_JOB,

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from dlctl.api import conditions
 from dlctl.api.job import Job
-from dlctl.api.verdict import Cause
+from dlctl.api.status import conditions
+from dlctl.api.status.verdict import Cause
 from tests.reconcilers.failures.gangs import disrupted
 from tests.reconcilers.failures.torch_jobs import after, causes, failed, pods, running, torch_job
 

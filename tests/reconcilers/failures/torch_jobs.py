@@ -8,7 +8,7 @@ import attrs
 from dlctl.api.job import Job, Replica
 from dlctl.api.json_types import JSON
 from dlctl.api.objects.pods import Pod
-from dlctl.api.verdict import Attempt, Cause
+from dlctl.api.status.verdict import Attempt, Cause
 from dlctl.reconcilers.children.desired import Desired
 from dlctl.reconcilers.observe import Children, observe
 from dlctl.reconcilers.plan import Plan

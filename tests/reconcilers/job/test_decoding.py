@@ -9,7 +9,7 @@ from dlctl.api.job import Job, Replica
 from dlctl.api.json_types import JSON
 from dlctl.api.policies.failure_policy import FailurePolicy
 from dlctl.api.policies.run_policy import CleanPodPolicy
-from dlctl.api.status import JobPhase
+from dlctl.api.status.job_status import JobPhase
 from dlctl.dialects.dialect import DecodedObject
 from dlctl.dialects.failure_policy import ANNOTATION
 from dlctl.dialects.kind import Kind

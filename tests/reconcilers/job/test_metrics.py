@@ -6,8 +6,8 @@ import attrs
 
 from dlctl.api.job import Job
 from dlctl.api.meta import ObjectKey, ObjectMeta
-from dlctl.api.status import JobPhase, JobState
-from dlctl.api.verdict import Attempt, Cause, Confidence, Verdict
+from dlctl.api.status.job_status import JobPhase, JobState
+from dlctl.api.status.verdict import Attempt, Cause, Confidence, Verdict
 from dlctl.metrics import Metrics
 from dlctl.reconcilers.job.cache import StatusWrite
 from dlctl.reconcilers.job.metrics import JobMetrics

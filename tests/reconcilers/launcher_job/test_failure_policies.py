@@ -12,7 +12,7 @@ from dlctl.api.objects.batch_jobs import BatchJob
 from dlctl.api.objects.node_signals import Signal
 from dlctl.api.objects.pods import Pod
 from dlctl.api.policies.failure_policy import RestartStrategy
-from dlctl.api.status import JobPhase, JobState, JobStatus
+from dlctl.api.status.job_status import JobPhase, JobState, JobStatus
 from dlctl.reconcilers.children.desired import Desired
 from dlctl.reconcilers.launcher_job.launcher_state import LauncherState, launcher_state
 from dlctl.reconcilers.launcher_job.next_write import (

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from dlctl.api.status import Failure, JobStatus, RestartRecord
+from dlctl.api.status.job_status import Failure, JobStatus, RestartRecord
 from dlctl.reconcilers.launcher_job.launcher_state import LauncherState, launcher_state
 from tests.builders import NOW, RUNNING, exited
 from tests.reconcilers.launcher_job.builders import (

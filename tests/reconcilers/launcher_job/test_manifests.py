@@ -5,8 +5,8 @@ from typing import Any
 import attrs
 
 from dlctl.api.job import Job
-from dlctl.api.launcher_job import LauncherJob
 from dlctl.api.meta import MANAGED_BY, MANAGED_BY_LABEL
+from dlctl.api.policies.launcher_job import LauncherJob
 from dlctl.reconcilers.children.render import Renderer
 from dlctl.reconcilers.launcher_job import manifests
 from dlctl.reconcilers.launcher_job.next_write import JobWrite, LauncherJobWrite

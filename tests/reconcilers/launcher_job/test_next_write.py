@@ -6,8 +6,8 @@ from typing import Any
 import attrs
 import pytest
 
-from dlctl.api.launcher_job import LauncherJob
 from dlctl.api.objects.batch_jobs import BatchJob
+from dlctl.api.policies.launcher_job import LauncherJob
 from dlctl.reconcilers.launcher_job.launcher_state import LauncherState
 from dlctl.reconcilers.launcher_job.next_write import (
     JobWrite,

@@ -6,16 +6,16 @@ from typing import Any
 import attrs
 import pytest
 
-from dlctl.api import conditions
 from dlctl.api.job import Job, Replica
-from dlctl.api.launcher_job import LauncherJob
 from dlctl.api.meta import CONFIG_MAPS, SERVICES, ObjectMeta
 from dlctl.api.objects.batch_jobs import BatchJob
 from dlctl.api.objects.dependents import Dependent, DependentObject
 from dlctl.api.objects.pod_groups import VOLCANO_POD_GROUPS
 from dlctl.api.objects.pods import Pod, Service
+from dlctl.api.policies.launcher_job import LauncherJob
 from dlctl.api.policies.run_policy import CleanPodPolicy
-from dlctl.api.status import JobPhase, JobState, JobStatus
+from dlctl.api.status import conditions
+from dlctl.api.status.job_status import JobPhase, JobState, JobStatus
 from dlctl.reconcilers.children.desired import Desired
 from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.launcher_job.next_write import JobWrite, LauncherJobWrite

@@ -7,7 +7,7 @@ import attrs
 import pytest
 
 from dlctl.api.job import Job, Replica
-from dlctl.api.status import JobPhase, JobState, JobStatus, RestartRecord
+from dlctl.api.status.job_status import JobPhase, JobState, JobStatus, RestartRecord
 from dlctl.reconcilers.children.desired import Desired
 from dlctl.reconcilers.observe import Children, observe
 from dlctl.reconcilers.plan import Plan

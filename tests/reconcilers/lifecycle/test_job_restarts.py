@@ -6,12 +6,13 @@ from typing import Any
 import attrs
 import pytest
 
-from dlctl.api import conditions
-from dlctl.api.conditions import Condition
-from dlctl.api.elastic import LAUNCHER, WORKER, Elasticity, Membership
 from dlctl.api.exit_codes import ExitClass
-from dlctl.api.job import Job, Replica
-from dlctl.api.status import JobPhase, JobState, JobStatus, ReplicaStatus, RestartRecord
+from dlctl.api.job import LAUNCHER, WORKER, Job, Replica
+from dlctl.api.policies.elasticity import Elasticity
+from dlctl.api.status import conditions
+from dlctl.api.status.conditions import Condition
+from dlctl.api.status.job_status import JobPhase, JobState, JobStatus, ReplicaStatus, RestartRecord
+from dlctl.api.status.membership import Membership
 from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.lifecycle import job_restarts
 from dlctl.reconcilers.lifecycle.replica_restarts import RESTART_BACKOFF

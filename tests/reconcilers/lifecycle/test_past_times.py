@@ -5,9 +5,9 @@ import datetime
 import attrs
 import pytest
 
-from dlctl.api.elastic import Membership, ScaleOperation
-from dlctl.api.status import JobPhase, JobStatus, RestartRecord
-from dlctl.api.verdict import Attempt
+from dlctl.api.status.job_status import JobPhase, JobStatus, RestartRecord
+from dlctl.api.status.membership import Membership, ScaleOperation
+from dlctl.api.status.verdict import Attempt
 from dlctl.reconcilers.lifecycle.past_times import with_past_times
 from tests.builders import NOW, make_job, training_job
 from tests.reconcilers.failures.torch_jobs import after, at, attempts, failed, pods, running

@@ -7,7 +7,7 @@ import pytest
 
 from dlctl.api.exit_codes import ExitClass
 from dlctl.api.job import Replica
-from dlctl.api.status import JobStatus, RestartRecord
+from dlctl.api.status.job_status import JobStatus, RestartRecord
 from dlctl.backoff import Backoff
 from dlctl.reconcilers.lifecycle.replica_restarts import (
     RESTART_BACKOFF,

@@ -4,7 +4,7 @@ import datetime
 
 import pytest
 
-from dlctl.api.verdict import MAX_ATTEMPTS, Attempt, Cause, Confidence, Verdict
+from dlctl.api.status.verdict import MAX_ATTEMPTS, Attempt, Cause, Confidence, Verdict
 from dlctl.backoff import Backoff
 from dlctl.options import MAX_RESTARTS_PER_HOUR
 from dlctl.reconcilers.lifecycle.restart_times import RestartLimits, restart_at

@@ -8,7 +8,7 @@ import pytest
 
 from dlctl.api.job import Job, Replica
 from dlctl.api.objects.pods import Pod
-from dlctl.api.status import JobPhase
+from dlctl.api.status.job_status import JobPhase
 from dlctl.reconcilers.children.desired import Desired
 from dlctl.reconcilers.observe import Children, observe
 from dlctl.reconcilers.plan import Plan

@@ -8,8 +8,8 @@ import pytest
 
 from dlctl.api.job import Job, Replica
 from dlctl.api.objects.pods import Pod
-from dlctl.api.status import JobPhase, JobState
-from dlctl.api.verdict import Cause
+from dlctl.api.status.job_status import JobPhase, JobState
+from dlctl.api.status.verdict import Cause
 from dlctl.reconcilers.children.desired import Desired
 from dlctl.reconcilers.observe import Children, observe
 from dlctl.reconcilers.plan import Plan

@@ -7,18 +7,12 @@ from typing import Any, Final
 import attrs
 import msgspec
 
-from dlctl.api.elastic import (
-    LAUNCHER,
-    WORKER,
-    Membership,
-    ScaleOperation,
-    Scaler,
-    ScalerPhase,
-)
-from dlctl.api.job import Job, Replica
+from dlctl.api.job import LAUNCHER, WORKER, Job, Replica
 from dlctl.api.meta import UID, ObjectKey
 from dlctl.api.objects.pods import Pod
-from dlctl.api.status import JobPhase
+from dlctl.api.objects.scalers import Scaler, ScalerPhase
+from dlctl.api.status.job_status import JobPhase
+from dlctl.api.status.membership import Membership, ScaleOperation
 from dlctl.controller.background_tasks import TaskOutcome
 from dlctl.dialects.et_operator.kinds import ELASTIC
 from dlctl.reconcilers.membership.membership_plan import MembershipPlan

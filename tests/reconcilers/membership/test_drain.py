@@ -3,8 +3,8 @@
 import attrs
 import pytest
 
-from dlctl.api.elastic import Membership
 from dlctl.api.objects.pods import Pod
+from dlctl.api.status.membership import Membership
 from dlctl.controller.background_tasks import TaskOutcome
 from dlctl.reconcilers.membership.drain import has_left, unused_workers
 from dlctl.reconcilers.membership.hosts import write_task

@@ -6,8 +6,9 @@ from typing import Final
 import attrs
 import pytest
 
-from dlctl.api.elastic import AttachMode, Elasticity, Membership
 from dlctl.api.objects.pods import Pod
+from dlctl.api.policies.elasticity import AttachMode, Elasticity
+from dlctl.api.status.membership import Membership
 from dlctl.controller.background_tasks import TaskOutcome
 from dlctl.reconcilers.membership import hosts
 from dlctl.reconcilers.membership.exec_output import ProbeResult

@@ -13,8 +13,8 @@ from pathlib import Path
 import attrs
 import pytest
 
-from dlctl.api.elastic import Script
 from dlctl.api.meta import ObjectKey
+from dlctl.api.objects.scalers import Script
 from dlctl.errors import TerminalError
 from dlctl.kube.streams.execs import ExecResult, OutputLimit
 from dlctl.reconcilers.membership import exec_output, exec_requests

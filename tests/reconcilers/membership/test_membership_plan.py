@@ -3,9 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlctl.api.elastic import WORKER, Membership
-from dlctl.api.job import Replica
-from dlctl.api.status import RestartRecord
+from dlctl.api.job import WORKER, Replica
+from dlctl.api.status.job_status import RestartRecord
+from dlctl.api.status.membership import Membership
 from tests.builders import NOW
 from tests.reconcilers.membership.builders import LISTED, make_state, unchanged, worker_pod
 

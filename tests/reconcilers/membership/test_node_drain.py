@@ -3,9 +3,11 @@
 import attrs
 import pytest
 
-from dlctl.api.elastic import WORKER, Elasticity, Membership
+from dlctl.api.job import WORKER
+from dlctl.api.policies.elasticity import Elasticity
 from dlctl.api.policies.failure_policy import FailurePolicy
-from dlctl.api.status import JobPhase
+from dlctl.api.status.job_status import JobPhase
+from dlctl.api.status.membership import Membership
 from dlctl.reconcilers.membership import node_drain
 from dlctl.reconcilers.membership.membership_state import MembershipState
 from dlctl.reconcilers.membership.plan_membership import plan_membership

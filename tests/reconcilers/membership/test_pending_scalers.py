@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from dlctl.api.elastic import ScalerObject
 from dlctl.api.meta import UID, ObjectMeta
+from dlctl.api.objects.scalers import ScalerObject
 from dlctl.dialects.et_operator.resources import SCALE_INS
 from dlctl.reconcilers.membership.pending_scalers import MAX_BYTES, MAX_COUNT, first_pending
 from tests.builders import NOW

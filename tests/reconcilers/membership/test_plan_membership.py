@@ -5,8 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlctl.api.elastic import Elasticity, Membership, ScalerPhase
-from dlctl.api.status import JobPhase
+from dlctl.api.objects.scalers import ScalerPhase
+from dlctl.api.policies.elasticity import Elasticity
+from dlctl.api.status.job_status import JobPhase
+from dlctl.api.status.membership import Membership
 from dlctl.reconcilers.membership.exec_tasks import WriteFiles
 from dlctl.reconcilers.membership.plan_membership import plan_membership, with_membership_plan
 from tests.dialects.et_operator.manifests import read_job

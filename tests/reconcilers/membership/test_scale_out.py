@@ -5,7 +5,8 @@ from typing import Any
 import attrs
 import pytest
 
-from dlctl.api.elastic import Membership, Scaler, ScalerPhase
+from dlctl.api.objects.scalers import Scaler, ScalerPhase
+from dlctl.api.status.membership import Membership
 from dlctl.controller.background_tasks import TaskOutcome
 from dlctl.reconcilers.membership.exec_output import ProbeResult
 from dlctl.reconcilers.membership.exec_tasks import RunScript

@@ -3,7 +3,7 @@
 import attrs
 import pytest
 
-from dlctl.api.elastic import ScaleFailure, ScalerPhase
+from dlctl.api.objects.scalers import ScaleFailure, ScalerPhase
 from dlctl.reconcilers.membership import scaler_status
 from tests.reconcilers.membership.builders import make_state, scaler_in, scaler_out, unchanged
 

@@ -3,8 +3,10 @@
 import attrs
 import pytest
 
-from dlctl.api.conditions import Condition
-from dlctl.api.elastic import Elasticity, Membership, ScaleOperation, Scaler, ScalerPhase
+from dlctl.api.objects.scalers import Scaler, ScalerPhase
+from dlctl.api.policies.elasticity import Elasticity
+from dlctl.api.status.conditions import Condition
+from dlctl.api.status.membership import Membership, ScaleOperation
 from dlctl.reconcilers.membership import scaling
 from dlctl.reconcilers.membership.exec_tasks import RunScript
 from tests.builders import NOW

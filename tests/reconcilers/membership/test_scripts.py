@@ -4,7 +4,7 @@ from typing import Any
 
 import attrs
 
-from dlctl.api.elastic import FailedStep, ScaleFailure, Scaler, Script
+from dlctl.api.objects.scalers import FailedStep, ScaleFailure, Scaler, Script
 from dlctl.dialects.et_operator.training_conditions import SCRIPT_EXECUTED
 from dlctl.reconcilers.membership.exec_tasks import LauncherContainer, RunScript
 from dlctl.reconcilers.membership.membership_plan import MembershipPlan

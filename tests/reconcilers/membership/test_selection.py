@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlctl.api.elastic import Elasticity, Membership
 from dlctl.api.json_types import JSON
+from dlctl.api.policies.elasticity import Elasticity
+from dlctl.api.status.membership import Membership
 from dlctl.reconcilers.membership.selection import (
     ScaleRejectedError,
     choose_added,

@@ -5,9 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlctl.api.elastic import Elasticity, Membership
 from dlctl.api.objects.pods import Pod
-from dlctl.api.status import RestartRecord
+from dlctl.api.policies.elasticity import Elasticity
+from dlctl.api.status.job_status import RestartRecord
+from dlctl.api.status.membership import Membership
 from dlctl.reconcilers.membership.membership_state import MembershipState
 from dlctl.reconcilers.membership.plan_membership import plan_membership
 from dlctl.reconcilers.membership.worker_failures import record_failures, replace_failed

@@ -6,7 +6,7 @@ import json
 import msgspec
 
 from dlctl.api.job import JobObject
-from dlctl.api.verdict import Attempt, Cause, Confidence, Verdict
+from dlctl.api.status.verdict import Attempt, Cause, Confidence, Verdict
 from dlctl.dialects import attempts_codec
 from dlctl.informers.handlers import Change
 from dlctl.reconcilers.nodes.charge_ledger import ChargeLedger

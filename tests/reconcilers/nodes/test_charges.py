@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlctl.api.job import JobObject
-from dlctl.api.verdict import Attempt, Cause, Confidence
+from dlctl.api.status.verdict import Attempt, Cause, Confidence
 from dlctl.informers.handlers import Change
 from dlctl.metrics import Metrics
 from dlctl.reconcilers.nodes.charge_ledger import MAX_DELETED_OF_NAMESPACE, ChargeLedger

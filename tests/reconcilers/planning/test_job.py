@@ -9,7 +9,7 @@ import pytest
 from dlctl.api.job import Job, Replica
 from dlctl.api.meta import ObjectMeta
 from dlctl.api.objects.pods import Pod, Service
-from dlctl.api.status import JobPhase, JobState, JobStatus
+from dlctl.api.status.job_status import JobPhase, JobState, JobStatus
 from dlctl.reconcilers.children.desired import Desired
 from dlctl.reconcilers.observe import Children, observe
 from dlctl.reconcilers.plan import Plan

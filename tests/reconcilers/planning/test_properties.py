@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dlctl.api.job import Job, JobObject, Replica
 from dlctl.api.objects.pods import Pod
-from dlctl.api.status import JobPhase, JobStatus
+from dlctl.api.status.job_status import JobPhase, JobStatus
 from dlctl.reconcilers.children.desired import Desired
 from dlctl.reconcilers.observe import Children, Observed, observe
 from dlctl.reconcilers.plan import Plan

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlctl.api.job import Replica
-from dlctl.api.status import JobStatus
+from dlctl.api.status.job_status import JobStatus
 from dlctl.reconcilers.plan import Plan
 from dlctl.reconcilers.planning.slices import first_slice
 from tests.builders import make_job, make_pod, training_job

@@ -7,7 +7,7 @@ import attrs
 from dlctl.api.job import Job
 from dlctl.api.meta import ObjectMeta
 from dlctl.api.objects.pods import Pod, Service
-from dlctl.api.status import JobPhase, JobState, RestartRecord
+from dlctl.api.status.job_status import JobPhase, JobState, RestartRecord
 from dlctl.reconcilers.children.desired import Desired
 from dlctl.reconcilers.observe import Children, observe
 from dlctl.reconcilers.plan import Plan

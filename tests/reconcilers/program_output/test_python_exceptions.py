@@ -2,7 +2,7 @@
 
 import pytest
 
-from dlctl.api.verdict import Cause
+from dlctl.api.status.verdict import Cause
 from dlctl.reconcilers.program_output.log_classes import Weight
 from dlctl.reconcilers.program_output.log_text import log_lines
 from dlctl.reconcilers.program_output.python_exceptions import python_exceptions

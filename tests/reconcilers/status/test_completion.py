@@ -8,8 +8,8 @@ import pytest
 
 from dlctl.api.job import Replica
 from dlctl.api.objects.pods import Pod
-from dlctl.api.status import JobPhase
-from dlctl.api.verdict import Cause, Confidence, Verdict
+from dlctl.api.status.job_status import JobPhase
+from dlctl.api.status.verdict import Cause, Confidence, Verdict
 from dlctl.reconcilers.status.completion import Completion, completion
 from tests.builders import NOW, RUNNING, exited, make_job, make_pod, observed_of, training_job
 

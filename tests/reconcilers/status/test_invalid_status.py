@@ -7,7 +7,7 @@ import attrs
 import pytest
 
 from dlctl.api.job import Job
-from dlctl.api.status import JobPhase
+from dlctl.api.status.job_status import JobPhase
 from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.plan import Plan
 from dlctl.reconcilers.status import job_status

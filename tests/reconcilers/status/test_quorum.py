@@ -6,10 +6,11 @@ from typing import Any
 import attrs
 import pytest
 
-from dlctl.api.elastic import LAUNCHER, WORKER, Elasticity, Membership
-from dlctl.api.job import Job, Replica
+from dlctl.api.job import LAUNCHER, WORKER, Job, Replica
 from dlctl.api.objects.pods import Pod
-from dlctl.api.status import Failure, JobPhase, RestartRecord
+from dlctl.api.policies.elasticity import Elasticity
+from dlctl.api.status.job_status import Failure, JobPhase, RestartRecord
+from dlctl.api.status.membership import Membership
 from dlctl.reconcilers.membership.plan_membership import with_members
 from dlctl.reconcilers.observe import Children, observe
 from dlctl.reconcilers.status import quorum

@@ -6,11 +6,11 @@ from typing import Any
 import attrs
 import pytest
 
-from dlctl.api import conditions
-from dlctl.api.conditions import Condition
 from dlctl.api.job import Job, Replica
 from dlctl.api.objects.pods import Pod
-from dlctl.api.status import JobState, JobStatus, ReplicaStatus
+from dlctl.api.status import conditions
+from dlctl.api.status.conditions import Condition
+from dlctl.api.status.job_status import JobState, JobStatus, ReplicaStatus
 from dlctl.reconcilers.status import replica_conditions
 from tests.builders import NOW, RUNNING, exited, make_job, make_pod, observed_of, training_job
 

@@ -5,7 +5,7 @@ import pytest
 
 from dlctl.api.job import Replica, replica_type
 from dlctl.api.objects.pods import Pod
-from dlctl.api.status import Failure, JobState, JobStatus
+from dlctl.api.status.job_status import Failure, JobState, JobStatus
 from dlctl.reconcilers.observe import Children, observe
 from dlctl.reconcilers.status import job_status
 from dlctl.reconcilers.status.completion import Completion

@@ -3,13 +3,13 @@
 import attrs
 import pytest
 
-from dlctl.api import conditions
-from dlctl.api.conditions import Condition
-from dlctl.api.elastic import Membership
 from dlctl.api.job import Job, Replica
 from dlctl.api.objects.workloads import Workload
-from dlctl.api.status import JobPhase, JobState, JobStatus, ReplicaStatus
-from dlctl.api.verdict import Attempt, Cause, Confidence, Verdict
+from dlctl.api.status import conditions
+from dlctl.api.status.conditions import Condition
+from dlctl.api.status.job_status import JobPhase, JobState, JobStatus, ReplicaStatus
+from dlctl.api.status.membership import Membership
+from dlctl.api.status.verdict import Attempt, Cause, Confidence, Verdict
 from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.kueue.workload_waiting import workload_waiting
 from dlctl.reconcilers.plan import Plan

@@ -10,7 +10,7 @@ from dlctl.api.exit_codes import RetryPolicy
 from dlctl.api.job import Job, Replica, ReplicaSpec
 from dlctl.api.json_types import ReadOnlyJSON
 from dlctl.api.policies.run_policy import RunPolicy
-from dlctl.api.status import JobState, JobStatus
+from dlctl.api.status.job_status import JobState, JobStatus
 from dlctl.dialects.dialect import DecodedObject
 from dlctl.dialects.field_reader import FieldReader
 from dlctl.dialects.kubeflow.mpi_v1alpha1.fields import FIELDS, SPECS_REQUIRED

@@ -9,13 +9,13 @@ from typing import Any, Final
 
 import attrs
 
-from dlctl.api.condition_messages import ConditionMessages
 from dlctl.api.exit_codes import RetryPolicy
 from dlctl.api.job import Job, Replica, ReplicaSpec, SpecWarning
 from dlctl.api.json_types import ReadOnlyJSON
-from dlctl.api.launcher_job import LauncherJob
+from dlctl.api.policies.launcher_job import LauncherJob
 from dlctl.api.policies.run_policy import RunPolicy
 from dlctl.api.policies.scheduling_policy import SchedulingPolicy
+from dlctl.api.status.condition_messages import ConditionMessages
 from dlctl.dialects import failure_policy
 from dlctl.dialects.annotations import TTL_DELETES_JOB_ANNOTATION
 from dlctl.dialects.dialect import DecodedObject

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 import attrs
 
-from dlctl.api import conditions
-from dlctl.api.condition_messages import ConditionMessages
-from dlctl.api.status import Failure, JobState
+from dlctl.api.status import conditions
+from dlctl.api.status.condition_messages import ConditionMessages
+from dlctl.api.status.job_status import Failure, JobState
 from dlctl.errors import truncated
 
 

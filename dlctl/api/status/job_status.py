@@ -10,10 +10,10 @@ from collections.abc import Mapping
 
 import attrs
 
-from dlctl.api.conditions import Condition
-from dlctl.api.elastic import Membership
 from dlctl.api.exit_codes import describe_exit_code
-from dlctl.api.verdict import Attempt
+from dlctl.api.status.conditions import Condition
+from dlctl.api.status.membership import Membership
+from dlctl.api.status.verdict import Attempt
 
 
 class JobPhase(enum.StrEnum):

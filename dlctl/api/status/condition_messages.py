@@ -7,9 +7,9 @@ from collections.abc import Collection, Mapping
 
 import attrs
 
-from dlctl.api import conditions
 from dlctl.api.meta import ObjectKey
-from dlctl.api.status import Failure, JobState
+from dlctl.api.status import conditions
+from dlctl.api.status.job_status import Failure, JobState
 
 
 def backoff_limit_reached(job: str) -> str:

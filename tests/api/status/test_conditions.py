@@ -4,8 +4,8 @@ import datetime
 
 import pytest
 
-from dlctl.api import conditions
-from dlctl.api.conditions import Condition, is_true, with_condition, without_condition
+from dlctl.api.status import conditions
+from dlctl.api.status.conditions import Condition, is_true, with_condition, without_condition
 from tests.builders import NOW
 
 LATER = NOW + datetime.timedelta(minutes=1)
