@@ -1,4 +1,3 @@
-import datetime
 import re
 import tracemalloc
 
@@ -12,29 +11,16 @@ from dlctl.controller.event_correlator import (
     EventCorrelator,
     ObjectReference,
 )
-
-NOW = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
-
-
-class FakeClock:
-    """A clock that only moves when it is set."""
-
-    time_s = 0.0
-
-    def now(self) -> datetime.datetime:
-        return NOW + datetime.timedelta(seconds=self.time_s)
-
-    def monotonic(self) -> float:
-        return self.time_s
+from tests.support.timing import ManualClock
 
 
 @pytest.fixture
-def clock() -> FakeClock:
-    return FakeClock()
+def clock() -> ManualClock:
+    return ManualClock(0.0)
 
 
 @pytest.fixture
-def correlator(clock: FakeClock) -> EventCorrelator:
+def correlator(clock: ManualClock) -> EventCorrelator:
     return EventCorrelator(clock)
 
 
@@ -56,7 +42,7 @@ def correlated(correlator: EventCorrelator, happened: Event) -> CorrelatedEvent:
     return report
 
 
-def test_first_occurrence_is_a_new_event(correlator: EventCorrelator, clock: FakeClock) -> None:
+def test_first_occurrence_is_a_new_event(correlator: EventCorrelator, clock: ManualClock) -> None:
     happened = event()
     report = correlated(correlator, happened)
 
@@ -72,17 +58,14 @@ def test_event_name_is_the_objects_name_and_a_number(correlator: EventCorrelator
 
 
 def test_same_occurrence_raises_the_count_of_the_same_event(
-    correlator: EventCorrelator, clock: FakeClock
+    correlator: EventCorrelator, clock: ManualClock
 ) -> None:
-    first = correlated(correlator, event())
-    clock.time_s = 7
+    first, began = correlated(correlator, event()), clock.now()
+    clock.seconds = 7
     second = correlated(correlator, event())
 
     assert (second.name, second.count) == (first.name, 2)
-    assert (second.first_timestamp, second.last_timestamp) == (
-        NOW,
-        NOW + datetime.timedelta(seconds=7),
-    )
+    assert (second.first_timestamp, second.last_timestamp) == (began, clock.now())
 
 
 @pytest.mark.parametrize(
@@ -133,11 +116,11 @@ def test_messages_of_different_reasons_are_not_similar(correlator: EventCorrelat
 
 
 def test_similar_messages_are_counted_from_zero_after_ten_quiet_minutes(
-    correlator: EventCorrelator, clock: FakeClock
+    correlator: EventCorrelator, clock: ManualClock
 ) -> None:
     for n in range(10):
         correlated(correlator, event(f"failure {n}"))
-    clock.time_s = 601
+    clock.seconds = 601
     report = correlated(correlator, event("failure 10"))
 
     assert report.event.message == "failure 10"
@@ -145,25 +128,25 @@ def test_similar_messages_are_counted_from_zero_after_ten_quiet_minutes(
 
 
 def test_similar_messages_that_come_slowly_but_steadily_are_combined(
-    correlator: EventCorrelator, clock: FakeClock
+    correlator: EventCorrelator, clock: ManualClock
 ) -> None:
     messages = []
     for n in range(10):
-        clock.time_s = n * 600.0
+        clock.seconds = n * 600.0
         messages.append(correlated(correlator, event(f"failure {n}")).event.message)
 
     assert messages[-1].startswith(AGGREGATE_PREFIX)
 
 
 def test_noisy_object_gets_a_burst_of_25_events_then_one_every_five_minutes(
-    correlator: EventCorrelator, clock: FakeClock
+    correlator: EventCorrelator, clock: ManualClock
 ) -> None:
     heard = [correlator.correlate(event()) for _ in range(30)]
     assert [report is not None for report in heard] == [True] * 25 + [False] * 5
 
-    clock.time_s = 299
+    clock.seconds = 299
     assert correlator.correlate(event()) is None
-    clock.time_s = 300
+    clock.seconds = 300
     report = correlated(correlator, event())
     assert correlator.correlate(event()) is None
 
@@ -172,10 +155,10 @@ def test_noisy_object_gets_a_burst_of_25_events_then_one_every_five_minutes(
 
 
 def test_long_quiet_object_gets_no_more_than_a_burst(
-    correlator: EventCorrelator, clock: FakeClock
+    correlator: EventCorrelator, clock: ManualClock
 ) -> None:
     correlated(correlator, event())
-    clock.time_s = 1e6
+    clock.seconds = 1e6
 
     assert sum(correlator.correlate(event()) is not None for _ in range(40)) == 25
 

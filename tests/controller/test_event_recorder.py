@@ -1,5 +1,4 @@
 import asyncio
-import datetime
 import itertools
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -21,6 +20,7 @@ from dlctl.kube.errors import (
     UnreachableError,
 )
 from dlctl.metrics import Metrics
+from tests.support.timing import LoopClock
 
 pytestmark = pytest.mark.looptime
 
@@ -30,17 +30,6 @@ FORBIDDEN = ForbiddenError("no rights", code=403, reason="Forbidden")
 TERMINATING = NamespaceTerminatingError("the namespace goes away", code=403, reason="Forbidden")
 EXISTS = AlreadyExistsError("there is one", code=409, reason="AlreadyExists")
 UNREACHABLE = UnreachableError("connection refused")
-
-
-class LoopClock:
-    """Loop time, starting at a fixed date."""
-
-    def now(self) -> datetime.datetime:
-        passed = datetime.timedelta(seconds=self.monotonic())
-        return datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC) + passed
-
-    def monotonic(self) -> float:
-        return asyncio.get_running_loop().time()
 
 
 @attrs.define
@@ -118,7 +107,7 @@ async def test_event_names_object_reason_time_and_source(
         "uid": "job-uid",
     }
     assert (body["type"], body["reason"], body["message"]) == ("Warning", "Broken", "it broke")
-    assert body["firstTimestamp"] == body["lastTimestamp"] == "2026-01-01T00:00:00Z"
+    assert body["firstTimestamp"] == body["lastTimestamp"] == "2026-01-01T12:00:00Z"
     assert (body["count"], body["source"]) == (1, {"component": "dlctl"})
 
 
@@ -138,7 +127,7 @@ async def test_repeated_event_is_patched(recorder: EventRecorder, sink: FakeSink
 
     [(key, body)] = sink.patched
     assert key == ObjectKey("ml", sink.created[0]["metadata"]["name"])
-    assert body == {"count": 2, "lastTimestamp": "2026-01-01T00:01:30Z", "message": "it broke"}
+    assert body == {"count": 2, "lastTimestamp": "2026-01-01T12:01:30Z", "message": "it broke"}
 
 
 async def test_repeated_event_that_expired_on_the_server_is_created_again(

@@ -6,22 +6,11 @@ import pytest
 
 from dlctl.api.meta import PODS, SERVICES, UID, Object, ObjectMeta
 from dlctl.controller.expectations import Expectations
+from tests.support.timing import ManualClock
 
 NAMESPACE = "ml"
 OWNER = UID("job")
 NOW = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
-
-
-class FakeClock:
-    """A clock that only moves when it is set."""
-
-    time_s = 0.0
-
-    def now(self) -> datetime.datetime:
-        return NOW + datetime.timedelta(seconds=self.time_s)
-
-    def monotonic(self) -> float:
-        return self.time_s
 
 
 @attrs.define
@@ -36,12 +25,12 @@ class FakeStore:
 
 
 @pytest.fixture
-def clock() -> FakeClock:
-    return FakeClock()
+def clock() -> ManualClock:
+    return ManualClock(0.0)
 
 
 @pytest.fixture
-def expectations(clock: FakeClock) -> Expectations:
+def expectations(clock: ManualClock) -> Expectations:
     return Expectations(clock)
 
 
@@ -165,16 +154,16 @@ def test_deletion_is_not_observed_by_a_store_that_lacks_the_creation(
 
 
 def test_expectation_expires_five_minutes_after_the_last_write(
-    expectations: Expectations, clock: FakeClock, caplog: pytest.LogCaptureFixture
+    expectations: Expectations, clock: ManualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     behind = {PODS: FakeStore("1")}
     expectations.expect_write(OWNER, PODS, "5")
-    clock.time_s = 200
+    clock.seconds = 200
     expectations.expect_write(OWNER, PODS, "6")
-    clock.time_s = 500
+    clock.seconds = 500
     assert not expectations.satisfied(NAMESPACE, OWNER, behind)
 
-    clock.time_s = 501
+    clock.seconds = 501
 
     assert expectations.satisfied(NAMESPACE, OWNER, behind)
     assert [record.getMessage() for record in caplog.records] == [
@@ -192,10 +181,10 @@ def test_deleted_owner_can_be_forgotten(expectations: Expectations) -> None:
 
 
 def test_unchecked_expectations_do_not_accumulate(
-    expectations: Expectations, clock: FakeClock
+    expectations: Expectations, clock: ManualClock
 ) -> None:
     for number in range(1000):
-        clock.time_s = number * 10.0
+        clock.seconds = number * 10.0
         expectations.expect_write(UID(str(number)), PODS, "5")
 
     assert len(expectations) == 31

@@ -14,6 +14,7 @@ import msgspec
 from aiohttp import web
 
 from dlctl.kube.config import ClusterConfig
+from tests.support.http_server import served
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 INITIAL_END = {"k8s.io/initial-events-end": "true"}
@@ -139,11 +140,5 @@ async def scripted() -> AsyncIterator[ScriptedServer]:
     server = ScriptedServer()
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", server.handle)
-    runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    server.url = "http://{}:{}".format(*runner.addresses[0][:2])
-    try:
+    async with served(app) as server.url:
         yield server
-    finally:
-        await runner.cleanup()

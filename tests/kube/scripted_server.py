@@ -9,6 +9,8 @@ import attrs
 import msgspec
 from aiohttp import web
 
+from tests.support.http_server import served
+
 TOKEN = "very-secret-token"
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -70,11 +72,5 @@ async def resets(request: web.Request) -> web.StreamResponse:
 async def serving(server: Server) -> AsyncIterator[Server]:
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", server.handle)
-    runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    server.url = "http://{}:{}".format(*runner.addresses[0][:2])
-    try:
+    async with served(app) as server.url:
         yield server
-    finally:
-        await runner.cleanup()

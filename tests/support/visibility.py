@@ -12,6 +12,7 @@ from dlctl.api.json_types import JSON
 from dlctl.api.meta import ObjectKey
 from dlctl.api.objects.workloads import LOCAL_QUEUES
 from dlctl.kube.config import ClusterConfig
+from tests.support.http_server import served
 
 _GROUP: Final = f"/apis/{LOCAL_QUEUES.group}"
 _QUEUE: Final = "/{version}/namespaces/{namespace}/localqueues/{name}/pendingworkloads"
@@ -75,10 +76,5 @@ async def serve_visibility(api: VisibilityApi) -> AsyncIterator[ClusterConfig]:
     app = web.Application()
     app.router.add_get(_GROUP, api.group)
     app.router.add_get(_GROUP + _QUEUE, api.queue)
-    runner = web.AppRunner(app, handler_cancellation=True, access_log=None, shutdown_timeout=0.1)
-    await runner.setup()
-    try:
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        yield ClusterConfig.with_token(f"http://127.0.0.1:{runner.addresses[0][1]}", "token")
-    finally:
-        await runner.cleanup()
+    async with served(app) as url:
+        yield ClusterConfig.with_token(url, "token")

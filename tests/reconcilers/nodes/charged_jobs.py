@@ -11,21 +11,9 @@ from dlctl.dialects import attempts_codec
 from dlctl.informers.handlers import Change
 from dlctl.reconcilers.nodes.charge_ledger import ChargeLedger
 from tests.builders import NOW
+from tests.support.timing import ManualClock
 
 DAY_S = 86400.0
-
-
-class FixedClock:
-    """A clock that a test sets."""
-
-    def __init__(self) -> None:
-        self.time = NOW
-
-    def now(self) -> datetime.datetime:
-        return self.time
-
-    def monotonic(self) -> float:
-        return 0.0
 
 
 def ended(
@@ -51,7 +39,7 @@ def job(uid: str, *attempts: Attempt, namespace: str = "ml", nested: bool = True
 
 
 def ledger_of(*jobs: JobObject) -> ChargeLedger:
-    ledger = ChargeLedger(DAY_S, FixedClock())
+    ledger = ChargeLedger(DAY_S, ManualClock(NOW.timestamp()))
     for one in jobs:
         ledger.handle(Change(None, one, initial=True))
     return ledger

@@ -15,7 +15,8 @@ from dlctl.metrics import Metrics
 from dlctl.reconcilers.nodes.charge_ledger import MAX_DELETED_OF_NAMESPACE, ChargeLedger
 from dlctl.reconcilers.nodes.charges import CHARGED_CAUSES, NodeCharges
 from tests.builders import NOW
-from tests.reconcilers.nodes.charged_jobs import DAY_S, FixedClock, ended, job, ledger_of, lemons
+from tests.reconcilers.nodes.charged_jobs import DAY_S, ended, job, ledger_of, lemons
+from tests.support.timing import ManualClock
 
 
 def of_node(ledger: ChargeLedger, name: str, namespace: str = "") -> NodeCharges | None:
@@ -46,13 +47,13 @@ def test_node_is_a_lemon_by_its_second_job() -> None:
 def test_charge_expires() -> None:
     ledger = ledger_of(job("1", ended(ago_s=10)), job("2", ended()))
     clock = ledger.clock
-    assert isinstance(clock, FixedClock)
-    clock.time = NOW + datetime.timedelta(seconds=DAY_S - 11)
+    assert isinstance(clock, ManualClock)
+    clock.seconds = NOW.timestamp() + DAY_S - 11
     assert lemons(ledger) == ["node-a"]
-    clock.time = NOW + datetime.timedelta(seconds=DAY_S - 9)
+    clock.seconds = NOW.timestamp() + DAY_S - 9
     assert lemons(ledger) == []
     assert of_node(ledger, "node-a") is not None
-    clock.time = NOW + datetime.timedelta(seconds=DAY_S)
+    clock.seconds = NOW.timestamp() + DAY_S
     assert of_node(ledger, "node-a") is None
 
 
@@ -101,7 +102,7 @@ def test_deleted_jobs_of_one_namespace_do_not_push_out_those_of_another() -> Non
 
 
 def test_new_charges_are_counted_once_and_old_ones_not_at_all() -> None:
-    ledger = ChargeLedger(DAY_S, FixedClock(), Metrics())
+    ledger = ChargeLedger(DAY_S, ManualClock(NOW.timestamp()), Metrics())
     ledger.handle(Change(None, job("old", ended()), initial=True))
     ledger.handle(Change(None, job("before it reports", ended())))
     ledger.start_reporting()
