@@ -20,8 +20,8 @@ from e2e.cluster import programs
 from e2e.cluster.programs import Release
 from e2e.kubectl import Kubectl
 from e2e.suite import elastic, jobs, scaling
-from e2e.suite.conftest import SETTINGS, own_namespace
 from e2e.suite.elastic import SCALERS
+from e2e.suite.namespaces import own_namespace
 from e2e.testbed import ClusterTestbed
 
 TURNS: Final = 20
@@ -129,7 +129,7 @@ def main() -> bool:
     bed = ClusterTestbed(Path(os.environ["E2E_CLUSTER"]), programs.folder(release))
     good = True
     with tempfile.TemporaryDirectory() as folder:
-        environment = install.environment(SETTINGS)
+        environment = install.environment(jobs.SETTINGS)
         overlay = install.kustomization(Path(folder), jobs.IMAGE, patches=[environment])
         with install.installed(cluster, overlay):
             for title, measure in MEASURES.items():

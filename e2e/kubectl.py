@@ -57,6 +57,13 @@ class Kubectl:
     def within(self, namespace: str) -> "Kubectl":
         return attrs.evolve(self, namespace=namespace)
 
+    def is_ready(self) -> bool:
+        """Return whether the API server exists and is ready."""
+        try:
+            return self("get", "--raw", "/readyz", within_s=5) == "ok"
+        except KubectlError:
+            return False
+
     def apply(self, *manifests: JSON) -> None:
         whole = {"apiVersion": "v1", "kind": "List", "items": list(manifests)}
         self("apply", "-f", "-", stdin=json.dumps(whole))

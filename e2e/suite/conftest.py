@@ -4,9 +4,7 @@
 """
 
 import os
-import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -18,10 +16,9 @@ from e2e.cluster import programs
 from e2e.cluster.programs import Release
 from e2e.kubectl import Kubectl, KubectlError
 from e2e.suite import jobs
+from e2e.suite.namespaces import own_namespace
 from e2e.testbed import ClusterTestbed
 
-# No other image is certain to be available.
-SETTINGS: Final = {"DLCTL_ELASTIC_INIT_CONTAINER_IMAGE": jobs.IMAGE}
 # The number of pods whose logs are printed when a test fails.
 _DUMPED: Final = 12
 _FAILED: Final = pytest.StashKey[bool]()
@@ -58,58 +55,36 @@ def cluster() -> Kubectl:
 def controller(cluster: Kubectl, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kubectl]:
     """dlctl, installed for all namespaces; kubectl in the namespace that it runs in."""
     folder = install.kustomization(
-        tmp_path_factory.mktemp("install"), jobs.IMAGE, patches=[install.environment(SETTINGS)]
+        tmp_path_factory.mktemp("install"), jobs.IMAGE, patches=[install.environment(jobs.SETTINGS)]
     )
     with install.installed(cluster, folder):
         yield cluster.within(install.NAMESPACE)
 
 
-@contextmanager
-def own_namespace(cluster: Kubectl) -> Iterator[Kubectl]:
-    """Create a namespace in which pods can be created; its deletion is not awaited."""
-    name = f"e2e-{uuid.uuid4().hex[:8]}"
-    cluster("create", "namespace", name)
-    try:
-        inside = cluster.within(name)
-        inside.until(
-            lambda: inside.get("serviceaccount", "default"), within_s=30, what="an account for pods"
-        )
-        yield inside
-    finally:
-        cluster("delete", "namespace", name, "--wait=false", "--ignore-not-found")
-
-
-def answers(cluster: Kubectl) -> bool:
-    """Return whether the API server exists and is ready."""
-    try:
-        return cluster("get", "--raw", "/readyz", within_s=5) == "ok"
-    except KubectlError:
-        return False
-
-
-def failed(request: pytest.FixtureRequest) -> bool:
-    """Record for fixtures whether the test has failed."""
-    return bool(request.node.stash.get(_FAILED, False))
+@pytest.fixture
+def has_failed(request: pytest.FixtureRequest) -> Callable[[], bool]:
+    """Return whether the test has failed, for fixtures that outlive it."""
+    return lambda: request.node.stash.get(_FAILED, False)
 
 
 @pytest.fixture
 def kubectl(
-    request: pytest.FixtureRequest, cluster: Kubectl, controller: Kubectl
+    has_failed: Callable[[], bool], cluster: Kubectl, controller: Kubectl
 ) -> Iterator[Kubectl]:
     """kubectl in the test's own namespace, in a cluster with dlctl."""
     with own_namespace(cluster) as inside:
         yield inside
-        if failed(request):
+        if has_failed():
             dump(inside, controller)
 
 
 @pytest.fixture
 def namespace(
-    request: pytest.FixtureRequest, submitted: Kubectl, controller: Kubectl
+    has_failed: Callable[[], bool], submitted: Kubectl, controller: Kubectl
 ) -> Iterator[Kubectl]:
     """kubectl in the namespace of all jobs that the test's module has submitted."""
     yield submitted
-    if failed(request):
+    if has_failed():
         dump(submitted, controller)
 
 

@@ -11,6 +11,8 @@ from dlctl.api.json_types import JSON
 from e2e.kubectl import Kubectl
 
 IMAGE: Final = os.environ.get("E2E_IMAGE", "localhost/dlctl:e2e")
+# No other image is certain to be available.
+SETTINGS: Final = {"DLCTL_ELASTIC_INIT_CONTAINER_IMAGE": IMAGE}
 ENDED: Final = ("Done", "Failed")
 # The ConfigMap whose creation ends a waiting job, and the command that waits for it.
 WAITING: Final = "waiting"

@@ -12,7 +12,6 @@ from dlctl.api.json_types import JSON
 from e2e import controller_metrics, install
 from e2e.kubectl import Kubectl, KubectlError
 from e2e.suite import jobs
-from e2e.suite.conftest import answers, failed
 from e2e.suite.handovers import LEASE_S
 from e2e.testbed import ClusterTestbed
 
@@ -25,15 +24,18 @@ Measured = Callable[[str, object], None]
 
 @pytest.fixture(autouse=True)
 def healthy(
-    cluster: Kubectl, controller: Kubectl, testbed: ClusterTestbed, request: pytest.FixtureRequest
+    cluster: Kubectl,
+    controller: Kubectl,
+    testbed: ClusterTestbed,
+    has_failed: Callable[[], bool],
 ) -> Iterator[None]:
     """Both controllers are ready before and after."""
     install.rolled_out(cluster)
     controller.until(lambda: install.leader(cluster), within_s=_BACK_S, what="a leader")
     yield
-    if failed(request):
+    if has_failed():
         testbed.revive_api_server()
-    cluster.until(lambda: answers(cluster), within_s=_BACK_S, what="an API server")
+    cluster.until(cluster.is_ready, within_s=_BACK_S, what="an API server")
     install.rolled_out(cluster)
 
 
@@ -45,7 +47,7 @@ def test_controllers_survive_a_killed_api_server(
     time.sleep(_AWAY_S)
     back = now()
     testbed.processes.restart("kube-apiserver")
-    cluster.until(lambda: answers(cluster), within_s=_BACK_S, what="an API server")
+    cluster.until(cluster.is_ready, within_s=_BACK_S, what="an API server")
     cluster.until(lambda: acquired(cluster) > back, within_s=_BACK_S, what="a new leader")
     record_property("seconds from the API server's start to a leader", since(back, cluster))
     assert pods(kubectl) == before
@@ -68,7 +70,7 @@ def test_standby_relists_after_a_missed_compaction_and_can_lead(
         # The API server's watch cache forgets too.
         testbed.processes.kill("kube-apiserver")
         testbed.processes.restart("kube-apiserver")
-        cluster.until(lambda: answers(cluster), within_s=_BACK_S, what="an API server")
+        cluster.until(cluster.is_ready, within_s=_BACK_S, what="an API server")
         cluster("create", "namespace", f"{kubectl.namespace}-later")
         testbed.compact()
         jobs.running(kubectl, "made")

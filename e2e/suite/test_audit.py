@@ -14,7 +14,7 @@ from dlctl.api.json_types import JSON
 from e2e import install
 from e2e.kubectl import Kubectl
 from e2e.suite import jobs, kubeflow_grants, kueue_grants, scaling_grants
-from e2e.suite.conftest import answers, own_namespace
+from e2e.suite.namespaces import own_namespace
 from e2e.testbed import ClusterTestbed
 
 OTHERS: Final = {
@@ -149,7 +149,7 @@ def lose_lease(controller: Kubectl) -> None:
 
 
 def await_server(cluster: Kubectl) -> None:
-    cluster.until(lambda: answers(cluster), within_s=180, what="the API server")
+    cluster.until(cluster.is_ready, within_s=180, what="the API server")
 
 
 @pytest.fixture(scope="module")

@@ -12,8 +12,8 @@ import pytest
 from dlctl.api.json_types import JSON
 from e2e.kubectl import Kubectl
 from e2e.suite import jobs
-from e2e.suite.conftest import own_namespace
 from e2e.suite.kubeflow import KINDS, KubeflowKind
+from e2e.suite.namespaces import own_namespace
 
 POLICIES: Final = ("None", "Running", "All")
 REAL: Final = [kind for kind in KINDS if kind.name != "MPIJob"]

@@ -18,7 +18,7 @@ from dlctl.api.json_types import JSON
 from e2e import install
 from e2e.kubectl import Kubectl, KubectlError
 from e2e.suite import jobs
-from e2e.suite.conftest import own_namespace
+from e2e.suite.namespaces import own_namespace
 
 # Objects that clusters create and remove by themselves.
 PASSING: Final = ("events", "events.events.k8s.io", "endpoints", "endpointslices.discovery.k8s.io")

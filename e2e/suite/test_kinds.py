@@ -6,8 +6,8 @@ import pytest
 
 from dlctl.api.json_types import JSON
 from e2e.kubectl import Kubectl
-from e2e.suite.conftest import own_namespace
 from e2e.suite.kubeflow import BY_NAME, KINDS, KWOK_NODE, KubeflowKind, true_conditions
+from e2e.suite.namespaces import own_namespace
 
 LABELS = "training.kubeflow.org"
 # Its launcher's image does not exist: it only starts on simulated nodes.

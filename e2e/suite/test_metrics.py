@@ -19,7 +19,7 @@ from e2e import install
 from e2e.kubectl import Kubectl
 from e2e.prometheus import Prometheus, port_forward, scraping
 from e2e.suite import jobs
-from e2e.suite.conftest import own_namespace
+from e2e.suite.namespaces import own_namespace
 
 MONITORING: Final = install.MANIFESTS / "components" / "monitoring"
 PORT: Final = 8080

@@ -13,8 +13,8 @@ import pytest
 from dlctl.api.json_types import JSON
 from e2e.kubectl import Kubectl, KubectlError
 from e2e.suite import mpi
-from e2e.suite.conftest import own_namespace
 from e2e.suite.kubeflow import true_conditions
+from e2e.suite.namespaces import own_namespace
 
 EXAMPLES = ("pi", "pi-nonroot", "pi-mpich")
 MPIRUN = "mpirun --bind-to none -np"

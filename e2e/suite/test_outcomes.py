@@ -12,7 +12,7 @@ import pytest
 from dlctl.api.json_types import JSON
 from e2e.kubectl import Kubectl
 from e2e.suite import jobs
-from e2e.suite.conftest import own_namespace
+from e2e.suite.namespaces import own_namespace
 
 MXJOBS: Final = "mxjobs.kubeflow.org"
 # Once it exists, replicas that failed before succeed.
