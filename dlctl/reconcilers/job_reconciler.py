@@ -198,9 +198,9 @@ class JobReconciler:
         """Plan what a job needs now; an invalid one of which nothing has run fails."""
         # An earlier reconcile may have failed to write it. Since then, a pod of another template
         # may have run.
-        known = cache.rejected.verdict(job.generation)
-        if known is not None and not job.status.is_finished:
-            return self._invalid(obj, job.status, cache, str(known))
+        rejection = cache.rejected.verdict(job.generation)
+        if rejection is not None and not job.status.is_finished:
+            return self._invalid(obj, job.status, cache, str(rejection))
         try:
             with wrap_content_errors("planning"):
                 return await self._plan_valid(job, obj, observed, cache)
@@ -223,9 +223,9 @@ class JobReconciler:
         avoided = partial(self.avoidance.avoided_by, job)
         renderer = Renderer(with_members, obj.dialect, avoided)
         launch = members is None or members.create_launcher
-        known, desired = await self._render(renderer, observed, cache, create_launcher=launch)
+        rendered, desired = await self._render(renderer, observed, cache, create_launcher=launch)
         planned = await to_thread_if_large(
-            size, plan_job, known, observed, desired, now, self.policy
+            size, plan_job, rendered, observed, desired, now, self.policy
         )
         if self.guard.crd.is_confirmed and not cache.deferred_status and not observed.all_pods:
             created = obj.metadata.creation_timestamp or now
@@ -235,12 +235,16 @@ class JobReconciler:
             planned = with_avoidance_note(planned, job, observed, renderer.avoided_nodes)
         since_write_s = self.clock.monotonic() - cache.status_written_s
         planned = debounce_counts(job, with_membership(planned, members), since_write_s)
-        has_run = job_status.has_run(job, planned.status, observed)
         awaited = self.stores.pod_to_start(job) if len(planned.pods) > _FEW_PODS else None
-        current = partial(self.stores.has_no_news, obj, awaited)
-        shows = partial(self.stores.shows, job.key.namespace)
         context = ReconcileContext(
-            job, obj, cache, renderer, observed.all_pods, has_run, current, shows
+            job,
+            obj,
+            cache,
+            renderer,
+            pods=observed.all_pods,
+            has_run=job_status.has_run(job, planned.status, observed),
+            is_current=partial(self.stores.has_no_news, obj, awaited),
+            shows=partial(self.stores.shows, job.key.namespace),
         )
         pods, services = self.stores.pods, self.stores.services
         planned = with_collection_deletions(planned, job.uid, pods, services)
