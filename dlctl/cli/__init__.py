@@ -1,1 +1,1 @@
-"""The command line: a module for each command, and rooms for what they share."""
+"""The command line: a module for each command, and subpackages for what commands share."""
