@@ -10,13 +10,7 @@ from typing import Any, TypeVar
 import attrs
 
 from dlctl.api.job import JobObject
-from dlctl.api.meta import (
-    BATCH_JOBS,
-    UID,
-    ObjectKey,
-    ObjectMeta,
-    Resource,
-)
+from dlctl.api.meta import BATCH_JOBS, UID, ObjectKey, ObjectMeta, Resource
 from dlctl.api.objects.batch_jobs import BatchJob
 from dlctl.api.objects.nodes import NODES, Node
 from dlctl.api.objects.scalers import ScalerObject
@@ -56,11 +50,7 @@ from dlctl.reconcilers.job_reconciler import JobReconciler
 from dlctl.reconcilers.kueue.queue_positions import QueuePositions
 from dlctl.reconcilers.kueue.workload_handlers import jobs_of_workload
 from dlctl.reconcilers.membership.exec_runner import ExecRunner, exec_limiter
-from dlctl.reconcilers.membership.manager import (
-    BY_JOB,
-    MembershipManager,
-    index_by_job,
-)
+from dlctl.reconcilers.membership.manager import BY_JOB, MembershipManager, index_by_job
 from dlctl.reconcilers.membership.membership_state import MembershipPolicy
 from dlctl.reconcilers.membership.scaler_reconciler import ScalerReconciler, read_scaler
 from dlctl.reconcilers.nodes.charge_ledger import ChargeLedger
@@ -169,17 +159,17 @@ class ControllerBuilder:
         membership, scalers = self._membership(kind, queue, jobs)
         self.background_tasks.append(membership.tasks)
         stores = JobStores(
-            kind.resource,
-            jobs.store,
-            informers.pods.store,
-            informers.services.store,
-            {resource: informer.store for resource, informer in dependents.items()},
-            membership.scaler_stores,
-            self._writer.expectations,
-            launcher_jobs,
-            informers.node_watch,
-            informers.workloads.store,
-            self._queue_positions,
+            resource=kind.resource,
+            jobs=jobs.store,
+            pods=informers.pods.store,
+            services=informers.services.store,
+            dependents={resource: informer.store for resource, informer in dependents.items()},
+            scalers=membership.scaler_stores,
+            expectations=self._writer.expectations,
+            launcher_jobs=launcher_jobs,
+            nodes=informers.node_watch,
+            workloads=informers.workloads.store,
+            queue_positions=self._queue_positions,
         )
         reconciler = self._reconciler(kind, stores, membership, self._failure_logs(queue))
         controller = Controller(
@@ -207,21 +197,29 @@ class ControllerBuilder:
         metrics = JobMetrics(self.metrics, name, kind.metric_label)
         errors = ContentErrorLog(self.metrics, name)
         executor = Executor(
-            writer, ChildWriter(self._writer), membership, events, metrics, errors, self.clock
+            jobs=writer,
+            children=ChildWriter(self._writer),
+            membership=membership,
+            events=events,
+            metrics=metrics,
+            content_errors=errors,
+            clock=self.clock,
         )
         return JobReconciler(
-            kind,
-            stores,
-            StatusGuard(crd, writer, stores.jobs, events, metrics, self.clock),
-            Adopter(self._writer, self.clock, _adopted_resources(kind)),
-            membership,
-            executor,
-            metrics,
-            errors,
-            self.clock,
-            _policy(self.options),
-            NodeAvoidance(self._charges, self.informers.node_watch, self._max_avoided_nodes),
-            failure_logs,
+            kind=kind,
+            stores=stores,
+            guard=StatusGuard(crd, writer, stores.jobs, events, metrics, self.clock),
+            adopter=Adopter(self._writer, self.clock, _adopted_resources(kind)),
+            membership=membership,
+            executor=executor,
+            metrics=metrics,
+            content_errors=errors,
+            clock=self.clock,
+            policy=_policy(self.options),
+            avoidance=NodeAvoidance(
+                self._charges, self.informers.node_watch, self._max_avoided_nodes
+            ),
+            failure_logs=failure_logs,
         )
 
     def _failure_logs(self, queue: WorkQueue[ObjectKey]) -> FailureLogs | None:
@@ -251,13 +249,13 @@ class ControllerBuilder:
             options.max_concurrent_scaler_scripts, options.max_concurrent_launcher_execs
         )
         membership = MembershipManager(
-            kind.elastic,
-            {resource: informer.store for resource, informer in scalers.items()},
-            BackgroundTasks(exec_runner.exec, queue.add, limiter=limiter),
-            self._writer,
-            self.recorder,
-            _membership_policy(options),
-            self.informers.node_watch,
+            dialect=kind.elastic,
+            scaler_stores={resource: informer.store for resource, informer in scalers.items()},
+            tasks=BackgroundTasks(exec_runner.exec, queue.add, limiter=limiter),
+            writer=self._writer,
+            recorder=self.recorder,
+            policy=_membership_policy(options),
+            nodes=self.informers.node_watch,
         )
         return membership, list(scalers.values())
 
@@ -292,15 +290,15 @@ class ControllerBuilder:
         queue: WorkQueue[ObjectKey] = WorkQueue(metrics=QueueMetrics(self.metrics, name))
         self._register(scalers.add_handler, event_handlers.enqueue_job(queue))
         reconciler = ScalerReconciler(
-            dialect,
-            resource,
-            scalers.store,
-            kind.resource.kind,
-            jobs.store,
-            self.client,
-            self.recorder,
-            self.clock,
-            self.options.scaler_ttl_s,
+            dialect=dialect,
+            resource=resource,
+            scalers=scalers.store,
+            job_kind=kind.resource.kind,
+            jobs=jobs.store,
+            client=self.client,
+            recorder=self.recorder,
+            clock=self.clock,
+            ttl_s=self.options.scaler_ttl_s,
         )
         return Controller(
             name,
@@ -319,10 +317,10 @@ def _adopted_resources(kind: Kind) -> list[Resource]:
 
 def _membership_policy(options: Options) -> MembershipPolicy:
     return MembershipPolicy(
-        _restart_backoff(options),
-        options.elastic_start_after_s,
-        options.scale_in_timeout_s,
-        options.scale_out_timeout_s,
+        backoff=_restart_backoff(options),
+        start_after_s=options.elastic_start_after_s,
+        drain_timeout_s=options.scale_in_timeout_s,
+        scale_out_timeout_s=options.scale_out_timeout_s,
     )
 
 

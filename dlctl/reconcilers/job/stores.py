@@ -100,14 +100,17 @@ class JobStores:
         launchers = (one.metadata.uid for one in launcher_jobs)
         pods = self.pods.owned_by(namespace, job)
         return Children(
-            pods,
-            self.services.owned_by(namespace, job),
-            {kind: store.owned_by(namespace, job) for kind, store in self.dependents.items()},
-            rejected.waiting,
-            launcher_jobs,
-            [pod for uid in launchers for pod in self.pods.owned_by(namespace, uid)],
-            self.nodes.current,
-            self._queued(namespace, job, pods),
+            pods=pods,
+            services=self.services.owned_by(namespace, job),
+            dependents={
+                resource: store.owned_by(namespace, job)
+                for resource, store in self.dependents.items()
+            },
+            rejected=rejected.waiting,
+            launcher_jobs=launcher_jobs,
+            launcher_pods=[pod for uid in launchers for pod in self.pods.owned_by(namespace, uid)],
+            nodes=self.nodes.current,
+            queued=self._queued(namespace, job, pods),
         )
 
     def _queued(self, namespace: str, job: UID, pods: Sequence[Pod]) -> Waiting | None:
