@@ -125,6 +125,7 @@ async def test_kubectl_create_generators_work(kubectl: Kubectl) -> None:
     secret = await kubectl("get", "secret", "s", "-n", "team", "-o", "jsonpath={.data.a}")
     assert secret == "Yg=="
     assert await kubectl("auth", "can-i", "create", "pods") == "yes\n"
+    assert "*.*" in await kubectl("auth", "can-i", "--list")
     await kubectl("create", "serviceaccount", "me")
     assert (await kubectl("create", "token", "me", "--duration=1h")).count(".") == 2
     as_me = "--as=system:serviceaccount:default:me"

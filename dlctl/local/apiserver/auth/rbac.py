@@ -4,6 +4,7 @@ Roles and bindings are read on demand. Only ``cluster-admin`` is predefined; rol
 aggregated, and granting is not limited to one's own permissions.
 """
 
+import itertools
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -26,9 +27,23 @@ from dlctl.local.apiserver.users import User
 
 _ALL: Final = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}
 # Readable by every user, so that clients can discover the API.
-_DISCOVERY_PATHS: Final = ("/version", "/api", "/apis", "/openapi")
-# Reviews of oneself are open to everybody.
-_OPEN_RESOURCES: Final = ("selfsubjectaccessreviews", "selfsubjectreviews")
+DISCOVERY_PATHS: Final = ("/version", "/api", "/apis", "/openapi")
+# What every user may do: review their own rights and identity, as by system:basic-user.
+_BASIC_RULES: Final = (
+    {
+        "verbs": ["create"],
+        "apiGroups": ["authorization.k8s.io"],
+        "resources": ["selfsubjectaccessreviews", "selfsubjectrulesreviews"],
+    },
+    {
+        "verbs": ["create"],
+        "apiGroups": ["authentication.k8s.io"],
+        "resources": ["selfsubjectreviews"],
+    },
+)
+_BASIC_REASON: Final = (
+    'RBAC: allowed by ClusterRoleBinding "system:basic-user" of ClusterRole "system:basic-user"'
+)
 
 
 @attrs.frozen
@@ -77,7 +92,7 @@ class Authorizer:
     def authorize(self, user: User, request: ApiRequest) -> None:
         """Reject a request that the user is not allowed to make."""
         act = AccessAttributes.of(request)
-        if act.resource not in _OPEN_RESOURCES and not self.allowed_reason(user, act):
+        if not self.allowed_reason(user, act):
             raise _forbidden(user, act)
         if self._creates(request):
             self.authorize(user, attrs.evolve(request, verb="create"))
@@ -96,6 +111,8 @@ class Authorizer:
         """Return why the user is allowed to; empty if not."""
         if user.is_superuser:
             return "the token of the embedded cluster allows everything"
+        if any(attributes.matches(rule) for rule in _BASIC_RULES):
+            return _BASIC_REASON
         for kind, binding in self._bindings(user, attributes.namespace):
             role = binding["roleRef"]
             if any(attributes.matches(rule) for rule in self._rules(role, binding)):
@@ -103,6 +120,14 @@ class Authorizer:
                 shown = binding["metadata"]["name"] if kind == CLUSTER_ROLE_BINDINGS.kind else name
                 return f'RBAC: allowed by {kind} "{shown}" of {role["kind"]} "{role["name"]}"'
         return ""
+
+    def rules(self, user: User, namespace: str) -> list[JSON]:
+        """Return the rules for the user in a namespace, and those for all namespaces."""
+        if user.is_superuser:
+            return [_ALL]
+        bindings = [binding for _, binding in self._bindings(user, namespace)]
+        granted = [self._rules(binding["roleRef"], binding) for binding in bindings]
+        return [*_BASIC_RULES, *itertools.chain.from_iterable(granted)]
 
     def _bindings(self, user: User, namespace: str) -> Iterator[tuple[str, JSON]]:
         for resource in (CLUSTER_ROLE_BINDINGS, *((ROLE_BINDINGS,) if namespace else ())):
@@ -126,7 +151,7 @@ class Authorizer:
 
 def check_path(user: User, path: str) -> None:
     """Reject a path outside of resources for a user without access to it."""
-    known = any(path == each or path.startswith(f"{each}/") for each in _DISCOVERY_PATHS)
+    known = any(path == each or path.startswith(f"{each}/") for each in DISCOVERY_PATHS)
     if not known and not user.is_superuser:
         message = f'forbidden: User "{user.name}" cannot get path "{path}"'
         raise StatusError(403, "Forbidden", message, {})

@@ -7,7 +7,7 @@ import msgspec
 from dlctl.api.json_types import JSON
 from dlctl.api.meta import Resource
 from dlctl.local.apiserver import request_bodies, status
-from dlctl.local.apiserver.auth.rbac import AccessAttributes, Authorizer
+from dlctl.local.apiserver.auth.rbac import DISCOVERY_PATHS, AccessAttributes, Authorizer
 from dlctl.local.apiserver.builtins.strategies import BuiltinStrategy
 from dlctl.local.apiserver.requests import ApiRequest, ApiResponse, BufferedResponse, VerbHandler
 from dlctl.local.apiserver.resources import ResourceRegistry, ServedResource
@@ -15,6 +15,7 @@ from dlctl.local.apiserver.users import User, named_user
 
 _REVIEWS: Final = (
     ("authorization.k8s.io", "selfsubjectaccessreviews", "SelfSubjectAccessReview"),
+    ("authorization.k8s.io", "selfsubjectrulesreviews", "SelfSubjectRulesReview"),
     ("authorization.k8s.io", "subjectaccessreviews", "SubjectAccessReview"),
     ("authentication.k8s.io", "selfsubjectreviews", "SelfSubjectReview"),
 )
@@ -46,10 +47,14 @@ def with_reviews(handler: VerbHandler, authorizer: Authorizer) -> VerbHandler:
             request_bodies.parse(call.body, call.content_type), served
         )
         review = served.strategy.admit_create({**obj, "metadata": obj.get("metadata") or {}})
-        if served.resource.kind == "SelfSubjectReview":
-            review["status"] = {"userInfo": call.user.user_info()}
-        else:
-            review["status"] = _decide(review.get("spec") or {}, call.user, authorizer)
+        spec = review.get("spec") or {}
+        match served.resource.kind:
+            case "SelfSubjectReview":
+                review["status"] = {"userInfo": call.user.user_info()}
+            case "SelfSubjectRulesReview":
+                review["status"] = _rights(spec, call.user, authorizer)
+            case _:
+                review["status"] = _decide(spec, call.user, authorizer)
         return BufferedResponse(msgspec.json.encode(review), 201)
 
     return handle
@@ -68,3 +73,20 @@ def _decide(spec: JSON, asking: User, authorizer: Authorizer) -> JSON:
     )
     reason = authorizer.allowed_reason(user, act)
     return {"allowed": bool(reason), **({"reason": reason} if reason else {})}
+
+
+def _rights(spec: JSON, user: User, authorizer: Authorizer) -> JSON:
+    """Return what the user may do in the namespace of the spec."""
+    if not spec.get("namespace"):
+        raise status.bad_request("no namespace on request")
+    fields = ("verbs", "apiGroups", "resources", "resourceNames")
+    rules = [
+        {name: rule[name] for name in fields if rule.get(name)}
+        for rule in authorizer.rules(user, spec["namespace"])
+        if rule.get("resources")
+    ]
+    below = [f"{path}/*" for path in DISCOVERY_PATHS]
+    paths: JSON = {"verbs": ["get"], "nonResourceURLs": [*DISCOVERY_PATHS, *below]}
+    if user.is_superuser:
+        paths = {"verbs": ["*"], "nonResourceURLs": ["*"]}
+    return {"resourceRules": rules, "nonResourceRules": [paths], "incomplete": False}

@@ -13,6 +13,7 @@ from tests.local.apiserver.raw_client import PODS, Answer, RawClient, pod
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 ACCOUNTS = "/api/v1/namespaces/default/serviceaccounts"
 REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+RIGHTS = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews"
 ME = {"kind": "ServiceAccount", "name": "me", "namespace": "default"}
 
 
@@ -130,6 +131,30 @@ async def test_reviews_are_about_the_requesting_account(api: RawClient, me: RawC
     assert not await may("delete")
     who = await me.post("/apis/authentication.k8s.io/v1/selfsubjectreviews", {})
     assert who.body["status"]["userInfo"]["username"] == "system:serviceaccount:default:me"
+
+
+async def test_rights_of_an_account_are_listed(api: RawClient, me: RawClient) -> None:
+    granted = rule("get", resourceNames=["a"])
+    await grant(api, granted)
+
+    answer = await me.post(RIGHTS, {"spec": {"namespace": "default"}})
+    elsewhere = await me.post(RIGHTS, {"spec": {"namespace": "other"}})
+
+    assert granted in answer.body["status"]["resourceRules"]
+    assert granted not in elsewhere.body["status"]["resourceRules"]
+    assert "/apis/*" in answer.body["status"]["nonResourceRules"][0]["nonResourceURLs"]
+    assert (await me.post(RIGHTS, {"spec": {}})).body["message"] == "no namespace on request"
+
+
+async def test_account_may_review_itself_and_no_other(me: RawClient) -> None:
+    other = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+    wish = {"verb": "create", "resource": "selfsubjectrulesreviews"}
+    wish["group"] = "authorization.k8s.io"
+
+    answer = await me.post(REVIEWS, {"spec": {"resourceAttributes": wish}})
+
+    assert answer.body["status"]["allowed"]
+    assert (await me.post(other, {"spec": {"user": "ann"}})).code == 403
 
 
 async def test_token_is_invalidated_with_its_account_or_pod(api: RawClient, me: RawClient) -> None:
