@@ -7,6 +7,7 @@ from tests.contract import version_marks
 from tests.contract.api import Api
 
 GROUP = "autoscaling/v2"
+TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 TARGET = {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "name": "j"}
 
 
@@ -31,6 +32,10 @@ async def test_defaults_are_filled_in(api: Api) -> None:
 
 def external(**target: object) -> JSON:
     return {"type": "External", "external": {"metric": {"name": "queue"}, "target": target}}
+
+
+def pods(**target: object) -> JSON:
+    return {"type": "Pods", "pods": {"metric": {"name": "queue"}, "target": target}}
 
 
 def invalid(*causes: str) -> str:
@@ -230,3 +235,37 @@ async def test_invalid_autoscaler_is_rejected(api: Api, spec: JSON, said: str) -
     path = api.path("horizontalpodautoscalers", group=GROUP)
     answer = await api.post(path, autoscaler(**spec))
     assert api.failure_text(answer) == said
+
+
+@pytest.mark.parametrize(
+    ("metrics", "targets"),
+    [
+        pytest.param(
+            [resource(type="Utilization", averageUtilization=60)],
+            "cpu: <unknown>/60%",
+            id="utilization",
+        ),
+        pytest.param(
+            [resource(type="AverageValue", averageValue="2")], "cpu: <unknown>/2", id="average"
+        ),
+        pytest.param([pods(type="AverageValue", averageValue="10")], "<unknown>/10", id="pods"),
+        pytest.param(
+            [
+                external(type="Value", value="3"),
+                external(type="AverageValue", averageValue="4"),
+                resource(type="Utilization", averageUtilization=5),
+            ],
+            "<unknown>/3, <unknown>/4 (avg) + 1 more...",
+            id="three",
+        ),
+    ],
+)
+async def test_table_shows_target_and_metrics(api: Api, metrics: list[JSON], targets: str) -> None:
+    path = api.path("horizontalpodautoscalers", group=GROUP)
+    await api.create(path, autoscaler(metrics=metrics))
+
+    table = (await api.get(f"{path}/a", accept=TABLE)).body
+
+    names = [each["name"] for each in table["columnDefinitions"]]
+    assert names == ["Name", "Reference", "Targets", "MinPods", "MaxPods", "Replicas", "Age"]
+    assert table["rows"][0]["cells"][:-1] == ["a", "PyTorchJob/j", targets, "1", 3, 0]

@@ -148,6 +148,8 @@ _SHORT_NAMES: Final = {
     "poddisruptionbudgets.policy": ("pdb",),
     "priorityclasses.scheduling.k8s.io": ("pc",),
 }
+# What ``kubectl get all`` shows.
+_IN_ALL: Final = ("pods", "services", "jobs.batch", "horizontalpodautoscalers.autoscaling")
 _SINGULARS: Final = {"endpoints": "endpoints"}
 
 
@@ -165,7 +167,7 @@ def _served(strategy: BuiltinStrategy) -> ServedResource:
         singular=_SINGULARS.get(name, resource.kind.lower()),
         strategy=strategy,
         short_names=_SHORT_NAMES.get(name, ()),
-        categories=("all",) if name in ("pods", "services", "jobs.batch") else (),
+        categories=("all",) if name in _IN_ALL else (),
         has_status=name in _WITH_STATUS,
         merge_keys=merge_keys(resource.kind),
         graceful=name == "pods",

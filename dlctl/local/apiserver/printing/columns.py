@@ -62,12 +62,8 @@ COLUMNS: Final[Mapping[str, Sequence[Column]]] = {
         "VolumeAttributesClass",
         wide=("VolumeMode",),
     ),
-    "horizontalpodautoscalers.autoscaling": (
-        Column("Reference", ".spec.scaleTargetRef.name"),
-        Column("MinPods", ".spec.minReplicas"),
-        Column("MaxPods", ".spec.maxReplicas", "integer"),
-        Column("Replicas", ".status.currentReplicas", "integer"),
-        _AGE,
+    "horizontalpodautoscalers.autoscaling": _columns(
+        "Reference", "Targets", "MinPods", "MaxPods", "Replicas"
     ),
     "jobs.batch": _columns(
         "Status", "Completions", "Duration", wide=("Containers", "Images", "Selector")

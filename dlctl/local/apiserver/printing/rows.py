@@ -1,4 +1,4 @@
-"""Computed cells of built-in kinds; those of pods and jobs have modules of their own.
+"""Computed cells of built-in kinds; those of pods, jobs and autoscalers have modules of their own.
 
 Each function returns cells by column name; other columns are JSONPaths.
 """
@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from dlctl.api.json_types import JSON
 from dlctl.local.apiserver.printing.ages import age_of
+from dlctl.local.apiserver.printing.autoscaler_rows import autoscaler_cells
 from dlctl.local.apiserver.printing.job_rows import job_cells
 
 _NONE: Final = "<none>"
@@ -174,6 +175,7 @@ CELLS: Final[Mapping[str, Callable[[JSON, datetime.datetime], Mapping[str, Any]]
     "services": _service,
     "events": _event,
     "jobs.batch": job_cells,
+    "horizontalpodautoscalers.autoscaling": autoscaler_cells,
     "nodes": _node,
     "namespaces": _namespace,
     "configmaps": _config_map,
