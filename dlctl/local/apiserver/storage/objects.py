@@ -174,13 +174,9 @@ class Objects:
         *,
         dry_run: bool = False,
     ) -> StoredObject:
-        """Store the result of ``change``, as the server itself: no fields are isolated."""
+        """Store the result of ``change``, as the server itself, at the same generation."""
         old = self.get(served, key)
-        before = old.decoded(served.resource)
         new = change(old.decoded(served.resource))
-        if "generation" in before["metadata"] and before.get("spec") != new.get("spec"):
-            generation = before["metadata"]["generation"] + 1
-            new = {**new, "metadata": new["metadata"] | {"generation": generation}}
         if not new["metadata"].get("finalizers"):
             new["metadata"].pop("finalizers", None)
         return self._commit(served, old, new, dry_run=dry_run)

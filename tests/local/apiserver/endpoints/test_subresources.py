@@ -20,6 +20,7 @@ async def test_binding_sets_the_node_of_a_pod(api: RawClient) -> None:
     assert (answer.code, answer.body["status"]) == (201, "Success")
     bound = (await api.get(f"{PODS}/a")).body
     assert bound["spec"]["nodeName"] == "n"
+    assert bound["metadata"]["generation"] == 1
     conditions = {each["type"]: each["status"] for each in bound["status"]["conditions"]}
     assert conditions["PodScheduled"] == "True"
 
