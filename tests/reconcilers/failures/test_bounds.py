@@ -57,7 +57,7 @@ def test_any_output_has_a_bounded_verdict(output: str, code: int, is_log: bool) 
     "text_of",
     [
         pytest.param(lambda n: "a" * 200 * n, id="one long line"),
-        pytest.param(lambda n: "\n" * 200 * n, id="empty lines"),
+        pytest.param(lambda n: "\n" * 8 * n, id="empty lines"),
         pytest.param(lambda n: "[1,1]<stderr>:" * 20 * n, id="tags"),
         pytest.param(lambda n: "A." * 100 * n + "Error: x", id="long type"),
         pytest.param(lambda n: "  rank      : " * 20 * n, id="fields"),
@@ -69,18 +69,16 @@ def test_any_output_has_a_bounded_verdict(output: str, code: int, is_log: bool) 
         pytest.param(
             lambda n: (
                 "detected that one or more processes exited with non-zero status, thus causing the"
-                " job to be terminated. The first process to do so was: Process name: [,,,,,\n"
-                * 2
-                * n
+                " job to be terminated. The first process to do so was: Process name: [,,,,,\n" * n
             ),
             id="process names",
         ),
         pytest.param(lambda n: "Failures:\n" + outputs.failure(1, 2, 3) * n, id="summaries"),
         pytest.param(
-            lambda n: "Traceback (most recent call last)\nE: x\n" * 8 * n, id="tracebacks"
+            lambda n: "Traceback (most recent call last)\nE: x\n" * 4 * n, id="tracebacks"
         ),
         pytest.param(lambda n: "\x1b[" + "0;" * 100 * n, id="escape sequence"),
-        pytest.param(lambda n: outputs.NCCL_REMOTE * n, id="collateral"),
+        pytest.param(lambda n: outputs.NCCL_REMOTE * (n // 2), id="collateral"),
     ],
 )
 def test_time_to_read_hostile_output_grows_no_faster_than_its_size(
@@ -90,7 +88,8 @@ def test_time_to_read_hostile_output_grows_no_faster_than_its_size(
         text = text_of(size)
         verdict_of(member("worker-1", ended(1, text), log=text))
 
-    assert cost_growth(read, small=250) < 10
+    # Four times as much is not yet cut off.
+    assert cost_growth(read, small=50) < 5
 
 
 @pytest.mark.parametrize(
@@ -114,15 +113,16 @@ def test_time_for_the_verdict_about_a_gang_grows_no_faster_than_the_gang(output:
     assert cost_growth(judge, small=500) < 10
 
 
-def test_time_to_read_the_logs_of_a_gang_grows_no_faster_than_the_gang() -> None:
-    job = make_job(training_job("PyTorchJob", Master=1, Worker=99))
+def test_number_of_logs_that_are_read_does_not_grow_with_the_gang() -> None:
+    job = make_job(training_job("PyTorchJob", Master=1, Worker=128))
     log = "MPI_ABORT was invoked on rank 1 in communicator \n" * 2_000
 
     def judge(members: int) -> None:
         logged = [member(f"worker-{n}", ended(1), job=job, log=log) for n in range(members)]
         verdict_of(*logged, job=job)
 
-    assert cost_growth(judge, small=24) < 10
+    # No more of them are read.
+    assert cost_growth(judge, small=32) < 2.5
 
 
 def test_exception_is_found_among_thousands_that_lost_their_peer_in_the_same_second() -> None:
