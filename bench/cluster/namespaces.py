@@ -31,9 +31,11 @@ async def namespace(server: ApiServer) -> AsyncIterator[str]:
         with suppress(TimeoutError):
             async with asyncio.timeout(LIMIT_S):
                 await _empty(server, path)
-                await server.delete(path)
-                # The control plane deletes endpoints and events, too, and would do so while the
-                # next measurement runs.
+        await server.delete(path)
+        # The control plane deletes endpoints and events, too, and would do so while the next
+        # measurement runs.
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LIMIT_S):
                 while (await server.get(path))[0] != 404:  # noqa: ASYNC110 - as above.
                     await asyncio.sleep(_POLL_S)
 
