@@ -7,9 +7,11 @@ from typing import Final
 from dlctl.api.json_types import JSON
 from dlctl.api.meta import PODS, Resource
 from dlctl.kube.errors import ConflictError, InvalidError, NotFoundError
+from dlctl.reconcilers.status.waiting import PATIENCE_S
 from tests.builders import make_job
 from tests.convergence.edited_job import JOB, EditedJob
 from tests.convergence.runs import quiet
+from tests.support.timing import LoopClock
 
 _HOLDS: Final = ("example.com/backup", "batch.kubernetes.io/job-tracking")
 _LATEST_S: Final = 30.0
@@ -47,6 +49,9 @@ async def check_held(play: EditedJob) -> None:
     Afterwards, they are released.
     """
     cluster = play.cluster
+    # A clock that is behind reaches the time of a deletion late.
+    behind = LoopClock().now() - cluster.clock.now()
+    await asyncio.sleep(PATIENCE_S + max(0.0, behind.total_seconds()))
     await quiet(cluster, _LONG_S)
     wanted = {make_job(play.current()).child_name(r) for r in make_job(play.current()).replicas}
     kept = {

@@ -34,6 +34,8 @@ class EndedRun:
     time: datetime.datetime
     # Whether it interrupts the job; the end of a replica that the job tolerates does not.
     interrupts: bool = True
+    # Another machine's clock is ahead, so that ``time`` is only that of the observation.
+    is_ahead: bool = False
 
 
 def ended_runs(job: Job, observed: Observed, now: datetime.datetime) -> list[EndedRun]:
@@ -46,6 +48,9 @@ def ended_runs(job: Job, observed: Observed, now: datetime.datetime) -> list[End
     if deleted and _has_run(job, observed):
         members = (FailedReplica(one.replica, one.pod, None) for one in deleted if one.pod)
         runs += (_run(member, now) for member in members)
+    # Their job goes on without them, and would end again with each look at them.
+    retired = {one.replica for one in suspects if one.state is ReplicaState.RETIRED}
+    runs = [run for run in runs if not (run.is_ahead and run.member.replica in retired)]
     launcher = observed.launcher
     if launcher is not None and launcher.attempt and launcher.attempt_pod:
         member = FailedReplica(LAUNCHER_REPLICA, launcher.attempt_pod, launcher.attempt)
@@ -87,7 +92,13 @@ def _run(member: FailedReplica, now: datetime.datetime, *, interrupts: bool = Tr
         started_at = created if member.pod.metadata.creation_timestamp else time
     time = max(time, created).replace(microsecond=0)
     started_at = max(started_at, created).replace(microsecond=0)
-    return EndedRun(member, min(started_at, time), time, interrupts)
+    return EndedRun(member, min(started_at, time), time, interrupts, _is_ahead(member, now))
+
+
+def _is_ahead(member: FailedReplica, now: datetime.datetime) -> bool:
+    created, end = member.pod.metadata.creation_timestamp, member.termination
+    times = (created, None if end else member.asked_to_end_at)
+    return bool(end and end.is_ahead) or any(time > now for time in times if time is not None)
 
 
 def _on_lost_nodes(observed: Observed, now: datetime.datetime) -> Iterator[EndedRun]:
@@ -132,7 +143,8 @@ def _after_restart(run: EndedRun, restart: RestartRecord | None) -> EndedRun:
     if restart.pod_uid == run.member.pod.metadata.uid:
         # Its end was recorded; without a usable time in its pod, it would move on with the clock.
         time = min(run.time, restart.finished_at)
-        return attrs.evolve(run, started_at=min(run.started_at, time), time=time)
+        started_at = min(run.started_at, time)
+        return attrs.evolve(run, started_at=started_at, time=time, is_ahead=False)
     started_at = max(run.started_at, restart.finished_at + _SECOND)
     return attrs.evolve(run, started_at=started_at, time=max(run.time, started_at))
 

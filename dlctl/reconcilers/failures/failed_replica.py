@@ -49,9 +49,14 @@ class FailedReplica:
         """Return when its run ended, or when it was asked to."""
         if self.termination is not None:
             return self.termination.time
+        return min(self.asked_to_end_at or now, now)
+
+    @property
+    def asked_to_end_at(self) -> datetime.datetime | None:
+        """Return when its pod was disrupted or deleted, by the server's clock, if it was."""
         disrupted = self.pod.condition("DisruptionTarget")
         since = disrupted.last_transition_time if disrupted else None
-        return min(since or self.pod.metadata.deletion_requested_at or now, now)
+        return since or self.pod.metadata.deletion_requested_at
 
     def termination_message(self, container: str) -> str:
         """Return what the program left as its last words: a file, or the end of its log."""

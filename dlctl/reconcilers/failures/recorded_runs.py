@@ -18,7 +18,9 @@ _CASCADE_S: Final = 60.0
 def is_recorded(run: EndedRun, attempts: Sequence[Attempt]) -> bool:
     """Return whether a run ended in one of the attempts that are over."""
     last_end = _last_end(attempts)
-    return last_end is not None and _ended_by(run, last_end)
+    if last_end is None:
+        return False
+    return _ended_by(run, last_end) or (run.is_ahead and _has_just_ended(run, attempts))
 
 
 def new_runs(
@@ -91,6 +93,17 @@ def _is_known(run: EndedRun, attempts: Sequence[Attempt]) -> bool:
         return False
     # Of a pod that is being deleted, only the verdict remembers.
     return any(verdict.may_name(name) for verdict in _verdicts_since_start(run, attempts))
+
+
+def _has_just_ended(run: EndedRun, attempts: Sequence[Attempt]) -> bool:
+    """Return whether a run without a usable time is one that ended the last attempt.
+
+    That attempt is over until all replicas run again.
+    """
+    last = attempts[-1]
+    if last.end_time is None or last.verdict is None:
+        return False
+    return last.verdict.may_name(str(run.member.replica))
 
 
 def _is_named(run: EndedRun, attempts: Sequence[Attempt]) -> bool:

@@ -71,6 +71,16 @@ def test_failed_pod_of_a_node_whose_clock_is_ahead_fails_once() -> None:
     assert [one.end_time for one in attempts(job)] == [at(30)]
 
 
+@pytest.mark.parametrize("created", [0, 3600], ids=["long ago", "now"])
+def test_kept_pod_whose_deletion_is_ahead_of_the_clock_ends_once(created: float) -> None:
+    job = running(torch_job())
+    deleted = {"deletionTimestamp": at(3620).isoformat(), "deletionGracePeriodSeconds": 0}
+    metadata = {"uid": "kept", "creationTimestamp": at(created).isoformat(), **deleted}
+    for seconds in range(30, 400, 10):
+        job = after(job, pods(job, worker1={"metadata": metadata, "state": RUNNING}), seconds)
+    assert [one.end_time for one in attempts(job)] == [at(30)]
+
+
 def test_restart_in_place_counts_once_the_clock_has_passed_its_time() -> None:
     job = running(torch_job("OnFailure"))
     crashed = {"last_state": exited(1, at=at(40)), "restart_policy": "OnFailure", "state": RUNNING}
