@@ -3,7 +3,7 @@
 import pytest
 
 from dlctl.api.json_types import JSON
-from dlctl.api.meta import PODS
+from dlctl.api.meta import PODS, SERVICES, Resource
 from dlctl.local.apiserver.faults import Fault
 from tests.builders import training_job
 from tests.integration.kubeflow import (
@@ -155,21 +155,25 @@ async def test_pod_that_ended_together_with_the_chief_is_kept(start_cluster: Sta
 
 
 @pytest.mark.embedded_only("it lets requests take effect late")
-async def test_pod_created_late_is_deleted_after_the_end(start_cluster: StartCluster) -> None:
+@pytest.mark.parametrize("resource", [PODS, SERVICES], ids=lambda one: one.plural)
+async def test_child_created_late_is_deleted_after_the_end(
+    start_cluster: StartCluster, resource: Resource
+) -> None:
     job = training_job("PyTorchJob", Master=1, Worker=1)
     job["spec"]["runPolicy"] = {"cleanPodPolicy": "All"}
-    late = Fault(user_agent="dlctl", verb="create", resource="pods", late_s=8.0, times=None)
+    late = Fault(
+        user_agent="dlctl", verb="create", resource=resource.plural, late_s=8.0, times=None
+    )
     async with start_cluster() as cluster:
         cluster.start()
         await cluster.submit(job)
         await cluster.until(lambda: cluster.phase() == "Running")
         await cluster.settled()
         cluster.server.faults.add(late)
-        await cluster.user.delete(PODS, cluster.key("linear-worker-0"), grace_period_s=0)
+        await cluster.user.delete(resource, cluster.key("linear-worker-0"), grace_period_s=0)
         await cluster.advance(2)
-        (master,) = cluster.objects(PODS)
-        await cluster.node.finish(master["metadata"]["uid"])
+        for pod in cluster.objects(PODS):
+            await cluster.node.finish(pod["metadata"]["uid"])
         await cluster.ended()
-        made = sum(cluster.history.created.values())
-        await cluster.until(lambda: sum(cluster.history.created.values()) > made)
-        await cluster.until(lambda: not cluster.pods())
+        await cluster.until(lambda: cluster.objects(resource))
+        await cluster.until(lambda: not cluster.objects(resource))

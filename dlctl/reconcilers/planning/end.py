@@ -1,13 +1,12 @@
 """Plans for jobs that end or have ended: their last status, clean-up and TTL. Pure."""
 
 import datetime
-from collections.abc import Iterator
 
 import attrs
 
 from dlctl.api.job import Job
-from dlctl.api.meta import SERVICES
-from dlctl.api.objects.pods import Pod
+from dlctl.api.meta import SERVICES, ObjectMeta
+from dlctl.api.objects.pods import Pod, Service
 from dlctl.api.status.job_status import JobPhase, JobStatus
 from dlctl.reconcilers.children import dependents
 from dlctl.reconcilers.children.dependents import DependentChanges
@@ -22,6 +21,19 @@ from dlctl.reconcilers.observe import Observed
 from dlctl.reconcilers.plan import Plan
 from dlctl.reconcilers.status import job_status
 from dlctl.reconcilers.status.completion import Completion
+
+
+@attrs.frozen
+class _Deletions:
+    """What the clean-up of a job deletes; empty if nothing is left."""
+
+    pods: tuple[Pod, ...]
+    services: tuple[Service, ...]
+    # Of jobs without a launcher's Job, also what idle jobs keep in another form.
+    dependents: DependentChanges
+
+    def __bool__(self) -> bool:
+        return bool(self.pods or self.services or self.dependents)
 
 
 def plan_end(
@@ -57,16 +69,29 @@ def plan_finished(job: Job, observed: Observed, desired: Desired, now: datetime.
         return _plan_cleanup(job, edited, observed, desired)
     if job.status.phase is JobPhase.FAILED:
         return _plan_invalid(job, observed, desired, now)
-    return attrs.evolve(_plan_ttl(job, now), deleted_pods=tuple(_late_pods(job, observed)))
+    return _with_late_children(_plan_ttl(job, now), job, observed, desired)
 
 
-def _late_pods(job: Job, observed: Observed) -> Iterator[Pod]:
-    """Yield the pods to delete that appeared after the end: a create may take effect late."""
-    ended = job.status.completion_time
-    for pod in cleanup.pods_to_delete(job, observed):
-        created = pod.metadata.creation_timestamp
-        if ended is not None and created is not None and created > ended:
-            yield pod
+def _with_late_children(plan: Plan, job: Job, observed: Observed, desired: Desired) -> Plan:
+    """Also delete what appeared after the end: a create may take effect late."""
+    end = job.status.completion_time
+    others = (one for found in observed.dependents.values() for one in found)
+    children = (*observed.pods, *observed.services.values(), *others)
+    late = {one.metadata.uid for one in children if end and _is_created_after(one.metadata, end)}
+    if not late:
+        return plan
+    left = _deletions(job, observed, desired)
+    deleted = tuple(each for each in left.dependents.deleted if each[1].metadata.uid in late)
+    return attrs.evolve(
+        plan,
+        deleted_pods=tuple(pod for pod in left.pods if pod.metadata.uid in late),
+        deleted_services=tuple(one for one in left.services if one.metadata.uid in late),
+        dependents=DependentChanges(deleted=deleted),
+    )
+
+
+def _is_created_after(metadata: ObjectMeta, time: datetime.datetime) -> bool:
+    return metadata.creation_timestamp is not None and metadata.creation_timestamp > time
 
 
 def _plan_ttl(job: Job, now: datetime.datetime) -> Plan:
@@ -78,25 +103,27 @@ def _plan_ttl(job: Job, now: datetime.datetime) -> Plan:
 
 def _plan_cleanup(job: Job, ended: JobStatus, observed: Observed, desired: Desired) -> Plan:
     """Delete what the policy says; once nothing is left to delete, the job is done."""
-    pods = tuple(cleanup.pods_to_delete(job, observed))
-    services = (
-        ()
-        if SERVICES in desired.retained_resources
-        else tuple(cleanup.services_to_delete(job, observed))
-    )
-    idle, launcher_write = idle_dependents(observed, desired), None
-    if observed.launcher is not None:
-        idle = cleanup.dependents_to_delete(job, idle)
-        launcher_write = end_write(job, observed.launcher, failed=ended.failure is not None)
-    if not pods and not services and not idle and not launcher_write:
+    left, launcher = _deletions(job, observed, desired), observed.launcher
+    failed = ended.failure is not None
+    launcher_write = end_write(job, launcher, failed=failed) if launcher else None
+    if not left and not launcher_write:
         ended = attrs.evolve(ended, phase=JobPhase.DONE)
     return Plan(
         ended,
-        deleted_pods=pods,
-        deleted_services=services,
-        dependents=idle,
+        deleted_pods=left.pods,
+        deleted_services=left.services,
+        dependents=left.dependents,
         launcher_job=launcher_write,
     )
+
+
+def _deletions(job: Job, observed: Observed, desired: Desired) -> _Deletions:
+    idle = idle_dependents(observed, desired)
+    if observed.launcher is not None:
+        idle = cleanup.dependents_to_delete(job, idle)
+    retains_services = SERVICES in desired.retained_resources
+    services = () if retains_services else tuple(cleanup.services_to_delete(job, observed))
+    return _Deletions(tuple(cleanup.pods_to_delete(job, observed)), services, idle)
 
 
 def _plan_invalid(job: Job, observed: Observed, desired: Desired, now: datetime.datetime) -> Plan:
