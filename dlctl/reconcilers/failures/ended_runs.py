@@ -48,9 +48,8 @@ def ended_runs(job: Job, observed: Observed, now: datetime.datetime) -> list[End
     if deleted and _has_run(job, observed):
         members = (FailedReplica(one.replica, one.pod, None) for one in deleted if one.pod)
         runs += (_run(member, now) for member in members)
-    # Their job goes on without them, and would end again with each look at them.
     retired = {one.replica for one in suspects if one.state is ReplicaState.RETIRED}
-    runs = [run for run in runs if not (run.is_ahead and run.member.replica in retired)]
+    runs = [run for run in runs if run.member.replica not in retired or not _is_known(job, run)]
     launcher = observed.launcher
     if launcher is not None and launcher.attempt and launcher.attempt_pod:
         member = FailedReplica(LAUNCHER_REPLICA, launcher.attempt_pod, launcher.attempt)
@@ -99,6 +98,12 @@ def _is_ahead(member: FailedReplica, now: datetime.datetime) -> bool:
     created, end = member.pod.metadata.creation_timestamp, member.termination
     times = (created, None if end else member.asked_to_end_at)
     return bool(end and end.is_ahead) or any(time > now for time in times if time is not None)
+
+
+def _is_known(job: Job, run: EndedRun) -> bool:
+    """Return whether an attempt names a replica whose end seems to move with the clock."""
+    name, verdicts = str(run.member.replica), (one.verdict for one in job.status.attempts)
+    return run.is_ahead and any(one.may_name(name) for one in verdicts if one is not None)
 
 
 def _on_lost_nodes(observed: Observed, now: datetime.datetime) -> Iterator[EndedRun]:

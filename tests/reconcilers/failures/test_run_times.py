@@ -9,10 +9,14 @@ from dlctl.api.job import Job, Replica
 from dlctl.api.json_types import JSON
 from dlctl.api.status.job_status import JobPhase, RestartRecord
 from dlctl.reconcilers.children.desired import Desired
+from dlctl.reconcilers.failures.attempts import recorded_attempts
+from dlctl.reconcilers.failures.run_judge import RunJudge
+from dlctl.reconcilers.observe import Children, ReplicaState, observe
 from dlctl.reconcilers.planning.job import plan_job
 from tests.builders import NOW, RUNNING, exited, make_job, make_pod, training_job
 from tests.reconcilers.failures.torch_jobs import (
     POLICY,
+    TWO,
     after,
     at,
     attempts,
@@ -79,6 +83,21 @@ def test_kept_pod_whose_deletion_is_ahead_of_the_clock_ends_once(created: float)
     for seconds in range(30, 400, 10):
         job = after(job, pods(job, worker1={"metadata": metadata, "state": RUNNING}), seconds)
     assert [one.end_time for one in attempts(job)] == [at(30)]
+
+
+def test_retired_worker_whose_end_is_ahead_of_the_clock_ends_once() -> None:
+    job = running(torch_job())
+    for seconds in range(30, 330, 10):
+        now, found = at(seconds), pods(job, worker1=failed(137, 3630, started=3600))
+        seen = observe(job, Children(found), now)
+        replicas = [
+            attrs.evolve(one, state=ReplicaState.RETIRED) if one.replica == TWO else one
+            for one in seen.replicas
+        ]
+        seen = attrs.evolve(seen, replicas=tuple(replicas))
+        new = recorded_attempts(job, seen, now, RunJudge(job, now))
+        job = attrs.evolve(job, status=attrs.evolve(job.status, attempts=new))
+    assert [one.end_time for one in attempts(job)] == [at(30), None]
 
 
 def test_restart_in_place_counts_once_the_clock_has_passed_its_time() -> None:
