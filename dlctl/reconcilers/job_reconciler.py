@@ -4,7 +4,7 @@ Level-triggered: its only input is a key. The state that it keeps of a job betwe
 work or writes; losing it changes no decision.
 """
 
-from contextlib import suppress
+import datetime
 from functools import partial
 from typing import Final
 
@@ -24,10 +24,10 @@ from dlctl.errors import InvalidJobError
 from dlctl.kube.errors import ConflictError, NamespaceTerminatingError, NotFoundError
 from dlctl.reconcilers.avoidance.node_avoidance import NodeAvoidance, with_avoidance_note
 from dlctl.reconcilers.children.adoption import Adopter
-from dlctl.reconcilers.children.desired import Desired
 from dlctl.reconcilers.children.existing_services import with_existing_services
 from dlctl.reconcilers.children.render import Renderer
 from dlctl.reconcilers.content_errors import ContentError, wrap_content_errors
+from dlctl.reconcilers.desired_children import desired_children
 from dlctl.reconcilers.executor import Executor
 from dlctl.reconcilers.failures.failure_logs import FailureLogs, LogsOfJob
 from dlctl.reconcilers.job.cache import JobCache
@@ -40,6 +40,7 @@ from dlctl.reconcilers.job.stores import JobStores
 from dlctl.reconcilers.job.writer import JobGoneError, StatusSupersededError
 from dlctl.reconcilers.large_jobs import planning_size, to_thread_if_large
 from dlctl.reconcilers.membership.manager import MembershipManager
+from dlctl.reconcilers.membership.membership_plan import MembershipPlan
 from dlctl.reconcilers.membership.plan_membership import with_current_members, with_membership_plan
 from dlctl.reconcilers.observe import Observed, observe
 from dlctl.reconcilers.plan import Plan, with_membership
@@ -210,20 +211,15 @@ class JobReconciler:
     async def _plan_valid(
         self, job: Job, obj: DecodedObject, observed: Observed, cache: JobCache
     ) -> tuple[ReconcileContext, Plan]:
-        if observed.launcher is not None and observed.launcher.batch_job is not None:
-            cache.launcher = observed.launcher.batch_job.key
-            self.metrics.launcher_seen(cache.launcher)
+        """Return the first slice of what a valid job needs; a status that may wait is left out."""
+        self._record_launcher(observed, cache)
         now, size = self.clock.now(), planning_size(job, observed)
-        members = await self.membership.plan(job, observed, now, size)
-        with_members = with_membership_plan(job, members)
-        if members is not None and members.membership != members.persisted:
-            # Replicas have become members, or are no longer.
-            children = observed.children
-            observed = await to_thread_if_large(size, observe, with_members, children, now)
-        avoided = partial(self.avoidance.avoided_by, job)
-        renderer = Renderer(with_members, obj.dialect, avoided)
+        members, with_members, observed = await self._plan_members(job, observed, now, size)
+        renderer = Renderer(with_members, obj.dialect, partial(self.avoidance.avoided_by, job))
         launch = members is None or members.create_launcher
-        rendered, desired = await self._render(renderer, observed, cache, create_launcher=launch)
+        rendered, desired = await desired_children(
+            renderer, observed, cache, self.content_errors, create_launcher=launch
+        )
         planned = await to_thread_if_large(
             size, plan_job, rendered, observed, desired, now, self.policy
         )
@@ -250,36 +246,25 @@ class JobReconciler:
         planned = with_collection_deletions(planned, job.uid, pods, services)
         return context, first_slice(planned)
 
-    async def _render(
-        self, renderer: Renderer, observed: Observed, cache: JobCache, *, create_launcher: bool
-    ) -> tuple[Job, Desired]:
-        """Return the job, partial if it cannot be rendered, and its wanted objects.
+    def _record_launcher(self, observed: Observed, cache: JobCache) -> None:
+        """Record the Job of a launcher, whose metrics are removed with the job."""
+        if observed.launcher is not None and observed.launcher.batch_job is not None:
+            cache.launcher = observed.launcher.batch_job.key
+            self.metrics.launcher_seen(cache.launcher)
 
-        :raises InvalidJobError: if it cannot be rendered and none of its pods has ever run.
+    async def _plan_members(
+        self, job: Job, observed: Observed, now: datetime.datetime, size: int
+    ) -> tuple[MembershipPlan | None, Job, Observed]:
+        """Return the membership plan of an elastic job, and the job and replicas according to it.
+
+        ``size`` decides whether a thread does it. Other jobs have no such plan and are unchanged.
         """
-        job, size = renderer.job, len(observed.replicas)
-        desired = Desired(retained_resources=renderer.dialect.framework.retained_resources)
-        try:
-            if not job.is_partial:
-                with wrap_content_errors("rendering"):
-                    desired = await to_thread_if_large(
-                        size, renderer.desired, observed, create_launcher=create_launcher
-                    )
-        except (ContentError, InvalidJobError) as error:
-            if isinstance(error, ContentError):
-                self.content_errors.report(cache, error)
-            if not job_status.has_run(job, job.status, observed):
-                raise InvalidJobError(str(error), field="spec") from error
-            # None of its children is known, so none is created; its existing pods stay.
-            job = attrs.evolve(job, invalid_reason=str(error), is_partial=True)
-        if cache.used:
-            wanted = [d for d in desired.dependents if (d.resource, d.name) not in cache.used]
-            desired = attrs.evolve(desired, dependents=wanted)
-        if job.is_partial:
-            # If even this fails, roles stay as they are.
-            with suppress(ContentError, InvalidJobError), wrap_content_errors("rendering"):
-                desired = renderer.fallback_desired(observed)
-        return job, desired
+        members = await self.membership.plan(job, observed, now, size)
+        with_members = with_membership_plan(job, members)
+        if members is not None and members.membership != members.persisted:
+            children = observed.children
+            observed = await to_thread_if_large(size, observe, with_members, children, now)
+        return members, with_members, observed
 
     def _invalid(
         self, obj: DecodedObject, status: JobStatus, cache: JobCache, reason: str
@@ -287,12 +272,15 @@ class JobReconciler:
         context = ReconcileContext.of_status(obj, status, cache)
         return context, invalid_plan(context.job, reason, self.clock.now())
 
+    def _malformed(
+        self, obj: DecodedObject, status: JobStatus, cache: JobCache, message: str
+    ) -> tuple[ReconcileContext, Plan]:
+        context = ReconcileContext.of_status(obj, status, cache)
+        return context, malformed_plan(context.job, message, self.clock.now())
+
     async def _apply_unknown_version(self, obj: DecodedObject, cache: JobCache) -> Result:
         """Report why the version of a job is unknown; only a change of the job settles it."""
-        with wrap_content_errors("reading the status"):
-            status = obj.dialect.read_status(obj)
-        context = ReconcileContext.of_status(obj, status, cache)
-        plan = malformed_plan(context.job, obj.version_problem, self.clock.now())
+        context, plan = self._malformed(obj, _read_status(obj), cache, obj.version_problem)
         return await self.executor.apply(context, attrs.evolve(plan, requeue=False))
 
     async def _apply_malformed(
@@ -301,16 +289,13 @@ class JobReconciler:
         """Report that a job's content cannot be processed, in its status if it can be written."""
         self.content_errors.report(cache, error)
         try:
-            with wrap_content_errors("reading the status"):
-                status = obj.dialect.read_status(obj)
-            context = ReconcileContext.of_status(obj, status, cache)
-            plan = malformed_plan(context.job, str(error), self.clock.now())
-            return await self.executor.apply(context, plan)
+            return await self.executor.apply(
+                *self._malformed(obj, _read_status(obj), cache, str(error))
+            )
         except ContentError as second:
             self.content_errors.report(cache, second)
-        unknown = ReconcileContext.of_status(obj, JobStatus(), cache)
-        plan = malformed_plan(unknown.job, str(error), self.clock.now())
-        return await self.executor.apply(unknown, attrs.evolve(plan, status=unknown.job.status))
+        context, plan = self._malformed(obj, JobStatus(), cache, str(error))
+        return await self.executor.apply(context, attrs.evolve(plan, status=context.job.status))
 
     def _drop_spec(self, stored: JobObject, read: DecodedJob) -> None:
         """Drop the parts of a finished job's spec that are no longer needed."""
@@ -338,6 +323,11 @@ class JobReconciler:
         if obj is not None and cache is None:
             cache = self._caches[key] = JobCache(obj.metadata.uid)
         return cache
+
+
+def _read_status(obj: DecodedObject) -> JobStatus:
+    with wrap_content_errors("reading the status"):
+        return obj.dialect.read_status(obj)
 
 
 def _with_own_status(read: DecodedJob, cache: JobCache) -> DecodedJob:
