@@ -5,7 +5,7 @@ Nothing runs yet: ``manager`` does that.
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import attrs
 
@@ -62,6 +62,13 @@ from dlctl.workqueue.queue import WorkQueue
 H = TypeVar("H")
 
 
+class Runnable(Protocol):
+    """Background work of the controllers; it runs while this process leads."""
+
+    async def run(self) -> None:
+        """Run until cancelled."""
+
+
 @attrs.define(eq=False)
 class ControllerBuilder:
     """The controllers of a process, one for each kind of job and scaler, and what they share."""
@@ -73,9 +80,7 @@ class ControllerBuilder:
     informers: SharedInformers = attrs.field(init=False)
     controllers: list[Controller[ObjectKey]] = attrs.field(init=False, factory=list)
     crd_checks: list[CRDCheck] = attrs.field(init=False, factory=list)
-    background_tasks: list[BackgroundTasks[ObjectKey, Any] | QueuePositions] = attrs.field(
-        init=False, factory=list
-    )
+    runnables: list[Runnable] = attrs.field(init=False, factory=list)
     recorder: EventRecorder = attrs.field(init=False)
     _writer: ObjectWriter = attrs.field(init=False)
     _charges: ChargeLedger = attrs.field(init=False)
@@ -125,7 +130,7 @@ class ControllerBuilder:
         jobs = partial(jobs_of_workload, informers.queues, informers.pods.store)
         positions = QueuePositions(self.client, informers.workloads.store, jobs)
         self._queue_positions = positions.by_workload
-        self.background_tasks.append(positions)
+        self.runnables.append(positions)
 
     def _register(self, add_handler: Callable[[H], object], handler: H) -> None:
         """Add a handler once this process leads; before, nothing would take keys from queues."""
@@ -157,7 +162,7 @@ class ControllerBuilder:
             watched.append(launchers)
             launcher_jobs = launchers.store
         membership, scalers = self._membership(kind, queue, jobs)
-        self.background_tasks.append(membership.tasks)
+        self.runnables.append(membership.tasks)
         stores = JobStores(
             resource=kind.resource,
             jobs=jobs.store,
@@ -231,7 +236,7 @@ class ControllerBuilder:
             queue.add,
             limiter=lambda owner, _: reads.slot(owner.namespace),
         )
-        self.background_tasks.append(tasks)
+        self.runnables.append(tasks)
         return FailureLogs(tasks, self.options.failure_log_tails, self.clock, self._log_tails)
 
     @property

@@ -87,8 +87,8 @@ class Manager:
         async with asyncio.TaskGroup() as group:
             recording = group.create_task(self._parts.recorder.run(), name="events")
             tasks = [
-                group.create_task(e.run(), name="background tasks")
-                for e in self._parts.background_tasks
+                group.create_task(runnable.run(), name="background tasks")
+                for runnable in self._parts.runnables
             ]
             stopped_at = await self._run_controllers(stop)
             logger.info("workers stopped")
