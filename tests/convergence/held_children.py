@@ -6,6 +6,7 @@ from typing import Final
 
 from dlctl.api.json_types import JSON
 from dlctl.api.meta import PODS, Resource
+from dlctl.kube.client import WATCH_IDLE_TIMEOUT_S
 from dlctl.kube.errors import ConflictError, InvalidError, NotFoundError
 from dlctl.reconcilers.status.waiting import PATIENCE_S
 from tests.builders import make_job
@@ -49,9 +50,10 @@ async def check_held(play: EditedJob) -> None:
     Afterwards, they are released.
     """
     cluster = play.cluster
-    # A clock that is behind reaches the time of a deletion late.
+    # A watch that a fault has silenced is still silent, and a clock that is behind reaches the time
+    # of a deletion late.
     behind = LoopClock().now() - cluster.clock.now()
-    await asyncio.sleep(PATIENCE_S + max(0.0, behind.total_seconds()))
+    await asyncio.sleep(WATCH_IDLE_TIMEOUT_S + PATIENCE_S + max(0.0, behind.total_seconds()))
     await quiet(cluster, _LONG_S)
     wanted = {make_job(play.current()).child_name(r) for r in make_job(play.current()).replicas}
     kept = {

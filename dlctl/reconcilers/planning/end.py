@@ -77,7 +77,7 @@ def _with_late_children(plan: Plan, job: Job, observed: Observed, desired: Desir
     end = job.status.completion_time
     others = (one for found in observed.dependents.values() for one in found)
     children = (*observed.pods, *observed.services.values(), *others)
-    late = {one.metadata.uid for one in children if end and _is_created_after(one.metadata, end)}
+    late = {one.metadata.uid for one in children if end and _is_late(one.metadata, end)}
     if not late:
         return plan
     left = _deletions(job, observed, desired)
@@ -90,8 +90,9 @@ def _with_late_children(plan: Plan, job: Job, observed: Observed, desired: Desir
     )
 
 
-def _is_created_after(metadata: ObjectMeta, time: datetime.datetime) -> bool:
-    return metadata.creation_timestamp is not None and metadata.creation_timestamp > time
+def _is_late(metadata: ObjectMeta, end: datetime.datetime) -> bool:
+    # Both have whole seconds.
+    return metadata.creation_timestamp is not None and metadata.creation_timestamp >= end
 
 
 def _plan_ttl(job: Job, now: datetime.datetime) -> Plan:

@@ -1,0 +1,35 @@
+"""Plans of jobs that have ended before: what appears afterwards."""
+
+import datetime
+
+import attrs
+import pytest
+
+from dlctl.api.job import Replica
+from dlctl.api.meta import UID, ObjectMeta
+from dlctl.api.objects.pods import Service
+from dlctl.api.status.job_status import JobPhase, JobStatus
+from dlctl.reconcilers.children.desired import Desired
+from dlctl.reconcilers.observe import Children, observe
+from dlctl.reconcilers.planning.job import Policy, plan_job
+from tests.builders import NOW, RUNNING, make_job, make_pod
+
+SCHEDULER, WORKER = Replica("scheduler", 0), Replica("worker", 0)
+
+
+@pytest.mark.parametrize("created_s", [-1, 0, 8])
+def test_child_that_appears_after_the_end_is_deleted(created_s: int) -> None:
+    job = make_job()
+    status = JobStatus(phase=JobPhase.DONE, completion_time=NOW)
+    job = attrs.evolve(job, status=status)
+    created = NOW + datetime.timedelta(seconds=created_s)
+    metadata = {"uid": "pod", "creationTimestamp": created.isoformat()}
+    pod = make_pod(job, WORKER, state=RUNNING, metadata=metadata)
+    name = job.child_name(SCHEDULER)
+    own = ObjectMeta(name=name, namespace="ml", uid=UID("one"), creation_timestamp=created)
+    service, now = Service(metadata=own), NOW + datetime.timedelta(seconds=10)
+    observed = observe(job, Children([pod], [service]), now)
+    made = plan_job(job, observed, Desired((SCHEDULER,)), now, Policy())
+    # What was there before may have been kept by another operator.
+    deleted = ((), ()) if created_s < 0 else ((pod,), (service,))
+    assert (made.deleted_pods, made.deleted_services) == deleted
