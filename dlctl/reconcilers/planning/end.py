@@ -91,8 +91,8 @@ def _with_late_children(plan: Plan, job: Job, observed: Observed, desired: Desir
 
 
 def _is_late(metadata: ObjectMeta, end: datetime.datetime) -> bool:
-    # Both have whole seconds.
-    return metadata.creation_timestamp is not None and metadata.creation_timestamp >= end
+    # Times have whole seconds: what was there before may have the second of the end.
+    return metadata.creation_timestamp is not None and metadata.creation_timestamp > end
 
 
 def _plan_ttl(job: Job, now: datetime.datetime) -> Plan:
