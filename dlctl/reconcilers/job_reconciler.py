@@ -257,7 +257,7 @@ class JobReconciler:
     ) -> tuple[MembershipPlan | None, Job, Observed]:
         """Return the membership plan of an elastic job, and the job and replicas according to it.
 
-        ``size`` decides whether a thread does it. Other jobs have no such plan and are unchanged.
+        ``size`` says whether a thread plans. Other jobs are returned as they are, without a plan.
         """
         members = await self.membership.plan(job, observed, now, size)
         with_members = with_membership_plan(job, members)
