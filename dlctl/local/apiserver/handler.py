@@ -7,7 +7,7 @@ import asyncio
 import logging
 import uuid
 from collections import Counter
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, Final, NamedTuple
@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 import attrs
 import msgspec
 from aiohttp import web
+from multidict import CIMultiDict
 
 from dlctl.local.apiserver import status
 from dlctl.local.apiserver.auth import rbac
@@ -38,6 +39,7 @@ from dlctl.local.apiserver.serialization.nesting_depth import DeepCalls
 from dlctl.local.apiserver.status import StatusError
 from dlctl.local.apiserver.upgrades.upgrades import upgrade
 from dlctl.local.apiserver.users import ADMIN, User, named_user
+from dlctl.local.apiserver.warning_headers import warning_headers
 
 logger = logging.getLogger(__name__)
 
@@ -100,12 +102,16 @@ class RequestHandler:
         self.audit[AuditKey(call.user_agent, call.verb, wanted.qualified, wanted.subresource)] += 1
         fault = self.faults.match(call)
         if fault is None:
-            return await _send(request, self._serve(served, call))
+            return await _send(request, self._serve(served, call), call.warnings)
         return await self._serve_with_fault(request, served, call, fault)
 
     def _serve(self, served: ServedResource, request: ApiRequest) -> ApiResponse:
-        with DeepCalls():
-            return self.serve(served, request)
+        try:
+            with DeepCalls():
+                return self.serve(served, request)
+        except StatusError as error:
+            error.warnings = request.warnings
+            raise
 
     def _user(self, request: web.BaseRequest) -> User:
         kind, _, token = request.headers.get("Authorization", "").partition(" ")
@@ -135,7 +141,7 @@ class RequestHandler:
             return instead
         if isinstance(reply, StreamedResponse):
             reply = attrs.evolve(reply, chunks=faulty_stream(reply.chunks, fault))
-        return await _send(request, reply)
+        return await _send(request, reply, api_request.warnings)
 
     def _serve_late(self, served: ServedResource, api_request: ApiRequest) -> None:
         with suppress(StatusError):
@@ -175,9 +181,11 @@ async def to_api_request(
     )
 
 
-async def _send(request: web.BaseRequest, reply: ApiResponse) -> web.StreamResponse:
+async def _send(
+    request: web.BaseRequest, reply: ApiResponse, warnings: Sequence[str]
+) -> web.StreamResponse:
     if isinstance(reply, BufferedResponse):
-        return _to_http(reply)
+        return _to_http(reply, warnings)
     if isinstance(reply, UpgradeResponse):
         return await upgrade(request, reply)
     response = web.StreamResponse(headers=_headers())
@@ -201,18 +209,24 @@ def _unserved_path() -> web.Response:
     return web.Response(text="404 page not found\n", status=404, headers=_headers())
 
 
-def _headers() -> dict[str, str]:
-    return {"Audit-Id": str(uuid.uuid4()), "Cache-Control": "no-cache, private"}
+def _headers(warnings: Sequence[str] = ()) -> CIMultiDict[str]:
+    headers = CIMultiDict({"Audit-Id": str(uuid.uuid4()), "Cache-Control": "no-cache, private"})
+    for value in warning_headers(warnings):
+        headers.add("Warning", value)
+    return headers
 
 
-def _to_http(reply: BufferedResponse) -> web.Response:
+def _to_http(reply: BufferedResponse, warnings: Sequence[str] = ()) -> web.Response:
     return web.Response(
-        body=reply.body, status=reply.code, content_type=reply.content_type, headers=_headers()
+        body=reply.body,
+        status=reply.code,
+        content_type=reply.content_type,
+        headers=_headers(warnings),
     )
 
 
 def error_response(error: StatusError) -> web.Response:
-    headers = _headers()
+    headers = _headers(error.warnings)
     if error.retry_after_s:
         headers["Retry-After"] = str(error.retry_after_s)
     return web.Response(

@@ -41,7 +41,7 @@ _decode_json = msgspec.json.Decoder().decode
 
 def parse(body: bytes, content_type: str, kind: str = "") -> Any:
     """Return the value of a body in JSON, YAML or protobuf; ``kind`` is the expected kind."""
-    media = content_type.partition(";")[0].strip().lower() or _JSON
+    media = _media_type(content_type) or _JSON
     if media == protobuf.MEDIA_TYPE:
         try:
             return protobuf.decode(body)
@@ -136,7 +136,7 @@ def check_name(obj: JSON, target: RequestInfo) -> None:
 
 def patch(body: bytes, content_type: str, served: ServedResource) -> Callable[[JSON], JSON]:
     """Return a function that applies the patch in the body to an object."""
-    media = content_type.partition(";")[0].strip().lower()
+    media = _media_type(content_type)
     accepted = [_JSON_PATCH, _MERGE_PATCH]
     if resource_traits.is_built_in(served.resource):
         accepted.append(_STRATEGIC_PATCH)
@@ -166,7 +166,15 @@ def patch(body: bytes, content_type: str, served: ServedResource) -> Callable[[J
 
 def applies(content_type: str) -> bool:
     """Return whether a patch is a configuration for server-side apply."""
-    return content_type.partition(";")[0].strip().lower() == _APPLY_PATCH
+    return _media_type(content_type) == _APPLY_PATCH
+
+
+def is_json_patch(content_type: str) -> bool:
+    return _media_type(content_type) == _JSON_PATCH
+
+
+def _media_type(content_type: str) -> str:
+    return content_type.partition(";")[0].strip().lower()
 
 
 def configuration(body: bytes, served: ServedResource) -> JSON:

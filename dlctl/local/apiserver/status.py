@@ -85,6 +85,8 @@ class StatusError(DlctlError):
         self.continue_ = ""
         # Why an object cannot be decoded, if so: patches report it differently.
         self.problem = ""
+        # Sent as headers.
+        self.warnings: Sequence[str] = ()
 
     @property
     def retry_after_s(self) -> int:

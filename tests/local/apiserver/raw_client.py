@@ -3,7 +3,7 @@
 import asyncio
 import io
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -28,6 +28,7 @@ class Answer:
     code: int
     body: Any
     headers: dict[str, str]
+    warnings: Sequence[str] = ()
 
     @property
     def version(self) -> str:
@@ -84,7 +85,8 @@ class RawVerbs:
             raw = await response.read()
             plain = response.content_type != "application/json"
             text: Any = raw.decode() if plain else json.loads(raw)
-            return Answer(response.status, text, dict(response.headers))
+            warnings = response.headers.getall("Warning", ())
+            return Answer(response.status, text, dict(response.headers), tuple(warnings))
 
     async def get(self, path: str, **params: Any) -> Answer:
         return await self.call("GET", path, **params)

@@ -10,10 +10,9 @@ import attrs
 import msgspec
 
 from dlctl.api.json_types import JSON
-from dlctl.api.meta import Resource
 from dlctl.clock import timestamp
 from dlctl.local.apiserver import request_bodies, resource_traits, status
-from dlctl.local.apiserver.endpoints import lists, selectors
+from dlctl.local.apiserver.endpoints import field_validation, lists, selectors
 from dlctl.local.apiserver.endpoints.representations import Presenter, negotiate
 from dlctl.local.apiserver.endpoints.watches import BOOKMARK_INTERVAL_S, Watch
 from dlctl.local.apiserver.fieldmanager.field_manager import FieldManager, tracker_of
@@ -29,8 +28,6 @@ from dlctl.local.apiserver.request_options import (
 )
 from dlctl.local.apiserver.requests import ApiRequest, BufferedResponse, StreamedResponse
 from dlctl.local.apiserver.resources import ServedResource
-from dlctl.local.apiserver.serialization.decoding_errors import cannot_handle, duplicate_fields
-from dlctl.local.apiserver.serialization.typed_decoding import TypedDecoder
 from dlctl.local.apiserver.status import FieldError, StatusError
 from dlctl.local.apiserver.storage import deletion
 from dlctl.local.apiserver.storage.objects import Objects
@@ -90,7 +87,7 @@ class Endpoints:
         options = _write_options(request, _OptionsKind.CREATE)
         presenter = self._presenter(served, request)
         obj = _sent_object(served, request)
-        _check_fields(served, request, obj, options)
+        field_validation.check_sent(served, request, obj, options)
         stored = self.objects.create(
             served,
             request.info.namespace,
@@ -105,7 +102,7 @@ class Endpoints:
         presenter = self._presenter(served, request)
         obj = _sent_object(served, request)
         request_bodies.check_name(obj, request.info)
-        _check_fields(served, request, obj, options)
+        field_validation.check_sent(served, request, obj, options)
         key, resource = request.info.key, served.resource
         absent = self.objects.storage.get(resource, key) is None
         if (
@@ -135,14 +132,16 @@ class Endpoints:
             patched.update(change(obj))
             result = request_bodies.decode_object(patched, served)
             request_bodies.check_name(result, request.info)
-            _check_patched_fields(served, result, options)
+            field_validation.check_patched(served, request, result, options)
             return result
 
         try:
             stored = self._update(served, request, checked, options, guarded_by_uid=False)
         except StatusError as error:
             raise (
-                _undecodable_patch_result(patched, error.problem) if error.problem else error
+                field_validation.undecodable_patch_result(patched, error.problem)
+                if error.problem
+                else error
             ) from None
         return BufferedResponse(presenter.one(stored))
 
@@ -271,40 +270,6 @@ def _delete_options(request: ApiRequest) -> DeleteRequestOptions:
     return DeleteRequestOptions.read(request.query, request.dry_run, body)
 
 
-def _unknown_fields(served: ServedResource, obj: JSON, options: WriteRequestOptions) -> str:
-    """Return the error for unknown fields, if they matter and the strategy knows the fields."""
-    unknown = getattr(served.strategy, "unknown_fields", None)
-    if options.field_validation != "Strict" or unknown is None:
-        return ""
-    shaping = TypedDecoder(served.resource)
-    shaping.metadata(obj.get("metadata"))
-    paths = [*shaping.unknown, *unknown(obj)]
-    return ", ".join(f'unknown field "{path}"' for path in paths)
-
-
 def _sent_object(served: ServedResource, request: ApiRequest) -> JSON:
     value = request_bodies.parse(request.body, request.content_type, served.resource.kind)
     return request_bodies.decode_object(value, served, request.body)
-
-
-def _check_fields(
-    served: ServedResource, request: ApiRequest, obj: JSON, options: WriteRequestOptions
-) -> None:
-    unknown = _unknown_fields(served, obj, options)
-    if options.field_validation == "Strict":
-        twice = [f'duplicate field "{path}"' for path in duplicate_fields(request.body)]
-        unknown = ", ".join(filter(None, [unknown, *twice]))
-    if unknown:
-        raise cannot_handle(served.resource, f"strict decoding error: {unknown}")
-
-
-def _check_patched_fields(served: ServedResource, obj: JSON, options: WriteRequestOptions) -> None:
-    if unknown := _unknown_fields(served, obj, options):
-        raise _undecodable_patch_result(obj, f"strict decoding error: {unknown}")
-
-
-def _undecodable_patch_result(patched: JSON, problem: str) -> StatusError:
-    """Return the error for an object that a patch made invalid."""
-    error = FieldError.invalid("patch", msgspec.json.encode(patched).decode(), problem)
-    # The real server names no kind here.
-    return status.invalid(Resource("", "", "", ""), "", [error])

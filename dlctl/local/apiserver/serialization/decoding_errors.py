@@ -5,6 +5,7 @@ Clients show these texts to people; here they are derived from our own decoders'
 
 import json
 import re
+from collections import Counter
 from typing import Any, Final
 
 import msgspec
@@ -74,8 +75,10 @@ class _DuplicateFieldsDict(dict[str, Any]):
 
     def __init__(self, pairs: list[tuple[str, Any]]) -> None:
         super().__init__(pairs)
-        names = [name for name, _ in pairs]
-        self.duplicates = [name for name in self if names.count(name) > 1]
+        self.duplicates: list[str] = []
+        if len(pairs) > len(self):
+            counts = Counter(name for name, _ in pairs)
+            self.duplicates = [name for name, count in counts.items() if count > 1]
 
 
 def duplicate_fields(body: bytes) -> list[str]:

@@ -1,0 +1,73 @@
+"""Unknown and duplicate fields of what is written: an error if asked for, otherwise warnings."""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from dlctl.api.json_types import JSON
+from dlctl.api.meta import Resource
+from dlctl.local.apiserver import request_bodies, status
+from dlctl.local.apiserver.request_options import WriteRequestOptions
+from dlctl.local.apiserver.requests import ApiRequest
+from dlctl.local.apiserver.resources import ServedResource
+from dlctl.local.apiserver.serialization.decoding_errors import cannot_handle, duplicate_fields
+from dlctl.local.apiserver.serialization.typed_decoding import TypedDecoder
+from dlctl.local.apiserver.status import FieldError, StatusError
+
+
+def check_sent(
+    served: ServedResource, request: ApiRequest, obj: JSON, options: WriteRequestOptions
+) -> None:
+    """Check the object of a create or an update."""
+    if problem := _check(served, request, obj, options):
+        raise cannot_handle(served.resource, problem)
+
+
+def check_patched(
+    served: ServedResource, request: ApiRequest, obj: JSON, options: WriteRequestOptions
+) -> None:
+    """Check the result of a patch."""
+    if problem := _check(served, request, obj, options):
+        raise undecodable_patch_result(obj, problem)
+
+
+def undecodable_patch_result(patched: JSON, problem: str) -> StatusError:
+    """Return the error for an object that a patch made invalid."""
+    error = FieldError.invalid("patch", msgspec.json.encode(patched).decode(), problem)
+    # The real server names no kind here.
+    return status.invalid(Resource("", "", "", ""), "", [error])
+
+
+def _check(
+    served: ServedResource, request: ApiRequest, obj: JSON, options: WriteRequestOptions
+) -> str:
+    """Return the error; where there is to be none, the response gets warnings."""
+    if options.field_validation == "Ignore":
+        return ""
+    problems = [*_duplicates(request), *_unknown(served, obj)]
+    if options.field_validation == "Strict":
+        return f"strict decoding error: {', '.join(problems)}" if problems else ""
+    # A patch is computed again after a conflict.
+    request.warnings[:] = problems
+    return ""
+
+
+def _duplicates(request: ApiRequest) -> Iterator[str]:
+    start = "json patch " if request_bodies.is_json_patch(request.content_type) else ""
+    for path in duplicate_fields(request.body):
+        yield f"{start}duplicate field {_quoted(path)}"
+
+
+def _unknown(served: ServedResource, obj: JSON) -> Iterator[str]:
+    unknown = getattr(served.strategy, "unknown_fields", None)
+    # Some strategies accept any field.
+    if unknown is None:
+        return
+    decoder = TypedDecoder(served.resource)
+    decoder.metadata(obj.get("metadata"))
+    for path in (*decoder.unknown, *unknown(obj)):
+        yield f"unknown field {_quoted(path)}"
+
+
+def _quoted(path: str) -> str:
+    return msgspec.json.encode(path).decode()

@@ -1,0 +1,157 @@
+"""Unknown and duplicate fields, which become warnings unless a client asks for more or less."""
+
+from typing import Any
+
+import pytest
+
+from dlctl.api.json_types import JSON
+from tests.contract.api import Api
+from tests.contract.definitions import V1, gadget
+from tests.contract.objects import config_map, pod
+from tests.local.apiserver.raw_client import JSON_PATCH, MERGE, STRATEGIC
+
+UNKNOWN_FOO = '299 - "unknown field \\"foo\\""'
+UNKNOWN_ZZ = '299 - "unknown field \\"spec.zz\\""'
+
+
+@pytest.mark.parametrize("validation", [{}, {"fieldValidation": "Warn"}])
+async def test_unknown_fields_of_a_new_object_are_warned_of(
+    api: Api, validation: dict[str, str]
+) -> None:
+    body = pod(xx=1)
+    body["spec"]["containers"][0]["imag"] = "mxnet"
+    answer = await api.post(api.path("pods"), body, **validation)
+    assert answer.code == 201
+    assert sorted(answer.warnings) == [
+        '299 - "unknown field \\"spec.containers[0].imag\\""',
+        '299 - "unknown field \\"spec.xx\\""',
+    ]
+
+
+async def test_unknown_fields_of_a_new_custom_object_are_warned_of(gadget_api: Api) -> None:
+    body = gadget(zz=1, meta={"foo": 1}) | {"extra": 1}
+    answer = await gadget_api.post(gadget_api.path("gadgets", group=V1), body)
+    assert answer.code == 201
+    assert answer.warnings == (
+        '299 - "unknown field \\"metadata.foo\\""',
+        '299 - "unknown field \\"extra\\""',
+        UNKNOWN_ZZ,
+    )
+
+
+@pytest.mark.parametrize(
+    ("type_", "patch"),
+    [
+        pytest.param(MERGE, {"foo": 1}, id="merge"),
+        pytest.param(STRATEGIC, {"foo": 1}, id="strategic"),
+        pytest.param(JSON_PATCH, [{"op": "add", "path": "/foo", "value": 1}], id="JSON"),
+    ],
+)
+async def test_unknown_field_of_a_patch_is_warned_of(api: Api, type_: str, patch: Any) -> None:
+    await api.create(api.path("configmaps"), config_map())
+    answer = await api.patch(api.path("configmaps", "a"), patch, type_)
+    assert (answer.code, answer.warnings) == (200, (UNKNOWN_FOO,))
+
+
+@pytest.mark.parametrize(
+    ("type_", "patch"),
+    [
+        pytest.param(MERGE, {"spec": {"zz": 1}}, id="merge"),
+        pytest.param(JSON_PATCH, [{"op": "add", "path": "/spec/zz", "value": 1}], id="JSON"),
+    ],
+)
+async def test_unknown_field_of_a_patch_of_a_custom_object_is_warned_of(
+    gadget_api: Api, type_: str, patch: Any
+) -> None:
+    await gadget_api.create(gadget_api.path("gadgets", group=V1), gadget())
+    answer = await gadget_api.patch(gadget_api.path("gadgets", "a", group=V1), patch, type_)
+    assert (answer.code, answer.warnings) == (200, (UNKNOWN_ZZ,))
+
+
+async def test_patch_of_a_status_warns_of_unknown_fields_outside_of_it_too(
+    gadget_api: Api,
+) -> None:
+    await gadget_api.create(gadget_api.path("gadgets", group=V1), gadget())
+    answer = await gadget_api.patch(
+        gadget_api.path("gadgets", "a/status", group=V1), {"spec": {"zz": 1}, "status": {"xx": 1}}
+    )
+    expected = (UNKNOWN_ZZ, '299 - "unknown field \\"status.xx\\""')
+    assert (answer.code, answer.warnings) == (200, expected)
+
+
+async def test_unknown_field_of_an_update_is_warned_of(api: Api) -> None:
+    created = await api.create(api.path("configmaps"), config_map())
+    answer = await api.put(api.path("configmaps", "a"), {**created, "foo": 1})
+    assert (answer.code, answer.warnings) == (200, (UNKNOWN_FOO,))
+
+
+async def test_rejected_object_has_warnings_too(api: Api) -> None:
+    answer = await api.post(api.path("configmaps"), config_map("A") | {"foo": 1})
+    assert (answer.code, answer.warnings) == (422, (UNKNOWN_FOO,))
+
+
+@pytest.mark.parametrize(
+    ("type_", "patch", "path"),
+    [
+        pytest.param(MERGE, b'{"data":{"a":"1","a":"2"}}', "data.a", id="merge"),
+        pytest.param(STRATEGIC, b'{"data":{"a":"1","a":"2"}}', "data.a", id="strategic"),
+        pytest.param(
+            JSON_PATCH,
+            b'[{"op":"add","path":"/data/a","value":"1","value":"2"}]',
+            "[0].value",
+            id="JSON",
+        ),
+    ],
+)
+async def test_duplicate_field_of_a_patch_is_warned_of(
+    api: Api, type_: str, patch: bytes, path: str
+) -> None:
+    await api.create(api.path("configmaps"), config_map())
+    answer = await api.patch(api.path("configmaps", "a"), patch, type_)
+    what = "json patch duplicate field" if type_ == JSON_PATCH else "duplicate field"
+    assert (answer.code, answer.body["data"]["a"]) == (200, "2")
+    assert answer.warnings == (f'299 - "{what} \\"{path}\\""',)
+
+
+async def test_duplicate_field_is_warned_of_once(api: Api) -> None:
+    body = b'{"metadata":{"name":"a"},"data":{"a":"1","a":"2","a":"3"},"foo":1}'
+    answer = await api.post(api.path("configmaps"), body)
+    assert answer.warnings == ('299 - "duplicate field \\"data.a\\""', UNKNOWN_FOO)
+
+
+async def test_strict_patch_with_a_duplicate_field_is_rejected(api: Api) -> None:
+    await api.create(api.path("configmaps"), config_map())
+    patch = b'{"foo":1,"data":{"a":"1","a":"2"}}'
+    path = api.path("configmaps", "a")
+    answer = await api.patch(path, patch, MERGE, fieldValidation="Strict")
+    assert api.failure_text(answer) == (
+        '422 Invalid: [FieldValueInvalid patch]  "" is invalid: patch: Invalid value: OBJECT: '
+        'strict decoding error: duplicate field "data.a", unknown field "foo"'
+    )
+    assert answer.warnings == ()
+
+
+async def test_nothing_is_warned_of_where_fields_are_to_be_ignored(api: Api) -> None:
+    body = b'{"metadata":{"name":"a"},"foo":1,"data":{"a":"1","a":"2"}}'
+    answer = await api.post(api.path("configmaps"), body, fieldValidation="Ignore")
+    assert (answer.code, answer.warnings) == (201, ())
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        pytest.param('a"b', r"a\\\"b", id="quote"),
+        pytest.param("a\\b", r"a\\\\b", id="backslash"),
+        pytest.param("a\nb", r"a\\nb", id="line"),
+    ],
+)
+async def test_field_name_in_a_warning_is_quoted(api: Api, name: str, shown: str) -> None:
+    answer = await api.post(api.path("configmaps"), config_map() | {name: 1})
+    assert answer.warnings == (f'299 - "unknown field \\"{shown}\\""',)
+
+
+async def test_many_warnings_are_cut(api: Api) -> None:
+    unknown: JSON = {f"f{index:03d}" + "x" * 300: 1 for index in range(50)}
+    answer = await api.post(api.path("configmaps"), config_map() | unknown)
+    shown = tuple(f'299 - "unknown field \\"{name[:241]}"' for name in unknown)
+    assert (answer.code, answer.warnings) == (201, shown[:16])
