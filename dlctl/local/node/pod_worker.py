@@ -28,7 +28,7 @@ from dlctl.local.node.containers.exec_sessions import (
     NotRunningError,
     open_session,
 )
-from dlctl.local.node.containers.handlers import Handlers
+from dlctl.local.node.containers.handler_runner import HandlerRunner
 from dlctl.local.node.containers.images import Image, find
 from dlctl.local.node.containers.launch import PodPaths, PodRuntime
 from dlctl.local.node.containers.restarts import CrashLoopBackoff
@@ -259,7 +259,7 @@ class PodWorker:
             clock=context.clock,
             changed=self._mark_changed,
             groups=context.groups,
-            handlers=Handlers(
+            handler_runner=HandlerRunner(
                 container=container,
                 pod_ip=lambda: self._state.ip,
                 exec=partial(self._exec, container),

@@ -20,7 +20,7 @@ from dlctl.errors import DlctlError
 from dlctl.local.node.agent.sandboxes import Sandboxes, StartError
 from dlctl.local.node.api_types import Container, NodePod
 from dlctl.local.node.containers.control_groups import ContainerGroup, ControlGroups, ResourceLimits
-from dlctl.local.node.containers.handlers import Handlers
+from dlctl.local.node.containers.handler_runner import HandlerRunner
 from dlctl.local.node.containers.images import Image
 from dlctl.local.node.containers.launch import PodPaths
 from dlctl.local.node.containers.logs import LogArchive, LogFiles, tail_position
@@ -60,7 +60,7 @@ class ContainerRunner:
     backoff: CrashLoopBackoff
     clock: Clock
     changed: Callable[[], None]
-    handlers: Handlers
+    handler_runner: HandlerRunner
     groups: ControlGroups
     log_archive: LogArchive | None = None
     record: ContainerRecord = attrs.field(init=False)
@@ -192,7 +192,7 @@ class ContainerRunner:
         """Run the hook after the start, and the probes."""
         if self._post_start:
             try:
-                await self.handlers.perform(self._post_start, _HOOK_TIMEOUT_S)
+                await self.handler_runner.perform(self._post_start, _HOOK_TIMEOUT_S)
             except DlctlError as failure:
                 self.warn("FailedPostStartHook", f"PostStartHook failed: {failure}")
                 await self._terminate(self.pod.grace_s)
@@ -200,7 +200,7 @@ class ContainerRunner:
             self._record_running(since)
         await ContainerProbes(
             container=self.container,
-            handlers=self.handlers,
+            handler_runner=self.handler_runner,
             record=self.record,
             changed=self._on_probe,
             warn=self.warn,
@@ -249,7 +249,7 @@ class ContainerRunner:
         hook = self.container.lifecycle and self.container.lifecycle.pre_stop
         if hook:
             try:
-                await self.handlers.perform(hook, grace_s)
+                await self.handler_runner.perform(hook, grace_s)
             except DlctlError as failure:
                 self.warn("FailedPreStopHook", f"PreStopHook failed: {failure}")
         self.sandboxes.stop(self._running, kill=False)

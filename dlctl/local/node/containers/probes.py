@@ -7,7 +7,7 @@ import attrs
 
 from dlctl.errors import DlctlError
 from dlctl.local.node.api_types import Container
-from dlctl.local.node.containers.handlers import Handlers
+from dlctl.local.node.containers.handler_runner import HandlerRunner
 from dlctl.local.node.handler_types import Probe
 from dlctl.local.node.status import ContainerRecord
 
@@ -33,7 +33,7 @@ class ContainerProbes:
     """Probes a container during one run of its program, and keeps its record."""
 
     container: Container
-    handlers: Handlers
+    handler_runner: HandlerRunner
     record: ContainerRecord
     changed: Callable[[], None]
     warn: Callable[[str, str], None]
@@ -75,7 +75,7 @@ class ContainerProbes:
         await asyncio.sleep(probe.initial_delay_seconds)
         while True:
             try:
-                await self.handlers.perform(probe, probe.timeout_seconds)
+                await self.handler_runner.perform(probe, probe.timeout_seconds)
             except DlctlError as failure:
                 self.warn("Unhealthy", f"{kind} probe failed: {failure}")
                 result = outcome.record(succeeded=False)

@@ -25,8 +25,8 @@ class HandlerError(DlctlError):
 
 
 @attrs.frozen
-class Handlers:
-    """Performs actions for one container."""
+class HandlerRunner:
+    """Performs the actions for one container."""
 
     container: Container
     pod_ip: Callable[[], str]

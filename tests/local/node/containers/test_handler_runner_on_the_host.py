@@ -1,7 +1,7 @@
 """The same probes and hooks where pods share the machine's network."""
 
-from tests.local.node.containers import test_handlers as handlers
-from tests.local.node.containers.test_handlers import pytestmark
+from tests.local.node.containers import test_handler_runner as handlers
+from tests.local.node.containers.test_handler_runner import pytestmark
 
 NETWORK = "host"
 __all__ = ["pytestmark"]
