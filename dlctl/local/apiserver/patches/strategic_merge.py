@@ -7,7 +7,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Final
 
 from dlctl.local.apiserver import status
-from dlctl.local.apiserver.identities import identity
+from dlctl.local.apiserver.hashable_json import hashable
 from dlctl.local.apiserver.serialization.decoding_errors import go_map
 
 MergeKeys = Mapping[str, str]
@@ -42,8 +42,8 @@ def _merged(target: Any, patch: Mapping[str, Any], keys: MergeKeys, path: str) -
     for key, value in body.items():
         if key.startswith(_DELETE_PRIMITIVES):
             field = key.removeprefix(_DELETE_PRIMITIVES)
-            gone = {identity(each) for each in value}
-            kept = [each for each in result.get(field) or [] if identity(each) not in gone]
+            gone = {hashable(each) for each in value}
+            kept = [each for each in result.get(field) or [] if hashable(each) not in gone]
             result[field] = kept
         elif value is None:
             result.pop(key, None)
@@ -73,8 +73,8 @@ def _merged_value(old: Any, value: Any, keys: MergeKeys, path: str) -> Any:
         return _merged_list(items, value, keys, path)
     if path in _SET_FIELDS or keys.get(path) == "":
         # New items come first.
-        known = {identity(each) for each in items}
-        return [*(each for each in value if identity(each) not in known), *items]
+        known = {hashable(each) for each in items}
+        return [*(each for each in value if hashable(each) not in known), *items]
     return [_plain(each) for each in value]
 
 
@@ -87,12 +87,12 @@ def _merged_list(old: Sequence[Any], patch: Sequence[Any], keys: MergeKeys, path
     result = list(old)
     positions: dict[Hashable, list[int]] = {}
     for at, item in enumerate(result):
-        positions.setdefault(identity(item.get(key)), []).append(at)
+        positions.setdefault(hashable(item.get(key)), []).append(at)
     for item in patch:
         if not isinstance(item, Mapping) or key not in item:
             message = f"map: {go_map(item)} does not contain declared merge key: {key}"
             raise status.StatusError(500, "", message)
-        found = positions.setdefault(identity(item[key]), [])
+        found = positions.setdefault(hashable(item[key]), [])
         if item.get(_PATCH) == "delete":
             for at in found:
                 result[at] = _DELETED
@@ -109,8 +109,8 @@ def _ordered(items: list[Any], order: Sequence[Any], key: str) -> list[Any]:
     """Return the items that the patch names in its order; the others keep their position."""
     if key:
         order = [each.get(key) for each in order if isinstance(each, Mapping)]
-    named = {identity(name): i for i, name in enumerate(order)}
-    ranks = [named.get(identity(item.get(key) if key else item)) for item in items]
+    named = {hashable(name): i for i, name in enumerate(order)}
+    ranks = [named.get(hashable(item.get(key) if key else item)) for item in items]
     known = iter(
         item
         for _, item in sorted(

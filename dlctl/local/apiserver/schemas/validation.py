@@ -10,7 +10,7 @@ from typing import Any, Final
 import attrs
 
 from dlctl.api.json_types import JSON
-from dlctl.local.apiserver.identities import identity
+from dlctl.local.apiserver.hashable_json import hashable
 from dlctl.local.apiserver.schemas.coercion import additional
 from dlctl.local.apiserver.schemas.formats import CHECKS
 from dlctl.local.apiserver.schemas.patterns import matches
@@ -53,7 +53,7 @@ def old_items(old: Any, items: Sequence[Any], schema: JSON) -> Sequence[Any]:
     keys = schema.get("x-kubernetes-list-map-keys", ())
 
     def keys_of(item: JSON) -> Hashable:
-        return tuple(identity(item.get(key)) for key in keys)
+        return tuple(hashable(item.get(key)) for key in keys)
 
     # The first of several.
     known = {keys_of(item): item for item in reversed(old) if isinstance(item, dict)}

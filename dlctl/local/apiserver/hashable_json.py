@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 
 
-def identity(value: Any) -> Hashable:
-    """Return a value that equals those of equal JSON values."""
+def hashable(value: Any) -> Hashable:
+    """Return a hashable value; two are equal if their JSON values are."""
     if isinstance(value, str | int | float | NoneType):
         return value
     return msgspec.json.encode(value, order="deterministic")
