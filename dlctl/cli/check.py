@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import attrs
 
-from dlctl.cli.frameworks import loadable
+from dlctl.cli.frameworks import installed_frameworks
 from dlctl.cli.manifests.checks import Problem, can_admit, in_order, manifest_problems
 from dlctl.cli.manifests.loading import Manifest, job_kind, load, scaler_resource
 from dlctl.cli.manifests.operators import operator_of
@@ -48,7 +48,7 @@ def check(args: argparse.Namespace) -> int:
     manifests = list(load(args.files))
     if not manifests:
         raise ConfigError(f"no objects in {', '.join(args.files)}: nothing to check")
-    served = served_kinds(loadable())
+    served = served_kinds(installed_frameworks())
     reports = list(manifest_reports(served, manifests, args.namespace))
     if args.output == "json":
         print(json.dumps([report.wire for report in reports], indent=2))

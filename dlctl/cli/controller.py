@@ -14,7 +14,7 @@ from typing import Final
 
 from dlctl import logs
 from dlctl.api.defaults import job_defaults
-from dlctl.cli.frameworks import report
+from dlctl.cli.frameworks import log_load_errors
 from dlctl.cli.gang_scheduling import check_pod_groups
 from dlctl.cli.settings.compat_flags import ineffective_flags
 from dlctl.cli.settings.schemes import enabled
@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
     pytorch_init.check_template(defaults)
     logs.configure(sys.stderr, level=options.log_level, format_=logs.LogFormat(options.log_format))
     found = load_frameworks()
-    report(found)
+    log_load_errors(found)
     served = enabled(served_kinds(found.frameworks, defaults), options.enable_scheme)
     for name, reason in ineffective_flags(args, options):
         logger.warning("flag has no effect", extra={"flag": name, "reason": reason})

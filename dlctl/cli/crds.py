@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from dlctl.cli.frameworks import loadable
+from dlctl.cli.frameworks import installed_frameworks
 from dlctl.dialects.kind_crds import kind_crds
 from dlctl.dialects.kinds import served_kinds
 
@@ -20,7 +20,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def print_crds(_: argparse.Namespace) -> int:
-    documents = [each for kind in served_kinds(loadable()) for each in kind_crds(kind)]
+    documents = [each for kind in served_kinds(installed_frameworks()) for each in kind_crds(kind)]
     yaml.dump_all(documents, sys.stdout, _Dumper, sort_keys=False)
     return 0
 

@@ -8,14 +8,14 @@ from dlctl.frameworks.registry import Registry, load_frameworks
 logger = logging.getLogger(__name__)
 
 
-def loadable() -> dict[str, type[DLJob]]:
+def installed_frameworks() -> dict[str, type[DLJob]]:
     """Return the frameworks by job type; log an error for each that fails to load."""
     found = load_frameworks()
-    report(found)
+    log_load_errors(found)
     return dict(found.frameworks)
 
 
-def report(found: Registry) -> None:
+def log_load_errors(found: Registry) -> None:
     for entry_point, reason in found.error_by_entry_point.items():
         logger.error(
             "framework ignored, its jobs are not served: %s",

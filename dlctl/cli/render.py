@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from dlctl.cli.frameworks import loadable
+from dlctl.cli.frameworks import installed_frameworks
 from dlctl.cli.manifests.checks import check
 from dlctl.cli.manifests.job_renderer import job_renderer
 from dlctl.cli.manifests.loading import as_new, check_built, job_kind, load, with_example_name
@@ -31,7 +31,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def render(args: argparse.Namespace) -> int:
-    served = served_kinds(loadable())
+    served = served_kinds(installed_frameworks())
     children: list[dict[str, Any]] = []
     manifests = list(load(args.files))
     check(served, manifests, args.namespace)

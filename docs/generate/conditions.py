@@ -10,7 +10,7 @@ import yaml
 from dlctl.api.job import Job
 from dlctl.api.meta import ObjectKey
 from dlctl.api.status.job_status import Failure
-from dlctl.cli.frameworks import loadable
+from dlctl.cli.frameworks import installed_frameworks
 from dlctl.cli.manifests.loading import as_job_object
 from dlctl.dialects.kinds import kind_of_api_version, served_kinds
 from docs.generate.tables import table
@@ -28,7 +28,7 @@ def condition_messages() -> str:
 
 
 def _jobs() -> Iterator[tuple[str, Job]]:
-    kinds = served_kinds(loadable())
+    kinds = served_kinds(installed_frameworks())
     for path in sorted(_EXAMPLES.glob("*/*.yaml")):
         manifest: dict[str, Any] = next(yaml.safe_load_all(path.read_text()))
         kind = kind_of_api_version(kinds, manifest["apiVersion"], manifest["kind"])

@@ -19,7 +19,7 @@ from bench.cluster.namespaces import namespace
 from bench.cluster.operators import Program
 from bench.cluster.scenario import Bench, Figures
 from dlctl.api.json_types import JSON
-from dlctl.cli.frameworks import loadable
+from dlctl.cli.frameworks import installed_frameworks
 from dlctl.cli.manifests.job_renderer import job_renderer
 from dlctl.cli.manifests.loading import job_kind
 from dlctl.dialects.kind import Kind
@@ -44,7 +44,7 @@ class Floor:
                 await stack.enter_async_context(
                     bench.server.watching(f"{base}/{resource}", _ignore, "application/json")
                 )
-            kinds = served_kinds(loadable())
+            kinds = served_kinds(installed_frameworks())
             start = time.perf_counter()
             await _create(bench.server, name, kinds, self.jobs, self.replicas)
             created_s = time.perf_counter() - start

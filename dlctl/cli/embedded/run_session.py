@@ -25,7 +25,7 @@ from dlctl.cli.embedded.local_cluster import (
 from dlctl.cli.embedded.local_options import LocalOptions
 from dlctl.cli.embedded.log_file import log_file
 from dlctl.cli.embedded.output_options import OutputOptions
-from dlctl.cli.frameworks import loadable
+from dlctl.cli.frameworks import installed_frameworks
 from dlctl.cli.interrupts import Interrupts
 from dlctl.cli.manifests.checks import check, report
 from dlctl.cli.manifests.image_mappings import check_mappings_used, unmapped_lines
@@ -53,7 +53,7 @@ class RunSession:
 
     async def run(self, interrupts: Interrupts) -> int:
         """Return the exit code; nothing is left running, however this ends."""
-        served = served_kinds(loadable())
+        served = served_kinds(installed_frameworks())
         self._check(served)
         logs = self.output.logs
         with (

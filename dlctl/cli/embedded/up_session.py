@@ -16,7 +16,7 @@ from dlctl.cli.embedded.local_cluster import (
     usage,
 )
 from dlctl.cli.embedded.local_options import LocalOptions
-from dlctl.cli.frameworks import loadable
+from dlctl.cli.frameworks import installed_frameworks
 from dlctl.cli.interrupts import Interrupts
 from dlctl.dialects.kinds import served_kinds
 from dlctl.errors import ConfigError
@@ -40,7 +40,7 @@ class UpSession:
     async def run(self, interrupts: Interrupts) -> int:
         """Run until the first signal; nothing is left running, however this ends."""
         logs.configure(sys.stderr, format_=logs.LogFormat.CONSOLE)
-        served = served_kinds(loadable())
+        served = served_kinds(installed_frameworks())
         if self.kubeconfig:
             _check_is_own_copy(self.kubeconfig)
         async with AsyncExitStack() as stack:

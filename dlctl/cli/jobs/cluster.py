@@ -12,7 +12,7 @@ from dlctl.api.meta import BATCH_JOBS, MANAGED_BY_SELECTOR, PODS, ObjectKey
 from dlctl.api.objects.batch_jobs import BatchJob
 from dlctl.api.objects.pods import Pod
 from dlctl.cli.embedded.named_clusters import NamedCluster, running_clusters
-from dlctl.cli.frameworks import loadable
+from dlctl.cli.frameworks import installed_frameworks
 from dlctl.cli.jobs.job_snapshot import JobSnapshot
 from dlctl.cli.jobs.names import JobName, known_kinds, parse_name
 from dlctl.clock import SystemClock
@@ -156,7 +156,7 @@ async def _run(
         raise ConfigError(f"{error}{_local_clusters()}") from None
     async with Client(cluster, user_agent="dlctl-cli") as client:
         namespace = "" if args.all_namespaces else args.namespace or client.namespace
-        return await command(TargetCluster(client, served_kinds(loadable()), namespace))
+        return await command(TargetCluster(client, served_kinds(installed_frameworks()), namespace))
 
 
 def _local_clusters() -> str:
