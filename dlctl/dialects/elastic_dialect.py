@@ -22,7 +22,9 @@ class ScalerCodec(Protocol):
     def read(self, obj: ScalerObject, resource: Resource) -> Scaler:
         """Read a scaler; an invalid one has an ``invalid_reason``."""
 
-    def unread(self, obj: ScalerObject, resource: Resource, invalid_reason: str = "") -> Scaler:
+    def metadata_only(
+        self, obj: ScalerObject, resource: Resource, invalid_reason: str = ""
+    ) -> Scaler:
         """Return a scaler of which only the metadata is known."""
 
     def write_status(self, status: ScalerStatus, resource: Resource) -> ReadOnlyJSON:

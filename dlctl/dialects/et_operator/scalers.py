@@ -40,7 +40,7 @@ COUNT_TOO_SMALL: Final = ".spec.toAdd.count should be greater than 0"
 
 def read(obj: ScalerObject, resource: Resource) -> Scaler:
     """Read a request; an invalid one may lack the fields after its first error."""
-    empty = attrs.evolve(unread(obj, resource), status=read_status(obj.status, resource))
+    empty = attrs.evolve(metadata_only(obj, resource), status=read_status(obj.status, resource))
     try:
         fields = FieldReader(msgspec.json.decode(obj.spec), ".spec")
         known = attrs.evolve(empty, job=fields.object("selector").string("name"))
@@ -52,7 +52,7 @@ def read(obj: ScalerObject, resource: Resource) -> Scaler:
         return attrs.evolve(known, invalid_reason=str(error))
 
 
-def unread(obj: ScalerObject, resource: Resource, invalid_reason: str = "") -> Scaler:
+def metadata_only(obj: ScalerObject, resource: Resource, invalid_reason: str = "") -> Scaler:
     """Return a request of which only the metadata is known."""
     return Scaler(
         resource=resource,

@@ -35,7 +35,7 @@ def read_scaler(dialect: ElasticDialect, resource: Resource, obj: ScalerObject) 
             return dialect.scalers.read(obj, resource)
     except ContentError as error:
         logger.exception("cannot process a scaler's content", extra={"step": error.step})
-        return dialect.scalers.unread(obj, resource, invalid_reason=str(error))
+        return dialect.scalers.metadata_only(obj, resource, invalid_reason=str(error))
 
 
 @attrs.frozen
