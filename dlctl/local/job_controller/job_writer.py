@@ -27,7 +27,7 @@ class JobWriter:
     recorder: EventRecorder
 
     async def apply(self, job: Job, plan: JobPlan) -> None:
-        """Carry out a plan; a write that fails is raised once the status is written."""
+        """Carry out a plan; a creation that fails is raised once the status is written."""
         for pod in plan.delete:
             await self._delete(job, pod, forget=plan.forget_deleted)
         missing, error = await self._create_pods(job, plan.create_count)
@@ -38,7 +38,7 @@ class JobWriter:
             body = {"status": status.patch()}
             await self.objects.patch(job.metadata.uid, BATCH_JOBS, job, body, subresource="status")
         for pod in plan.release:
-            await self.release(pod)
+            await self.remove_finalizer(pod)
         for event in plan.events:
             self._record(job, event)
         if error is not None:
@@ -64,12 +64,12 @@ class JobWriter:
 
     async def _delete(self, job: Job, pod: NodePod, *, forget: bool) -> None:
         if forget:
-            await self.release(pod)
+            await self.remove_finalizer(pod)
         await self.objects.delete(job.metadata.uid, PODS, pod)
         message = f"Deleted pod: {pod.metadata.name}"
         self._record(job, JobEvent("Normal", "SuccessfulDelete", message))
 
-    async def release(self, pod: NodePod) -> None:
+    async def remove_finalizer(self, pod: NodePod) -> None:
         """Remove the finalizer of a pod, unless that has been done or the pod is gone."""
         finalizers = pod.metadata.finalizers or ()
         if FINALIZER not in finalizers:

@@ -180,7 +180,7 @@ def _with_suspension(observed: ObservedJob, plan: JobPlan) -> JobPlan:
 
 
 def _track_ends(observed: ObservedJob, plan: JobPlan, verdict: Verdict | None) -> JobPlan:
-    """Note the ends of pods in the status, and release the pods."""
+    """Record the pods that have ended in the status; their finalizers are removed after it."""
     job, old = observed.job, plan.status.uncounted_terminated_pods or UncountedPods()
     succeeded, failed, release = list(old.succeeded), list(old.failed), []
     ends = verdict is not None

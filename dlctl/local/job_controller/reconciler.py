@@ -65,7 +65,7 @@ class JobReconciler:
     async def _reconcile(self, key: ObjectKey) -> Result:
         job = self.jobs.get(key)
         self._forget_predecessor(key, job)
-        await self._release_strays(key, job)
+        await self._remove_orphaned_finalizers(key, job)
         if job is None or not job.is_ours:
             return Result()
         if job.status.is_finished:
@@ -94,12 +94,12 @@ class JobReconciler:
         if uid is not None:
             self._uids[key] = uid
 
-    async def _release_strays(self, key: ObjectKey, job: Job | None) -> None:
-        """Let pods go that nothing counts any more: their job has finished, or is another one."""
+    async def _remove_orphaned_finalizers(self, key: ObjectKey, job: Job | None) -> None:
+        """Remove the finalizers of pods whose job is gone or has finished: nothing counts them."""
         for pod in self.pods.indexed(TRACKED, str(key)):
             is_owner = job is not None and job.metadata.uid == pod.metadata.controller_uid
             if job is None or not is_owner or (job.is_ours and job.status.is_finished):
-                await self.writer.release(pod)
+                await self.writer.remove_finalizer(pod)
 
     async def _clean_up(self, job: Job) -> Result:
         self._failures.pop(job.metadata.uid, None)
