@@ -166,8 +166,8 @@ def owners(obj: Object) -> Iterable[str]:
 
 
 def owner_value(namespace: str, uid: UID) -> str:
-    """Return what stands for an owner in an index.
+    """Return the value of an owner in an index.
 
-    An owner is in the namespace of what it owns: whoever names one of another has no part in it.
+    It contains the namespace: an owner reference to an object in another one matches nothing.
     """
     return f"{namespace}/{uid}"

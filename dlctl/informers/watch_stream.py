@@ -35,7 +35,7 @@ WATCH_TIMEOUT_S: Final = (300, 600)
 
 
 class UselessWatchError(DlctlError):
-    """A watch without events, at once over or too long silent: the same one again is no better."""
+    """A watch ended at once or was silent for long, without any event: a list is due."""
 
 
 @attrs.define(kw_only=True)
