@@ -5,22 +5,12 @@ Without them no job would ever get a pod, and nothing would say why.
 
 import logging
 
-import msgspec
-
 from dlctl.api.objects.pod_groups import pod_group_resource
 from dlctl.errors import ConfigError, DlctlError
 from dlctl.kube.client import Client
-from dlctl.kube.errors import NotFoundError
+from dlctl.kube.discovery import served_resources
 
 logger = logging.getLogger(__name__)
-
-
-class _Served(msgspec.Struct):
-    name: str = ""
-
-
-class _Group(msgspec.Struct):
-    resources: list[_Served] = []
 
 
 async def check_pod_groups(client: Client, scheduler: str) -> None:
@@ -32,10 +22,7 @@ async def check_pod_groups(client: Client, scheduler: str) -> None:
     if groups is None:
         return
     try:
-        response = await client.get_raw(f"/apis/{groups.api_version}", {})
-        served = msgspec.json.decode(response, type=_Group).resources
-    except NotFoundError:
-        served = []
+        served = await served_resources(client, groups.api_version)
     except DlctlError as error:
         # They may be served all the same; the informers keep trying.
         logger.warning("cannot ask for PodGroups", extra={"reason": str(error)})

@@ -1,4 +1,4 @@
-"""Which versions of an API group the server serves."""
+"""Which versions of an API group, and which resources of a version, the server serves."""
 
 from collections.abc import Sequence
 
@@ -9,12 +9,24 @@ from dlctl.kube.decoding import decode
 from dlctl.kube.errors import NotFoundError
 
 
+class ServedResource(msgspec.Struct, frozen=True):
+    """A resource of an API version, such as ``pods``."""
+
+    name: str = ""
+    kind: str = ""
+    namespaced: bool = False
+
+
 class _Version(msgspec.Struct):
     version: str = ""
 
 
 class _Group(msgspec.Struct):
     versions: list[_Version] = []
+
+
+class _Resources(msgspec.Struct):
+    resources: tuple[ServedResource, ...] = ()
 
 
 async def served_version(client: Client, group: str, versions: Sequence[str]) -> str:
@@ -28,3 +40,17 @@ async def served_version(client: Client, group: str, versions: Sequence[str]) ->
         return ""
     served = {one.version for one in decode(response, _Group).versions}
     return next((version for version in versions if version in served), "")
+
+
+async def served_resources(client: Client, api_version: str) -> tuple[ServedResource, ...]:
+    """Return the resources of a version such as ``v1`` or ``apps/v1``, without subresources.
+
+    :raises DlctlError: if the server does not say.
+    """
+    root = "/apis" if "/" in api_version else "/api"
+    try:
+        response = await client.get_raw(f"{root}/{api_version}")
+    except NotFoundError:
+        return ()
+    resources = decode(response, _Resources).resources
+    return tuple(resource for resource in resources if "/" not in resource.name)

@@ -15,6 +15,7 @@ from dlctl.errors import ConfigError
 from dlctl.kube.client import Client
 from dlctl.kube.config import ClusterConfig
 from dlctl.local.apiserver.server import ApiServer, serve
+from tests.kube.scripted_server import Server, replies, serving
 from tests.support.pod_groups import serve_pod_groups
 
 
@@ -63,6 +64,14 @@ async def test_forbidden_check_only_warns(
     unauthorized = ClusterConfig.with_token(server.url, "wrong")
     async with Client(unauthorized) as client:
         await check_pod_groups(client, "volcano")
+    assert "cannot ask for PodGroups" in caplog.text
+
+
+async def test_answer_that_is_no_json_only_warns(caplog: pytest.LogCaptureFixture) -> None:
+    async with serving(Server()) as proxy:
+        proxy.handlers.append(replies(b"<html>sign in</html>"))
+        async with Client(ClusterConfig.with_token(proxy.url, "any")) as client:
+            await check_pod_groups(client, "volcano")
     assert "cannot ask for PodGroups" in caplog.text
 
 

@@ -1,6 +1,5 @@
 """Create the objects of manifests, of any kind, in an order that works."""
 
-import json
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Final
@@ -13,7 +12,8 @@ from dlctl.cli.suggestions import did_you_mean
 from dlctl.dialects.kind import Kind
 from dlctl.errors import ConfigError
 from dlctl.kube.client import Client
-from dlctl.kube.errors import AlreadyExistsError, ApiError, NotFoundError
+from dlctl.kube.discovery import served_resources
+from dlctl.kube.errors import AlreadyExistsError, ApiError
 
 # As kubectl does: unknown fields are errors.
 _STRICT: Final = {"fieldValidation": "Strict"}
@@ -50,16 +50,12 @@ async def submit(
 async def _resource(client: Client, manifest: Manifest) -> Resource:
     api_version, kind = str(manifest.obj.get("apiVersion")), str(manifest.obj["kind"])
     group, _, version = api_version.rpartition("/")
-    try:
-        response = await client.get_raw(f"/apis/{api_version}" if group else f"/api/{api_version}")
-    except NotFoundError:
-        response = b"{}"
-    resources = json.loads(response).get("resources", ())
+    resources = await served_resources(client, api_version)
     for served in resources:
-        if served["kind"] == kind and "/" not in served["name"]:
-            return Resource(group, version, served["name"], kind, namespaced=served["namespaced"])
+        if served.kind == kind:
+            return Resource(group, version, served.name, kind, namespaced=served.namespaced)
     title = manifest.titled(("kind",))
-    suggestion = did_you_mean(kind, {served["kind"] for served in resources})
+    suggestion = did_you_mean(kind, {served.kind for served in resources})
     raise ConfigError(
         f"{title}: the cluster does not serve kind {kind} in {api_version}{suggestion}"
     )
