@@ -15,11 +15,12 @@ import attrs
 from aiohttp import web
 
 from dlctl.api.json_types import JSON
-from dlctl.api.meta import ObjectKey
+from dlctl.api.meta import CLUSTER_ROLES, NAMESPACES, ObjectKey
 from dlctl.clock import Clock, SystemClock
 from dlctl.kube.config import ClusterConfig
 from dlctl.local.apiserver.auth import certificates, reviews
 from dlctl.local.apiserver.auth.authentication import Tokens
+from dlctl.local.apiserver.auth.default_roles import DEFAULT_CLUSTER_ROLES
 from dlctl.local.apiserver.auth.identity import Identity
 from dlctl.local.apiserver.auth.rbac import Authorizer
 from dlctl.local.apiserver.auth.token_requests import TokenRequests
@@ -144,7 +145,7 @@ async def serve(  # noqa: PLR0913 - each is set by some test.
     expiry = EventExpiry(objects.storage, clock)
     if journal is not None:
         journal.attach(objects.storage)
-    _create_namespaces(objects, registry)
+    _create_defaults(objects, registry)
     tokens = Tokens(token or identity.token, objects.storage, clock, identity.signing_key)
     endpoints = Endpoints(objects, table_convertor(clock), bookmark_interval_s)
     subresources = Subresources(endpoints, TokenRequests(tokens))
@@ -228,9 +229,12 @@ async def _http_runner(handler: RequestHandler) -> AsyncIterator[web.ServerRunne
         await runner.cleanup()
 
 
-def _create_namespaces(objects: Objects, registry: ResourceRegistry) -> None:
-    served = registry.find("", "v1", "namespaces")
-    assert served is not None
-    for name in _START_NAMESPACES:
-        if objects.storage.get(served.resource, ObjectKey("", name)) is None:
-            objects.create(served, "", {"metadata": {"name": name}})
+def _create_defaults(objects: Objects, registry: ResourceRegistry) -> None:
+    """Create the namespaces and ClusterRoles of every cluster, unless the journal has them."""
+    spaces = [{"metadata": {"name": name}} for name in _START_NAMESPACES]
+    for resource, defaults in ((NAMESPACES, spaces), (CLUSTER_ROLES, DEFAULT_CLUSTER_ROLES)):
+        served = registry.find(resource.group, resource.version, resource.plural)
+        assert served is not None
+        for default in defaults:
+            if objects.storage.get(resource, ObjectKey("", default["metadata"]["name"])) is None:
+                objects.create(served, "", default)

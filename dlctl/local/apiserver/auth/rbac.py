@@ -1,7 +1,7 @@
 """Authorization of service accounts by their roles and bindings.
 
-Roles and bindings are read on demand. Only ``cluster-admin`` is predefined; roles are not
-aggregated, and granting is not limited to one's own permissions.
+Roles and bindings are read on demand, and so are the ClusterRoles that another one aggregates:
+its stored rules are its own. Granting is not limited to one's own permissions.
 """
 
 import itertools
@@ -24,6 +24,7 @@ from dlctl.local.apiserver.requests import ApiRequest
 from dlctl.local.apiserver.status import StatusError
 from dlctl.local.apiserver.storage.storage import Storage
 from dlctl.local.apiserver.users import User
+from dlctl.local.apiserver.validation.jobs import selects
 
 _ALL: Final = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}
 # Readable by every user, so that clients can discover the API.
@@ -143,10 +144,26 @@ class Authorizer:
         if role["kind"] == ROLES.kind:
             resource, namespace = ROLES, binding["metadata"].get("namespace", "")
         stored = self.storage.get(resource, ObjectKey(namespace, role["name"]))
-        if stored is not None:
-            return stored.decoded(resource).get("rules") or []
-        is_predefined = resource is CLUSTER_ROLES and role["name"] == "cluster-admin"
-        return [_ALL] if is_predefined else []
+        if stored is None:
+            return []
+        found = stored.decoded(resource)
+        return [*(found.get("rules") or ()), *self._aggregated_rules(found)]
+
+    def _aggregated_rules(self, role: JSON) -> Iterator[JSON]:
+        """Yield the rules of the ClusterRoles that a role selects, and of those that they do."""
+        if not _selectors(role):
+            return
+        every = [stored.decoded(CLUSTER_ROLES) for stored in self.storage.objects(CLUSTER_ROLES)]
+        rest = {other["metadata"]["name"]: other for other in every}
+        rest.pop(role["metadata"]["name"], None)
+        selecting = [role]
+        while selecting:
+            selectors = _selectors(selecting.pop())
+            chosen = [other for other in rest.values() if _is_selected(other, selectors)]
+            for other in chosen:
+                del rest[other["metadata"]["name"]]
+                yield from other.get("rules") or ()
+            selecting += chosen
 
 
 def check_path(user: User, path: str) -> None:
@@ -189,6 +206,15 @@ def _is_subject(user: User, subject: Mapping[str, Any]) -> bool:
             return bool(name == user.name)
         case _:
             return False
+
+
+def _selectors(role: JSON) -> list[JSON]:
+    return (role.get("aggregationRule") or {}).get("clusterRoleSelectors") or []
+
+
+def _is_selected(role: JSON, selectors: list[JSON]) -> bool:
+    labels = role["metadata"].get("labels") or {}
+    return any(selects(selector, labels) for selector in selectors)
 
 
 def _selected_name(selector: str) -> str:

@@ -137,8 +137,8 @@ def selects(selector: JSON, labels: Mapping[str, str]) -> bool:
 
 
 def _matches(requirement: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
-    value, values = labels.get(requirement["key"]), requirement.get("values") or ()
-    match requirement["operator"]:
+    value, values = labels.get(requirement.get("key", "")), requirement.get("values") or ()
+    match requirement.get("operator"):
         case "In":
             return value in values
         case "NotIn":

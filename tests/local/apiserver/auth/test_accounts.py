@@ -113,6 +113,53 @@ async def test_cluster_wide_binding_grants_everywhere(api: RawClient, me: RawCli
     assert (await me.get("/api/v1/nodes")).code == 200
 
 
+@pytest.mark.parametrize(
+    ("role", "allowed"),
+    [
+        pytest.param("view", {"pods"}, id="view"),
+        pytest.param("edit", {"pods", "secrets", "new pod"}, id="edit"),
+        pytest.param("admin", {"pods", "secrets", "new pod", "new role"}, id="admin"),
+    ],
+)
+async def test_default_cluster_roles_grant_what_they_do_on_a_cluster(
+    api: RawClient, me: RawClient, role: str, allowed: set[str]
+) -> None:
+    await bind(api, "namespaces/default/rolebindings", "ClusterRole", role, ME)
+    own_role = {"metadata": {"name": "own"}, "rules": []}
+    answers = {
+        "pods": await me.get(PODS),
+        "secrets": await me.get("/api/v1/namespaces/default/secrets"),
+        "new pod": await me.post(PODS, pod("b")),
+        "new role": await me.post(f"{RBAC}/namespaces/default/roles", own_role),
+    }
+    assert {name for name, answer in answers.items() if answer.code < 400} == allowed
+    assert {answer.code for answer in answers.values()} <= {200, 201, 403}
+
+
+async def test_cluster_role_grants_what_those_grant_that_it_aggregates(
+    api: RawClient, me: RawClient
+) -> None:
+    await bind(api, "namespaces/default/rolebindings", "ClusterRole", "edit", ME)
+    jobs = "/apis/kubeflow.org/v1/namespaces/default/pytorchjobs"
+    assert (await me.get(jobs)).code == 403
+    # Each selects itself, too.
+    for name, label in (("first", "edit"), ("second", "first")):
+        key = f"rbac.authorization.k8s.io/aggregate-to-{label}"
+        selector = {"matchExpressions": [{"key": key, "operator": "Exists"}]}
+        more = {"matchLabels": {"rbac.authorization.k8s.io/aggregate-to-first": "true"}}
+        role = {
+            "metadata": {"name": name, "labels": {key: "true"}},
+            "aggregationRule": {"clusterRoleSelectors": [selector, more]},
+            "rules": [
+                {"verbs": ["list"], "apiGroups": ["kubeflow.org"], "resources": ["pytorchjobs"]}
+            ]
+            if name == "second"
+            else [],
+        }
+        await api.create(f"{RBAC}/clusterroles", role)
+    assert (await me.get(jobs)).code != 403
+
+
 async def test_binding_to_a_missing_role_grants_nothing(api: RawClient, me: RawClient) -> None:
     path = "namespaces/default/rolebindings"
     await bind(api, path, "Role", "absent", ME)

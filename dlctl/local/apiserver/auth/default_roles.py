@@ -1,0 +1,92 @@
+"""The ClusterRoles that a cluster has from its start: cluster-admin, admin, edit and view.
+
+They grant what they grant on a cluster, for the resources that are served here. Others add to the
+last three by the label that each of them selects.
+"""
+
+from typing import Final
+
+from dlctl.api.json_types import JSON
+
+_READ: Final = ["get", "list", "watch"]
+_WRITE: Final = ["create", "delete", "deletecollection", "patch", "update"]
+
+
+def _rule(group: str, verbs: list[str], *resources: str) -> JSON:
+    return {"apiGroups": [group], "resources": list(resources), "verbs": verbs}
+
+
+_VIEWED: Final = (
+    _rule(
+        "",
+        _READ,
+        "configmaps",
+        "endpoints",
+        "events",
+        "namespaces",
+        "persistentvolumeclaims",
+        "persistentvolumeclaims/status",
+        "pods",
+        "pods/log",
+        "pods/status",
+        "serviceaccounts",
+        "services",
+        "services/status",
+    ),
+    _rule("autoscaling", _READ, "horizontalpodautoscalers", "horizontalpodautoscalers/status"),
+    _rule("batch", _READ, "jobs", "jobs/status"),
+    _rule("policy", _READ, "poddisruptionbudgets", "poddisruptionbudgets/status"),
+)
+_EDITED: Final = (
+    _rule("", _READ, "pods/attach", "pods/exec", "pods/portforward", "secrets"),
+    _rule("", ["impersonate"], "serviceaccounts"),
+    _rule(
+        "",
+        _WRITE,
+        "configmaps",
+        "persistentvolumeclaims",
+        "pods",
+        "pods/attach",
+        "pods/exec",
+        "pods/portforward",
+        "secrets",
+        "serviceaccounts",
+        "services",
+    ),
+    _rule("", ["create", "patch", "update"], "events"),
+    _rule("", ["create"], "serviceaccounts/token"),
+    _rule("autoscaling", _WRITE, "horizontalpodautoscalers"),
+    _rule("batch", _WRITE, "jobs"),
+    _rule("coordination.k8s.io", [*_READ, *_WRITE], "leases"),
+    _rule("policy", _WRITE, "poddisruptionbudgets"),
+)
+_ADMINISTERED: Final = (
+    _rule("rbac.authorization.k8s.io", [*_READ, *_WRITE], "rolebindings", "roles"),
+)
+_EVERYTHING: Final = (
+    {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]},
+    {"nonResourceURLs": ["*"], "verbs": ["*"]},
+)
+
+
+def _default(name: str, *rules: JSON, part_of: str = "", aggregates: bool = True) -> JSON:
+    labels = {"kubernetes.io/bootstrapping": "rbac-defaults"}
+    if part_of:
+        labels[_label(part_of)] = "true"
+    role: JSON = {"metadata": {"name": name, "labels": labels}, "rules": list(rules)}
+    if aggregates:
+        selector = {"matchLabels": {_label(name): "true"}}
+        role["aggregationRule"] = {"clusterRoleSelectors": [selector]}
+    return role
+
+
+def _label(name: str) -> str:
+    return f"rbac.authorization.k8s.io/aggregate-to-{name}"
+
+
+DEFAULT_CLUSTER_ROLES: Final = (
+    _default("cluster-admin", *_EVERYTHING, aggregates=False),
+    _default("admin", *_ADMINISTERED, *_EDITED, *_VIEWED),
+    _default("edit", *_EDITED, *_VIEWED, part_of="admin"),
+    _default("view", *_VIEWED, part_of="edit"),
+)
