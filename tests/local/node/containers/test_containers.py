@@ -138,7 +138,9 @@ async def test_failing_container_is_restarted_until_it_succeeds(harness: NodeHar
 
 async def test_last_state_is_of_the_run_before_the_last_one(harness: NodeHarness) -> None:
     mounts = [{"name": "count", "mountPath": "/count"}]
-    ends = ["sh", "-c", "echo x >>/count/n; exit $(wc -l </count/n)"]
+    # The second run lasts until the pod ends: a third one would begin before a late look.
+    once = "trap 'exit 2' TERM; echo x >>/count/n; test $(wc -l </count/n) = 2 || exit 1"
+    ends = ["sh", "-c", f"{once}; while true; do sleep 0.05; done"]
     waits = ["sh", "-c", "until test $(wc -l </count/n) = 2; do sleep 0.05; done"]
     sidecar = make_container("side", command=ends, restartPolicy="Always", volumeMounts=mounts)
     status = await harness.run(
