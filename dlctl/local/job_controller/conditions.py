@@ -11,32 +11,32 @@ from dlctl.local.job_controller.job_types import JobCondition, JobStatus
 
 
 @attrs.frozen
-class Verdict:
-    """Why a job ends; ``interim`` is stated before its pods are gone, ``final`` after."""
+class Outcome:
+    """How and why a job ends: its condition until its pods have ended, and the terminal one."""
 
     interim: str
-    final: str
+    terminal: str
     reason: str
     message: str
 
     @property
     def is_success(self) -> bool:
-        return self.final == "Complete"
+        return self.terminal == "Complete"
 
 
-COMPLETIONS_REACHED: Final = Verdict(
+COMPLETIONS_REACHED: Final = Outcome(
     "SuccessCriteriaMet",
     "Complete",
     "CompletionsReached",
     "Reached expected number of succeeded pods",
 )
-BACKOFF_LIMIT_EXCEEDED: Final = Verdict(
+BACKOFF_LIMIT_EXCEEDED: Final = Outcome(
     "FailureTarget",
     "Failed",
     "BackoffLimitExceeded",
     "Job has reached the specified backoff limit",
 )
-DEADLINE_EXCEEDED: Final = Verdict(
+DEADLINE_EXCEEDED: Final = Outcome(
     "FailureTarget",
     "Failed",
     "DeadlineExceeded",
@@ -44,12 +44,12 @@ DEADLINE_EXCEEDED: Final = Verdict(
 )
 
 
-def stated_verdict(status: JobStatus) -> Verdict | None:
-    """Return the verdict that an earlier reconcile has stated; it is never taken back."""
-    for interim, final in (("SuccessCriteriaMet", "Complete"), ("FailureTarget", "Failed")):
+def recorded_outcome(status: JobStatus) -> Outcome | None:
+    """Return the outcome that an earlier reconcile has recorded; it is never changed."""
+    for interim, terminal in (("SuccessCriteriaMet", "Complete"), ("FailureTarget", "Failed")):
         condition = status.condition(interim)
         if condition is not None and condition.status == "True":
-            return Verdict(interim, final, condition.reason or "", condition.message or "")
+            return Outcome(interim, terminal, condition.reason or "", condition.message or "")
     return None
 
 

@@ -1,6 +1,6 @@
 """What a job needs next: pods to create or delete, ends to count, and its status. Pure.
 
-The order of a job's end: its verdict is stated, its pods are deleted, their ends are counted, and
+The order of a job's end: its outcome is recorded, its pods are deleted, their ends are counted, and
 only then it is finished.
 """
 
@@ -12,7 +12,7 @@ import attrs
 import msgspec
 
 from dlctl.local.job_controller import conditions
-from dlctl.local.job_controller.conditions import Verdict
+from dlctl.local.job_controller.conditions import Outcome
 from dlctl.local.job_controller.failure_backoff import NO_FAILURES, FailureRecord
 from dlctl.local.job_controller.job_types import Job, JobStatus, UncountedPods
 from dlctl.local.job_controller.observed_job import ObservedJob, count_released, observe
@@ -65,23 +65,23 @@ def plan_job(
     status = count_released(job.status, pods)
     if status.start_time is None and not job.spec.suspend:
         status = _replace(status, start_time=now.replace(microsecond=0))
-    verdict = conditions.stated_verdict(status) or _failure(observed, status)
-    if verdict is not None:
+    outcome = conditions.recorded_outcome(status) or _failure(observed, status)
+    if outcome is not None:
         plan = JobPlan(delete=observed.active, status=status)
     elif job.metadata.is_terminating:
         plan = JobPlan(status=status)
     else:
         plan = _manage_pods(observed, status)
     plan = _with_counts(observed, plan)
-    if verdict is None and _is_complete(observed, plan.status.active):
-        verdict = conditions.COMPLETIONS_REACHED
-    elif verdict is None and not job.metadata.is_terminating:
+    if outcome is None and _is_complete(observed, plan.status.active):
+        outcome = conditions.COMPLETIONS_REACHED
+    elif outcome is None and not job.metadata.is_terminating:
         plan = _with_suspension(observed, plan)
-    plan = _finish(_track_ends(observed, plan, verdict), job, verdict, now)
+    plan = _finish(_track_ends(observed, plan, outcome), job, outcome, now)
     return attrs.evolve(plan, failures=observed.failures)
 
 
-def _failure(observed: ObservedJob, status: JobStatus) -> Verdict | None:
+def _failure(observed: ObservedJob, status: JobStatus) -> Outcome | None:
     job, limit = observed.job, observed.job.spec.backoff_limit
     if observed.failed > limit or _restarts_exceed(observed, limit):
         return conditions.BACKOFF_LIMIT_EXCEEDED
@@ -179,12 +179,12 @@ def _with_suspension(observed: ObservedJob, plan: JobPlan) -> JobPlan:
     return attrs.evolve(plan, status=_replace(status, start_time=start), events=(event,))
 
 
-def _track_ends(observed: ObservedJob, plan: JobPlan, verdict: Verdict | None) -> JobPlan:
+def _track_ends(observed: ObservedJob, plan: JobPlan, outcome: Outcome | None) -> JobPlan:
     """Record the pods that have ended in the status; their finalizers are removed after it."""
     job, old = observed.job, plan.status.uncounted_terminated_pods or UncountedPods()
     succeeded, failed, release = list(old.succeeded), list(old.failed), []
-    ends = verdict is not None
-    fails = verdict is not None and not verdict.is_success
+    ends = outcome is not None
+    fails = outcome is not None and not outcome.is_success
     for pod in observed.pods:
         uid, has_failed = pod.metadata.uid, is_failed(pod, job)
         has_succeeded = phase(pod) == "Succeeded"
@@ -206,20 +206,22 @@ def _track_ends(observed: ObservedJob, plan: JobPlan, verdict: Verdict | None) -
     return attrs.evolve(plan, status=status, release=release)
 
 
-def _finish(plan: JobPlan, job: Job, verdict: Verdict | None, now: datetime.datetime) -> JobPlan:
-    """State the verdict; once it is stated and all pods have ended and are counted, finish."""
-    if verdict is None:
+def _finish(plan: JobPlan, job: Job, outcome: Outcome | None, now: datetime.datetime) -> JobPlan:
+    """Record the outcome; once it is recorded and all pods have ended and are counted, finish."""
+    if outcome is None:
         return plan
     status = conditions.with_condition(
-        plan.status, verdict.interim, verdict.reason, verdict.message, now
+        plan.status, outcome.interim, outcome.reason, outcome.message, now
     )
-    if plan.release or plan.delete or status.terminating or not job.status.is_true(verdict.interim):
+    if plan.release or plan.delete or status.terminating or not job.status.is_true(outcome.interim):
         return attrs.evolve(plan, status=status)
-    status = conditions.with_condition(status, verdict.final, verdict.reason, verdict.message, now)
-    if not verdict.is_success:
-        event = JobEvent("Warning", verdict.reason, verdict.message)
+    status = conditions.with_condition(
+        status, outcome.terminal, outcome.reason, outcome.message, now
+    )
+    if not outcome.is_success:
+        event = JobEvent("Warning", outcome.reason, outcome.message)
         return attrs.evolve(plan, status=status, events=(event,))
-    ended = status.condition(verdict.final)
+    ended = status.condition(outcome.terminal)
     assert ended is not None, "it has just been added"
     status = _replace(status, completion_time=ended.last_transition_time)
     events = [JobEvent("Normal", "Completed", "Job completed")]
