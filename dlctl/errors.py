@@ -27,7 +27,7 @@ class TerminalError(DlctlError):
 
 
 class InvalidJobError(TerminalError):
-    """A job asks for what cannot be; ``field`` is a path such as ``spec.replicaSpecs[0]``.
+    """A job is invalid; ``field`` is a path such as ``spec.replicaSpecs[0]``.
 
     The message names the field and the fix, because it ends up in the job's status and an event.
     It is as long as an event takes: names of fields are the user's, too.

@@ -133,13 +133,17 @@ def read(run_policy: FieldReader, types: Mapping[str, str]) -> FailurePolicy | N
 def read_annotation(
     annotations: Mapping[str, str], types: Mapping[str, str]
 ) -> FailurePolicy | None:
-    """Read the policy in a job's annotations, like :func:`read`."""
+    """Read the policy in a job's annotations, like :func:`read`.
+
+    :raises InvalidJobError: naming the annotation and the fix.
+    """
     if (text := annotations.get(ANNOTATION)) is None:
         return None
     try:
         decoded = msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError) as error:
-        raise InvalidJobError(f"is not JSON: {error}", field=ANNOTATION_FIELD) from error
+        message = f"is not JSON: {error}; write the policy as a JSON object"
+        raise InvalidJobError(message, field=ANNOTATION_FIELD) from error
     return _read_policy(FieldReader(decoded, ANNOTATION_FIELD), types)
 
 
@@ -147,7 +151,8 @@ def _read_policy(fields: FieldReader, types: Mapping[str, str]) -> FailurePolicy
     rules = tuple(_read_rule(rule, types) for rule in _items(fields, "rules", MAX_RULES))
     names = [rule.name for rule in rules if rule.name]
     if len(names) > len(set(names)):
-        raise InvalidJobError("has two rules with the same name", field=fields.path_of("rules"))
+        message = "has two rules with the same name: rename one of them"
+        raise InvalidJobError(message, field=fields.path_of("rules"))
     return FailurePolicy(
         max_restarts=fields.integer("maxRestarts", 0, maximum=MAX_INT32),
         restart_strategy=fields.enum(
@@ -160,7 +165,7 @@ def _read_policy(fields: FieldReader, types: Mapping[str, str]) -> FailurePolicy
 def _read_rule(rule: FieldReader, types: Mapping[str, str]) -> FailureRule:
     name = rule.string("name")
     if len(name) > _MAX_NAME_CHARS:
-        message = f"may have at most {_MAX_NAME_CHARS} characters"
+        message = f"has {len(name)} characters: shorten it to at most {_MAX_NAME_CHARS}"
         raise InvalidJobError(message, field=rule.path_of("name"))
     if "action" not in rule:
         raise InvalidJobError("has no action: give one", field=rule.path)
@@ -194,7 +199,7 @@ def _read_exit_codes(fields: FieldReader) -> ExitCodes:
     for value in values:
         # In Python a bool is an int, but ``true`` does not mean 1.
         if type(value) is not int or not 0 <= value <= _MAX_EXIT_CODE:
-            message = f"has {quoted(value)}: exit codes are between 0 and {_MAX_EXIT_CODE}"
+            message = f"has {quoted(value)}, but exit codes must be from 0 to {_MAX_EXIT_CODE}"
             raise InvalidJobError(message, field=path)
     if operator == "In" and 0 in values:
         raise InvalidJobError("has 0, which is not a failure: remove it", field=path)
@@ -214,7 +219,7 @@ def _read_condition(fields: FieldReader) -> tuple[str, str]:
 def _read_type(text: str, types: Mapping[str, str], path: str) -> str:
     if text.lower() not in types:
         names = ", ".join(dict.fromkeys(map(str.capitalize, types.values())))
-        message = f"has {quoted(text)}, but replica types are {names}"
+        message = f"has {quoted(text)}, which is not a replica type: use only {names}"
         raise InvalidJobError(message, field=path)
     return types[text.lower()]
 
@@ -239,7 +244,7 @@ def _list_of(fields: FieldReader, name: str, maximum: int) -> list[Any]:
         message = f"must be a list, not {quoted(given)}"
         raise InvalidJobError(message, field=fields.path_of(name))
     if len(given) > maximum:
-        message = f"may have at most {maximum} entries"
+        message = f"has {len(given)} entries: leave at most {maximum}"
         raise InvalidJobError(message, field=fields.path_of(name))
     return given
 

@@ -32,9 +32,12 @@ class DataDirectory:
                 path.chmod(0o700)
                 stack.enter_context(exclusive_lock(path / "lock"))
             except HeldError:
-                raise ConfigError(f"{path}: another `dlctl up` uses this directory") from None
+                raise ConfigError(
+                    f"{path}: another `dlctl up` uses this directory: end it, or choose another "
+                    "--data"
+                ) from None
             except OSError as error:
-                raise ConfigError(f"{path}: {error.strerror}") from error
+                raise ConfigError(f"{path}: {error.strerror}; choose another --data") from error
             yield cls(path)
 
     @property

@@ -96,12 +96,12 @@ def test_policy_is_read() -> None:
         ),
         pytest.param(
             {"rules": [{"action": "FailJob", "name": "a"}] * 2},
-            f"{RULES}: has two rules with the same name",
+            f"{RULES}: has two rules with the same name: rename one of them",
             id="two rules with the same name",
         ),
         pytest.param(
             {"rules": [{"action": "FailJob"}] * 21},
-            f"{RULES}: may have at most 20 entries",
+            f"{RULES}: has 21 entries: leave at most 20",
             id="too many rules",
         ),
         pytest.param({"rules": {}}, f"{RULES}: must be a list, not {{}}", id="no list"),
@@ -117,7 +117,7 @@ def test_policy_is_read() -> None:
         ),
         pytest.param(
             {"rules": [{"action": "FailJob", "onExitCodes": {"operator": "In", "values": [True]}}]},
-            f"{RULES}[0].onExitCodes.values: has True: exit codes are between 0 and 255",
+            f"{RULES}[0].onExitCodes.values: has True, but exit codes must be from 0 to 255",
             id="exit code",
         ),
         pytest.param(
@@ -127,12 +127,13 @@ def test_policy_is_read() -> None:
         ),
         pytest.param(
             {"rules": [{"action": "FailJob", "targetReplicas": ["PS"]}]},
-            f"{RULES}[0].targetReplicas: has 'PS', but replica types are Master, Worker",
+            f"{RULES}[0].targetReplicas: has 'PS', which is not a replica type: use only Master, "
+            "Worker",
             id="replica type",
         ),
         pytest.param(
             {"rules": [{"action": "FailJob", "name": "a" * 37}]},
-            f"{RULES}[0].name: may have at most 36 characters",
+            f"{RULES}[0].name: has 37 characters: shorten it to at most 36",
             id="long name",
         ),
     ],
@@ -169,6 +170,11 @@ def test_invalid_annotation_is_rejected(annotation: str, message: str) -> None:
         make_job(bare_list(annotation))
     field = "metadata.annotations[dlctl.dev/failure-policy]"
     assert str(caught.value).startswith(f"{field}: {message}")
+
+
+def test_annotation_that_is_not_json_is_rejected_with_its_fix() -> None:
+    with pytest.raises(InvalidJobError, match="write the policy as a JSON object"):
+        make_job(bare_list("maxRestarts: 2"))
 
 
 def test_invalid_rule_of_an_annotation_is_named() -> None:

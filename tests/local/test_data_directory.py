@@ -141,7 +141,16 @@ async def _until(phase: PodPhase, client: Client) -> None:
 def test_directory_is_for_one_process_at_a_time(tmp_path: Path) -> None:
     with (
         DataDirectory.open(tmp_path),
-        pytest.raises(ConfigError, match="another `dlctl up` uses"),
+        pytest.raises(ConfigError, match="another `dlctl up` uses this directory: end it, or"),
         DataDirectory.open(tmp_path),
+    ):
+        pass
+
+
+def test_directory_that_cannot_be_created_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with (
+        pytest.raises(ConfigError, match="file/data: Not a directory; choose another --data"),
+        DataDirectory.open(tmp_path / "file" / "data"),
     ):
         pass

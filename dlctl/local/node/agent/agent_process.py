@@ -46,7 +46,9 @@ async def open_sandboxes(log_path: Path, *, choice: NetworkChoice) -> AsyncItera
                 return
             reason = started.error
         if choice == "isolated":
-            raise ConfigError(f"this machine allows no network namespaces: {reason}")
+            raise ConfigError(
+                f"this machine allows no network namespaces: {reason}; use --network host"
+            )
         _, _, descriptors, reader, writer = await stack.enter_async_context(
             _agent(log_path, "host")
         )
