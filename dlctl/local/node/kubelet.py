@@ -22,11 +22,16 @@ from dlctl.informers.informer import Informer
 from dlctl.kube.client import Client
 from dlctl.kube.errors import AlreadyExistsError
 from dlctl.local.node.agent.agent_process import open_sandboxes
-from dlctl.local.node.agent.sandboxes import Network, NetworkChoice, NodeSockets
+from dlctl.local.node.agent.sandboxes import (
+    Network,
+    NetworkChoice,
+    NodeSockets,
+    Sandboxes,
+)
 from dlctl.local.node.api_access import ApiAccess
 from dlctl.local.node.api_types import NodePod, NodeService
 from dlctl.local.node.containers import logs
-from dlctl.local.node.containers.control_groups import control_groups
+from dlctl.local.node.containers.control_groups import ControlGroups, control_groups
 from dlctl.local.node.containers.devices import DevicePool, find_devices
 from dlctl.local.node.containers.exec_sessions import ContainerSession, ExecCommand, NotRunningError
 from dlctl.local.node.containers.log_times import LogTimes
@@ -114,10 +119,6 @@ class Kubelet:
     async def run(self) -> None:
         """Run pods until cancelled, or until the agent, the parent of all containers, is lost."""
         await asyncio.to_thread(self._run_dir.mkdir, mode=0o700, parents=True, exist_ok=True)
-        names = HostsFiles(self._services.store, await asyncio.to_thread(machine_hosts))
-        self._services.add_handler(lambda _: names.services_changed())
-        source = {"component": "kubelet", "host": self.options.name}
-        events = PodEvents(self._client, source, self.clock)
         devices = await asyncio.to_thread(find_devices) if self.options.hand_out_gpus else {}
         async with (
             self._log_times.observed(),
@@ -126,53 +127,65 @@ class Kubelet:
             asyncio.TaskGroup() as group,
         ):
             self.network, self.sockets = sandboxes.network, sandboxes.sockets
-            resolve_outside = self.network.isolated and not self.network.no_internet
-            etc = await asyncio.to_thread(
-                write_etc, self._run_dir / "etc", outside_names=resolve_outside
-            )
-            api = self._api.in_cluster if self._api and self.network.isolated else self._api
-            context = NodeContext(
-                node_name=self.options.name,
-                run_dir=self._run_dir,
-                images=self.options.images,
-                crash_loop=self.options.crash_loop,
-                immediate_restarts=self.options.immediate_restarts,
-                sandboxes=sandboxes,
-                names=names,
-                addresses=AddressPool(),
-                devices=DevicePool(devices),
-                groups=groups,
-                services=self._services.store,
-                etc=etc,
-                pod_api=PodApi(self._client),
-                events=events,
-                clock=self.clock,
-                log_times=self._log_times,
-                keep_logs=self.options.keep_logs,
-                log_archive=LogArchive(self.options.log_dir) if self.options.log_dir else None,
-                directories=self.options.directories,
-                api=api,
-            )
-            contents = [informer.run for informer in self._contents]
-            for part in (
-                sandboxes.receive,
-                self._services.run,
-                self.pods.run,
-                names.run,
-                *contents,
-            ):
-                group.create_task(part(), name=f"node: {part.__qualname__}")
-            group.create_task(events.run(), name="node: events")
-            if self.sockets and self.sockets.relay and self.sockets.dns:
-                relay = relay_connections(self.sockets.relay)
-                group.create_task(relay, name="node: connections to the outside")
-                group.create_task(answer_queries(self.sockets.dns), name="node: DNS")
+            context = await self._node_context(sandboxes, groups, DevicePool(devices))
+            self._services.add_handler(lambda _: context.names.services_changed())
+            self._start_tasks(context, group)
             await self._register(context.host_ip, devices)
             await self._services.wait_synced()
             self.pods.add_handler(lambda change: self._on_pod_change(change, context, group))
             for informer in self._contents:
                 informer.add_handler(partial(self._on_content_change, informer.resource.kind))
             self.ready.set()
+
+    async def _node_context(
+        self, sandboxes: Sandboxes, groups: ControlGroups, devices: DevicePool
+    ) -> NodeContext:
+        """Return what pods share; writes the files of ``/etc`` that they mount."""
+        options, network = self.options, sandboxes.network
+        resolve_outside = network.isolated and not network.no_internet
+        return NodeContext(
+            node_name=options.name,
+            run_dir=self._run_dir,
+            images=options.images,
+            crash_loop=options.crash_loop,
+            immediate_restarts=options.immediate_restarts,
+            sandboxes=sandboxes,
+            names=HostsFiles(self._services.store, await asyncio.to_thread(machine_hosts)),
+            addresses=AddressPool(),
+            devices=devices,
+            groups=groups,
+            services=self._services.store,
+            etc=await asyncio.to_thread(
+                write_etc, self._run_dir / "etc", outside_names=resolve_outside
+            ),
+            pod_api=PodApi(self._client),
+            events=PodEvents(
+                self._client, {"component": "kubelet", "host": options.name}, self.clock
+            ),
+            clock=self.clock,
+            log_times=self._log_times,
+            keep_logs=options.keep_logs,
+            log_archive=LogArchive(options.log_dir) if options.log_dir else None,
+            directories=options.directories,
+            api=self._api.in_cluster if self._api and network.isolated else self._api,
+        )
+
+    def _start_tasks(self, context: NodeContext, group: asyncio.TaskGroup) -> None:
+        """Start the tasks of the node; each pod has one of its own."""
+        for part in (
+            context.sandboxes.receive,
+            self._services.run,
+            self.pods.run,
+            context.names.run,
+            context.events.run,
+            *(informer.run for informer in self._contents),
+        ):
+            group.create_task(part(), name=f"node: {part.__qualname__}")
+        sockets = context.sandboxes.sockets
+        if sockets and sockets.relay and sockets.dns:
+            relay = relay_connections(sockets.relay)
+            group.create_task(relay, name="node: connections to the outside")
+            group.create_task(answer_queries(sockets.dns), name="node: DNS")
 
     @property
     def is_idle(self) -> bool:

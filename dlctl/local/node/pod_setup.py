@@ -160,6 +160,7 @@ class PodSetup:
         return account
 
     async def tear_down(self) -> None:
+        """Remove the pod's network, and release its devices."""
         uid = self.pod.metadata.uid
         self.context.names.set_finished(uid)
         self.context.devices.release(uid)
@@ -172,9 +173,11 @@ class PodSetup:
                 "could not remove the network of a pod",
                 extra={"key": str(self.pod.key), "error": str(failure)},
             )
+            # Never released: what is left of the network still has it.
             self._allocated_ip = ""
 
     def forget(self) -> None:
+        """Release the pod's names and its IP."""
         self.context.names.remove(self.pod.metadata.uid)
         if self._allocated_ip:
             self.context.addresses.release(self._allocated_ip)

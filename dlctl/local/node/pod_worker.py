@@ -173,7 +173,7 @@ class PodWorker:
                 if runner.sidecar and not self._terminating.is_set():
                     name = f"sidecar {runner.container.name}"
                     sidecars.append((runner, beside.create_task(runner.run(), name=name)))
-                    await self._started(runner)
+                    await run_until_first(runner.started(), self._terminating.wait())
                 elif not self._terminating.is_set():
                     await runner.run()
                 if not runner.record.initialized:
@@ -183,10 +183,6 @@ class PodWorker:
             else:
                 await self._run_containers()
             await self._stop_sidecars(sidecars)
-
-    async def _started(self, sidecar: ContainerRunner) -> None:
-        """Wait until a sidecar has started, or the pod stops."""
-        await run_until_first(sidecar.started(), self._terminating.wait())
 
     async def _run_containers(self) -> None:
         async with asyncio.TaskGroup() as group:
