@@ -3,7 +3,7 @@
 Handlers only map objects to keys; reacting to changes is up to the controllers.
 """
 
-from typing import Generic, TypedDict, TypeVar, Unpack
+from typing import Generic, TypeVar, Unpack
 
 from dlctl.api.meta import Object, Resource
 from dlctl.clock import Clock
@@ -21,16 +21,12 @@ from dlctl.metrics import Metrics
 T = TypeVar("T", bound=Object)
 
 
-class InformerSettings(TypedDict, total=False):
-    """Options of an informer."""
+class InformerOptions(Selection, total=False):
+    """Which objects an informer holds; its clock, metrics and back-off have defaults."""
 
     clock: Clock
     metrics: Metrics | None
     backoff: ReflectorBackoff
-
-
-class InformerOptions(Selection, InformerSettings, total=False):
-    """Selection of objects, and options of the informer."""
 
 
 class Informer(Generic[T]):
