@@ -21,7 +21,11 @@ MAX_REPLICAS: Final = 10_000
 
 
 class FieldReader:
-    """A JSON object of a manifest and its path; absent and null are the same."""
+    """A JSON object of a manifest and its path; absent and null are the same.
+
+    Creating one from anything else raises InvalidJobError, and so does each method that returns a
+    field as a type that it does not have. Numbers are also checked against their bounds.
+    """
 
     def __init__(self, value: Any, path: str) -> None:
         if value is None:
@@ -117,6 +121,8 @@ def read_objects(value: Any, path: str) -> Iterator[FieldReader]:
     """Read a list of objects one by one; the paths of its entries have their index.
 
     A reader takes more memory than its entry, and the first invalid entry of a long list ends it.
+
+    :raises InvalidJobError: at once if it is no list, and while iterating if an entry is no object.
     """
     if not isinstance(value, list):
         message = (
@@ -127,7 +133,10 @@ def read_objects(value: Any, path: str) -> Iterator[FieldReader]:
 
 
 def parse_enum(text: str, options: Iterable[E], *, field: str, default: E | None = None) -> E:
-    """Return the option whose value equals the text case-insensitively."""
+    """Return the option whose value equals the text case-insensitively.
+
+    :raises InvalidJobError: if there is none; an empty text means the default, if there is one.
+    """
     if not text and default is not None:
         return default
     option_found = next(
