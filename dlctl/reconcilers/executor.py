@@ -165,7 +165,7 @@ class Executor:
         for rejection in created.rejections.values():
             if isinstance(rejection.exception, ContentError):
                 self.content_errors.report(cache, rejection.exception)
-        if (invalid := cache.rejected.verdict(job.generation)) is not None:
+        if (invalid := cache.rejected.permanent_failure(job.generation)) is not None:
             raise invalid
         return changed
 

@@ -199,7 +199,7 @@ class JobReconciler:
         """Plan what a job needs now; an invalid one of which nothing has run fails."""
         # An earlier reconcile may have failed to write it. Since then, a pod of another template
         # may have run.
-        rejection = cache.rejected.verdict(job.generation)
+        rejection = cache.rejected.permanent_failure(job.generation)
         if rejection is not None and not job.status.is_finished:
             return self._invalid(obj, job.status, cache, str(rejection))
         try:

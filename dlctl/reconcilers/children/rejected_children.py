@@ -37,7 +37,7 @@ class RejectedChildren:
 
     by_name: Mapping[str, Rejection] = attrs.field(factory=dict)
     # Why the job fails for good, until its status says so; empty if it does not.
-    _verdict: str = ""
+    _permanent_message: str = ""
     _generation: int = 0
     _attempts: int = 0
     _retry_at_s: float = float("-inf")
@@ -62,11 +62,11 @@ class RejectedChildren:
             return 0.0
         return max(self._retry_at_s - now_s, 0.0)
 
-    def verdict(self, generation: int) -> InvalidJobError | None:
+    def permanent_failure(self, generation: int) -> InvalidJobError | None:
         """Return why a job with this spec fails; None if retries may help, or its pods have run."""
-        if not self._verdict or generation != self._generation:
+        if not self._permanent_message or generation != self._generation:
             return None
-        return InvalidJobError(self._verdict, field="spec")
+        return InvalidJobError(self._permanent_message, field="spec")
 
     def update(
         self,
@@ -84,7 +84,7 @@ class RejectedChildren:
             self._attempts = 0
         self._generation = generation
         invalid = None if has_run else result.invalid
-        self._verdict = invalid.server_message if invalid else ""
+        self._permanent_message = invalid.server_message if invalid else ""
         self.by_name = {
             name: _keep_if_same(known.get(name), rejection)
             for name, rejection in result.rejections.items()
