@@ -14,7 +14,6 @@ from dlctl.api.meta import BATCH_JOBS, UID, ObjectKey, ObjectMeta, Resource
 from dlctl.api.objects.batch_jobs import BatchJob
 from dlctl.api.objects.nodes import NODES, Node
 from dlctl.api.objects.scalers import ScalerObject
-from dlctl.backoff import Backoff
 from dlctl.clock import Clock
 from dlctl.controller.background_tasks import BackgroundTasks
 from dlctl.controller.controller import Controller
@@ -51,11 +50,10 @@ from dlctl.reconcilers.kueue.queue_positions import QueuePositions
 from dlctl.reconcilers.kueue.workload_handlers import jobs_of_workload
 from dlctl.reconcilers.membership.exec_runner import ExecRunner, exec_limiter
 from dlctl.reconcilers.membership.manager import BY_JOB, MembershipManager, index_by_job
-from dlctl.reconcilers.membership.membership_state import MembershipPolicy
 from dlctl.reconcilers.membership.scaler_reconciler import ScalerReconciler, read_scaler
 from dlctl.reconcilers.nodes.charge_ledger import ChargeLedger
 from dlctl.reconcilers.nodes.node_tainter import NodeTainter, enqueue_tainted
-from dlctl.reconcilers.planning.job import Policy
+from dlctl.reconcilers.settings import membership_settings, plan_settings
 from dlctl.shared_informers import SharedInformers
 from dlctl.workqueue.queue import WorkQueue
 
@@ -109,9 +107,7 @@ class ControllerBuilder:
             self._add_queue_positions()
 
     def _add_node_tainter(self, nodes: Informer[Node]) -> None:
-        queue: WorkQueue[ObjectKey] = WorkQueue(
-            metrics=QueueMetrics(self.metrics, NODES.group_resource)
-        )
+        queue = self._queue(NODES.group_resource)
         self._charges.on_change.append(lambda node: queue.add(ObjectKey("", node)))
         self._register(nodes.add_handler, enqueue_tainted(queue))
         tainter = NodeTainter(
@@ -146,36 +142,13 @@ class ControllerBuilder:
     def add_kind(self, kind: Kind) -> None:
         """Build the controllers of one kind and of its scalers."""
         name = kind.resource.group_resource
-        queue: WorkQueue[ObjectKey] = WorkQueue(metrics=QueueMetrics(self.metrics, name))
-        informers = self.informers
-        jobs: Informer[JobObject] = informers.add(kind.resource, kind.object_type)
-        self._register(jobs.add_handler, event_handlers.enqueue_job(queue))
-        # Also before this process leads: a job may be deleted until then.
-        jobs.add_handler(self._charges.handle)
-        self._register(jobs.add_malformed_handler, partial(self._record_malformed, kind.resource))
-        informers.queues[kind.resource.group, kind.resource.kind] = queue
-        dependents = {r: informers.dependents(r) for r in kind.dependent_resources}
-        watched: list[Informer[Any]] = [informers.pods, informers.services, *dependents.values()]
-        launcher_jobs = Store[BatchJob]()
-        if kind.creates_launcher_jobs:
-            launchers = informers.launcher_jobs()
-            watched.append(launchers)
-            launcher_jobs = launchers.store
+        queue = self._queue(name)
+        self.informers.queues[kind.resource.group, kind.resource.kind] = queue
+        jobs = self._job_informer(kind, queue)
+        children = self._child_informers(kind)
         membership, scalers = self._membership(kind, queue, jobs)
         self.runnables.append(membership.tasks)
-        stores = JobStores(
-            resource=kind.resource,
-            jobs=jobs.store,
-            pods=informers.pods.store,
-            services=informers.services.store,
-            dependents={resource: informer.store for resource, informer in dependents.items()},
-            scalers=membership.scaler_stores,
-            expectations=self._writer.expectations,
-            launcher_jobs=launcher_jobs,
-            nodes=informers.node_watch,
-            workloads=informers.workloads.store,
-            queue_positions=self._queue_positions,
-        )
+        stores = self._stores(kind, jobs, membership)
         reconciler = self._reconciler(kind, stores, membership, self._failure_logs(queue))
         controller = Controller(
             name,
@@ -183,9 +156,49 @@ class ControllerBuilder:
             reconciler.reconcile,
             self.metrics,
             timeout_s=self.options.reconcile_timeout_s,
-            wait_synced=[informer.wait_synced for informer in (jobs, *watched, *scalers)],
+            wait_synced=[informer.wait_synced for informer in (jobs, *children, *scalers)],
         )
         self.controllers.append(controller)
+
+    def _queue(self, name: str) -> WorkQueue[ObjectKey]:
+        return WorkQueue(metrics=QueueMetrics(self.metrics, name))
+
+    def _job_informer(self, kind: Kind, queue: WorkQueue[ObjectKey]) -> Informer[JobObject]:
+        jobs: Informer[JobObject] = self.informers.add(kind.resource, kind.object_type)
+        self._register(jobs.add_handler, event_handlers.enqueue_job(queue))
+        # Also before this process leads: a job may be deleted until then.
+        jobs.add_handler(self._charges.handle)
+        self._register(jobs.add_malformed_handler, partial(self._record_malformed, kind.resource))
+        return jobs
+
+    def _child_informers(self, kind: Kind) -> list[Informer[Any]]:
+        """Return the informers of the resources in which jobs of a kind have children."""
+        informers = self.informers
+        children: list[Informer[Any]] = [informers.pods, informers.services]
+        children += map(informers.dependents, kind.dependent_resources)
+        if kind.creates_launcher_jobs:
+            children.append(informers.launcher_jobs())
+        return children
+
+    def _stores(
+        self, kind: Kind, jobs: Informer[JobObject], membership: MembershipManager
+    ) -> JobStores:
+        informers, launchers = self.informers, Store[BatchJob]()
+        if kind.creates_launcher_jobs:
+            launchers = informers.launcher_jobs().store
+        return JobStores(
+            resource=kind.resource,
+            jobs=jobs.store,
+            pods=informers.pods.store,
+            services=informers.services.store,
+            dependents={r: informers.dependents(r).store for r in kind.dependent_resources},
+            scalers=membership.scaler_stores,
+            expectations=self._writer.expectations,
+            launcher_jobs=launchers,
+            nodes=informers.node_watch,
+            workloads=informers.workloads.store,
+            queue_positions=self._queue_positions,
+        )
 
     def _reconciler(
         self,
@@ -220,7 +233,7 @@ class ControllerBuilder:
             metrics=metrics,
             content_errors=errors,
             clock=self.clock,
-            policy=_policy(self.options),
+            settings=plan_settings(self.options),
             avoidance=NodeAvoidance(
                 self._charges, self.informers.node_watch, self._max_avoided_nodes
             ),
@@ -259,7 +272,7 @@ class ControllerBuilder:
             tasks=BackgroundTasks(exec_runner.exec, queue.add, limiter=limiter),
             writer=self._writer,
             recorder=self.recorder,
-            policy=_membership_policy(options),
+            settings=membership_settings(options),
             nodes=self.informers.node_watch,
         )
         return membership, list(scalers.values())
@@ -292,7 +305,7 @@ class ControllerBuilder:
     ) -> Controller[ObjectKey]:
         """Return the controller of the scalers of one kind whose job does not exist."""
         name = resource.group_resource
-        queue: WorkQueue[ObjectKey] = WorkQueue(metrics=QueueMetrics(self.metrics, name))
+        queue = self._queue(name)
         self._register(scalers.add_handler, event_handlers.enqueue_job(queue))
         reconciler = ScalerReconciler(
             dialect=dialect,
@@ -318,28 +331,3 @@ class ControllerBuilder:
 def _adopted_resources(kind: Kind) -> list[Resource]:
     """Return the resources of children to adopt, besides pods and services."""
     return [*kind.transient_resources, *([BATCH_JOBS] if kind.creates_launcher_jobs else [])]
-
-
-def _membership_policy(options: Options) -> MembershipPolicy:
-    return MembershipPolicy(
-        backoff=_restart_backoff(options),
-        start_after_s=options.elastic_start_after_s,
-        drain_timeout_s=options.scale_in_timeout_s,
-        scale_out_timeout_s=options.scale_out_timeout_s,
-    )
-
-
-def _policy(options: Options) -> Policy:
-    return Policy(
-        _restart_backoff(options),
-        options.force_delete_after_s,
-        options.max_infrastructure_restarts_per_hour,
-    )
-
-
-def _restart_backoff(options: Options) -> Backoff:
-    return Backoff(
-        base_s=options.restart_backoff_s,
-        cap_s=options.restart_backoff_cap_s,
-        reset_s=options.restart_backoff_reset_s,
-    )

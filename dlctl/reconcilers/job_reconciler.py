@@ -45,7 +45,7 @@ from dlctl.reconcilers.membership.plan_membership import with_current_members, w
 from dlctl.reconcilers.observe import Observed, observe
 from dlctl.reconcilers.plan import Plan, with_membership
 from dlctl.reconcilers.planning.collection_deletions import with_collection_deletions
-from dlctl.reconcilers.planning.job import Policy, plan_job
+from dlctl.reconcilers.planning.job import PlanSettings, plan_job
 from dlctl.reconcilers.planning.slices import first_slice
 from dlctl.reconcilers.reconcile_context import ReconcileContext
 from dlctl.reconcilers.status import job_status
@@ -74,7 +74,7 @@ class JobReconciler:
     metrics: JobMetrics
     content_errors: ContentErrorLog
     clock: Clock
-    policy: Policy = attrs.field(factory=Policy)
+    settings: PlanSettings = attrs.field(factory=PlanSettings)
     avoidance: NodeAvoidance = attrs.field(factory=NodeAvoidance)
     # None if logs are not read.
     failure_logs: FailureLogs | None = None
@@ -221,7 +221,7 @@ class JobReconciler:
             renderer, observed, cache, self.content_errors, create_launcher=launch
         )
         planned = await to_thread_if_large(
-            size, plan_job, rendered, observed, desired, now, self.policy
+            size, plan_job, rendered, observed, desired, now, self.settings
         )
         if self.guard.crd.is_confirmed and not cache.deferred_status and not observed.all_pods:
             created = obj.metadata.creation_timestamp or now

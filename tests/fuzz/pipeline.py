@@ -41,7 +41,7 @@ from dlctl.reconcilers.membership.plan_membership import (
 )
 from dlctl.reconcilers.membership.selection import initial_membership
 from dlctl.reconcilers.observe import Children, observe
-from dlctl.reconcilers.planning.job import Policy, plan_job
+from dlctl.reconcilers.planning.job import PlanSettings, plan_job
 from dlctl.reconcilers.status import invalid_status
 from tests.builders import NOW, make_job, manifest, template
 from tests.fuzz.limits import LARGE_MAX_TIME_S
@@ -140,7 +140,7 @@ def _plan(job: Job, dialect: Dialect) -> str:
     except InvalidJobError:
         # Such as amounts that cannot be summed up for its gang.
         return "unrenderable"
-    planned = plan_job(drafted, observed, desired, NOW, Policy())
+    planned = plan_job(drafted, observed, desired, NOW, PlanSettings())
     msgspec.json.encode(
         (dialect.write_status(planned.status), [note.message for note in planned.notes])
     )

@@ -13,7 +13,7 @@ from dlctl.api.status.job_status import JobPhase, JobStatus
 from dlctl.reconcilers.children.desired import Desired
 from dlctl.reconcilers.observe import Children, ReplicaState, observe
 from dlctl.reconcilers.plan import Plan
-from dlctl.reconcilers.planning.job import Policy, plan_job
+from dlctl.reconcilers.planning.job import PlanSettings, plan_job
 from dlctl.reconcilers.restart_marks import RESTART_ATTEMPT
 from tests.builders import NOW, RUNNING, make_job, make_pod, renderer_of, training_job
 
@@ -37,7 +37,7 @@ def pod(of: Job, replica: Replica, mark: str | None) -> Pod:
 
 
 def plan(of: Job, *pods: Pod) -> Plan:
-    return plan_job(of, observe(of, Children(pods), NOW), Desired(), NOW, Policy())
+    return plan_job(of, observe(of, Children(pods), NOW), Desired(), NOW, PlanSettings())
 
 
 @pytest.mark.parametrize(

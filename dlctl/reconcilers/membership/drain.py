@@ -81,7 +81,7 @@ def _drained(
     wait_s = _left_s(state, plan, operation)
     if wait_s <= 0:
         names = shown_names(state.pod_names(operation.workers))
-        message = f"the launcher still used {names} after {state.policy.drain_timeout_s:g} s"
+        message = f"the launcher still used {names} after {state.settings.drain_timeout_s:g} s"
         return True, plan.with_note(
             EventNote("Warning", state.job.messages.reason("WorkersInUse"), message)
         )
@@ -99,7 +99,7 @@ def _left_s(state: MembershipState, plan: MembershipPlan, operation: ScaleOperat
 
     It has half of its time at least with the hosts: an outage of the controller may be longer.
     """
-    limit_s = state.policy.drain_timeout_s
+    limit_s = state.settings.drain_timeout_s
     left_s = state.left_s(operation, limit_s)
     if hosts.is_writing(state, plan.membership):
         return max(left_s, limit_s / 2)

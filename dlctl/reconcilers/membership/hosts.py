@@ -156,7 +156,7 @@ def plan_launcher(state: MembershipState, plan: MembershipPlan) -> MembershipPla
     if not ready or len(ready) < min_replicas:
         return plan
     if len(ready) < len(state.alive):
-        start = _waits_since(state) + datetime.timedelta(seconds=state.policy.start_after_s)
+        start = _waits_since(state) + datetime.timedelta(seconds=state.settings.start_after_s)
         left_s = (start - state.now).total_seconds()
         if left_s > 0:
             return plan.with_wait(left_s)
@@ -190,7 +190,7 @@ def _still_needed(
     if evacuating is None or len(listed) >= state.elasticity.min_replicas:
         return frozenset(), plan
     # The second half of the drain time is for the launcher to disconnect from them.
-    wait_s = state.left_s(evacuating, state.policy.drain_timeout_s / 2)
+    wait_s = state.left_s(evacuating, state.settings.drain_timeout_s / 2)
     if wait_s <= 0:
         return frozenset(), plan
     existing = state.hosts.intersection(state.membership.present) - state.membership.retired

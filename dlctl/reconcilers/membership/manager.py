@@ -35,7 +35,7 @@ from dlctl.reconcilers.lifecycle.past_times import with_past_times
 from dlctl.reconcilers.membership import scaler_reconciler
 from dlctl.reconcilers.membership.exec_tasks import CheckInUse, ExecTask
 from dlctl.reconcilers.membership.membership_plan import MembershipPlan, ScalerUpdate
-from dlctl.reconcilers.membership.membership_state import MembershipPolicy, MembershipState
+from dlctl.reconcilers.membership.membership_state import MembershipSettings, MembershipState
 from dlctl.reconcilers.membership.pending_scalers import first_pending
 from dlctl.reconcilers.membership.plan_membership import (
     current_membership,
@@ -68,7 +68,7 @@ class MembershipManager:
     tasks: BackgroundTasks[ObjectKey, ExecTask]
     writer: ObjectWriter
     recorder: EventRecorder
-    policy: MembershipPolicy = attrs.field(factory=MembershipPolicy)
+    settings: MembershipSettings = attrs.field(factory=MembershipSettings)
     nodes: NodeWatch = attrs.field(factory=NodeWatch)
 
     async def plan(
@@ -85,15 +85,15 @@ class MembershipManager:
         framework = self.dialect.framework
         current = membership.scaling.uid if membership.scaling else ""
         state = MembershipState(
-            with_members(job, membership),
-            self.dialect,
-            observed,
-            membership,
-            job.elasticity,
-            now.replace(microsecond=0),
-            job.replica_count(WORKER),
-            framework(job).slots,
-            self.policy,
+            job=with_members(job, membership),
+            dialect=self.dialect,
+            observed=observed,
+            membership=membership,
+            elasticity=job.elasticity,
+            now=now.replace(microsecond=0),
+            desired_replicas=job.replica_count(WORKER),
+            slots=framework(job).slots,
+            settings=self.settings,
             scalers=list(self._pending_scalers(self.dialect, job, current)),
             finished_scalers=list(self._finished_scaler(self.dialect, job, membership)),
             outcomes=self.tasks.outcomes(job.key),

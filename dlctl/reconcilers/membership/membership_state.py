@@ -22,7 +22,7 @@ from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState
 
 
 @attrs.frozen
-class MembershipPolicy:
+class MembershipSettings:
     """Settings for all elastic jobs; durations in seconds."""
 
     backoff: Backoff = RESTART_BACKOFF
@@ -47,7 +47,7 @@ class MembershipState:
     # The number of workers in the spec, and the number of processes per worker.
     desired_replicas: int
     slots: int = 1
-    policy: MembershipPolicy = attrs.field(factory=MembershipPolicy)
+    settings: MembershipSettings = attrs.field(factory=MembershipSettings)
     # Pending scalers in order of creation, and finished ones.
     scalers: Sequence[Scaler] = ()
     finished_scalers: Sequence[Scaler] = ()

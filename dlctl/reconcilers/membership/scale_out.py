@@ -56,7 +56,7 @@ def _scale_out_by_spec(
     state: MembershipState, plan: MembershipPlan, operation: ScaleOperation
 ) -> MembershipPlan:
     """Add the workers that the spec requests once they are reachable; late ones join later."""
-    wait_s = state.left_s(operation, state.policy.scale_out_timeout_s)
+    wait_s = state.left_s(operation, state.settings.scale_out_timeout_s)
     found, plan = _reachable(state, plan, operation, wait_s)
     changed = state.desired_replicas != state.membership.observed_replicas
     if len(found) < len(operation.workers) and wait_s > 0 and not changed:
@@ -118,7 +118,7 @@ def _await_host_update(
     The workers stay members in both cases: the launcher may have the list.
     """
     written = has_hosts(state, plan)
-    wait_s = state.left_s(operation, _timeout_s(state, scaler) + state.policy.drain_timeout_s)
+    wait_s = state.left_s(operation, _timeout_s(state, scaler) + state.settings.drain_timeout_s)
     if not written and wait_s > 0:
         return plan.with_wait(wait_s)
     if hosts.is_writing(state, plan.membership):
@@ -132,7 +132,7 @@ def _await_host_update(
 
 def _timeout_s(state: MembershipState, scaler: Scaler | None) -> float:
     own_s = scaler.timeout_s if scaler else None
-    return state.policy.scale_out_timeout_s if own_s is None else own_s
+    return state.settings.scale_out_timeout_s if own_s is None else own_s
 
 
 def _has_failed(state: MembershipState, worker: int) -> bool:

@@ -86,7 +86,9 @@ def _due(
             continue
         if _is_beyond_limit(state, restart):
             continue
-        wait_s = state.policy.backoff.delay_s(restart.attempts - 1) if restart.attempts > 1 else 0.0
+        wait_s = (
+            state.settings.backoff.delay_s(restart.attempts - 1) if restart.attempts > 1 else 0.0
+        )
         replace_at = restart.finished_at + datetime.timedelta(seconds=wait_s)
         left_s = (replace_at - state.now).total_seconds()
         if wait_s and left_s > 0:
@@ -121,7 +123,7 @@ def _has_failed(state: MembershipState, index: int, one: ObservedReplica) -> boo
 def _next_restart(state: MembershipState, one: ObservedReplica) -> RestartRecord:
     """Return the restarts of a worker after its newest failure."""
     old = state.job.status.restarts.get(str(one.replica))
-    return replica_restarts.next_restart(old, one, state.policy.backoff, state.now)
+    return replica_restarts.next_restart(old, one, state.settings.backoff, state.now)
 
 
 def _is_beyond_limit(state: MembershipState, restart: RestartRecord) -> bool:

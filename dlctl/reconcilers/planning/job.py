@@ -64,7 +64,7 @@ from dlctl.reconcilers.status.waiting import present_wait, with_waiting
 
 
 @attrs.frozen
-class Policy:
+class PlanSettings:
     """The controller's settings that plans need, common to all jobs."""
 
     backoff: Backoff = RESTART_BACKOFF
@@ -79,14 +79,16 @@ class Policy:
 
 
 def plan_job(
-    job: Job, observed: Observed, desired: Desired, now: datetime.datetime, policy: Policy
+    job: Job, observed: Observed, desired: Desired, now: datetime.datetime, settings: PlanSettings
 ) -> Plan:
     """Return what the job needs now."""
     now = now.replace(microsecond=0)
     status = job_status.with_start(job, observed, now)
     job = attrs.evolve(job, status=with_past_times(status, now))
-    planned = _plan(job, observed, desired, now, policy.restart_limits)
-    planned = with_waiting(job, planned, observed, desired.hold_reason, now, policy.restart_limits)
+    planned = _plan(job, observed, desired, now, settings.restart_limits)
+    planned = with_waiting(
+        job, planned, observed, desired.hold_reason, now, settings.restart_limits
+    )
     planned = without_exclusions(planned, job, observed, now)
     if job.messages.emits_exit_codes and planned.status != job.status:
         planned = attrs.evolve(
@@ -97,7 +99,7 @@ def plan_job(
         planned = attrs.evolve(planned, notes=(*planned.notes, *error))
     # Also after the job's end: a pod that stays counts towards its quota.
     overdue = force_deletions(
-        observed.all_pods, now, policy.force_delete_after_s, observed.nodes.lost
+        observed.all_pods, now, settings.force_delete_after_s, observed.nodes.lost
     )
     requeue_after_s = earliest(planned.requeue_after_s, overdue.next_s, observed.phase_wait_s)
     own_status = attrs.evolve(planned.status, written_by_other_operator=False)

@@ -16,7 +16,7 @@ from dlctl.reconcilers.children.desired import Desired
 from dlctl.reconcilers.nodes.node_conditions import NodeCondition, NodeConditions
 from dlctl.reconcilers.observe import Children, observe
 from dlctl.reconcilers.plan import Plan
-from dlctl.reconcilers.planning.job import Policy, plan_job
+from dlctl.reconcilers.planning.job import PlanSettings, plan_job
 from tests.builders import NOW, RUNNING, make_job, make_pod, training_job
 
 RESTART_REPLICA = {"rules": [{"action": "RestartReplica"}]}
@@ -74,7 +74,7 @@ def planned(job: Job, found: list[Pod], seconds: float, *nodes: str) -> Plan:
     now = at(seconds)
     desired = Desired(tuple(job.replicas))
     observed = observe(job, Children(found, nodes=going(*nodes)), now)
-    return plan_job(job, observed, desired, now, Policy())
+    return plan_job(job, observed, desired, now, PlanSettings())
 
 
 def after(job: Job, found: list[Pod], seconds: float, *nodes: str) -> Job:

@@ -16,7 +16,7 @@ from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.events.pod_events import EventDedup, batch_messages
 from dlctl.reconcilers.observe import Children, observe
 from dlctl.reconcilers.plan import Plan
-from dlctl.reconcilers.planning.job import Policy, plan_job
+from dlctl.reconcilers.planning.job import PlanSettings, plan_job
 from tests.builders import NOW, RUNNING, exited, make_job, make_pod, renderer_of, training_job
 
 ONE, TWO = Replica("worker", 0), Replica("worker", 1)
@@ -37,7 +37,7 @@ def planned(job: Job, manifest: JSON, *pods: Pod) -> Plan:
     ]
     observed = observe(job, Children(pods, services), NOW)
     renderer = attrs.evolve(renderer_of(manifest), job=job)
-    return plan_job(job, observed, renderer.desired(observed), NOW, Policy())
+    return plan_job(job, observed, renderer.desired(observed), NOW, PlanSettings())
 
 
 def pod_of(job: Job, replica: Replica, code: int | None = None, **more: Any) -> Pod:

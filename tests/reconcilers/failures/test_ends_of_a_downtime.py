@@ -25,7 +25,7 @@ from tests.reconcilers.failures.policy_jobs import (
     torch,
 )
 from tests.reconcilers.failures.torch_jobs import (
-    POLICY,
+    SETTINGS,
     after,
     at,
     attempts,
@@ -142,7 +142,7 @@ def test_failure_that_was_decided_with_an_earlier_end_is_not_decided_again() -> 
 def plan_on(job: Job, found: list[Pod], seconds: float, condition: NodeCondition) -> Plan:
     now = at(seconds)
     children = Children(found, nodes=NodeConditions.of({"node-b": condition}))
-    return plan_job(job, observe(job, children, now), Desired(), now, POLICY)
+    return plan_job(job, observe(job, children, now), Desired(), now, SETTINGS)
 
 
 def silent_since(time: datetime.datetime) -> NodeCondition:

@@ -16,7 +16,7 @@ from dlctl.reconcilers.observe import Children, observe
 from dlctl.reconcilers.planning.job import plan_job
 from tests.reconcilers.failures.gangs import disrupted
 from tests.reconcilers.failures.torch_jobs import (
-    POLICY,
+    SETTINGS,
     at,
     attempts,
     failed,
@@ -41,7 +41,7 @@ def ended_on(condition: NodeCondition | None, code: int = 143, **status: Any) ->
     nodes = NodeConditions.of({"node-a": condition} if condition else {})
     found = pods(job, worker1={**failed(code, 30, node_name="node-a"), **status})
     observed = observe(job, Children(found, nodes=nodes), at(40))
-    return attrs.evolve(job, status=plan_job(job, observed, Desired(), at(40), POLICY).status)
+    return attrs.evolve(job, status=plan_job(job, observed, Desired(), at(40), SETTINGS).status)
 
 
 def is_lemon(job: Job) -> bool:
@@ -168,7 +168,7 @@ def test_node_that_falls_silent_later_does_not_replace_a_verdict() -> None:
         nodes = NodeConditions.of({"node-a": condition} if condition else {})
         now = at(seconds)
         observed = observe(job, Children(found, nodes=nodes), now)
-        job = attrs.evolve(job, status=plan_job(job, observed, Desired(), now, POLICY).status)
+        job = attrs.evolve(job, status=plan_job(job, observed, Desired(), now, SETTINGS).status)
     verdict = attempts(job)[-1].verdict
     assert verdict is not None
     assert verdict.cause is Cause.USER_CODE

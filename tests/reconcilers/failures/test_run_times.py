@@ -15,7 +15,7 @@ from dlctl.reconcilers.observe import Children, ReplicaState, observe
 from dlctl.reconcilers.planning.job import plan_job
 from tests.builders import NOW, RUNNING, exited, make_job, make_pod, training_job
 from tests.reconcilers.failures.torch_jobs import (
-    POLICY,
+    SETTINGS,
     TWO,
     after,
     at,
@@ -152,7 +152,7 @@ def test_failed_pod_of_a_launcher_is_counted_once_though_it_stays() -> None:
     evicted = launcher_pod("a", "Failed", age_s=60, reason="Evicted")
     for seconds in range(0, 300, 30):
         seen = observed(job, [batch_job(failed=1)], [evicted, launcher_pod()], now=at(seconds))
-        planned = plan_job(job, seen, Desired(), at(seconds), POLICY)
+        planned = plan_job(job, seen, Desired(), at(seconds), SETTINGS)
         job = attrs.evolve(job, status=planned.status)
     assert job.status.restarts["launcher-0"].attempts == 1
     assert len(attempts(job)) == 1
@@ -162,14 +162,14 @@ def test_replicas_that_a_scale_up_adds_have_not_been_lost() -> None:
     job = mpi_job()
     there = [make_pod(job, one, state=RUNNING) for one in WORKERS]
     launched = [batch_job(active=1)], [launcher_pod()]
-    status = plan_job(job, observed(job, *launched, there), Desired(), NOW, POLICY).status
+    status = plan_job(job, observed(job, *launched, there), Desired(), NOW, SETTINGS).status
     job = attrs.evolve(job, status=status)
     assert job.status.phase is JobPhase.RUNNING
     specs = [attrs.evolve(s, replicas=3) if s.type == "worker" else s for s in job.replica_specs]
     wanted = (*job.success_policy.running_replicas, Replica("worker", 2))
     success = attrs.evolve(job.success_policy, running_replicas=wanted)
     larger = attrs.evolve(job, replica_specs=tuple(specs), success_policy=success)
-    planned = plan_job(larger, observed(larger, *launched, there), Desired(), at(60), POLICY)
+    planned = plan_job(larger, observed(larger, *launched, there), Desired(), at(60), SETTINGS)
     assert planned.status.attempts == ()
-    lost = plan_job(job, observed(job, *launched, there[:1]), Desired(), at(60), POLICY)
+    lost = plan_job(job, observed(job, *launched, there[:1]), Desired(), at(60), SETTINGS)
     assert [one.verdict is not None for one in lost.status.attempts] == [True]

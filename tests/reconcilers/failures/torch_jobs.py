@@ -12,11 +12,11 @@ from dlctl.api.status.verdict import Attempt, Cause
 from dlctl.reconcilers.children.desired import Desired
 from dlctl.reconcilers.observe import Children, observe
 from dlctl.reconcilers.plan import Plan
-from dlctl.reconcilers.planning.job import Policy, plan_job
+from dlctl.reconcilers.planning.job import PlanSettings, plan_job
 from tests.builders import NOW, RUNNING, exited, make_job, make_pod, training_job
 
 MASTER, ONE, TWO = Replica("master", 0), Replica("worker", 0), Replica("worker", 1)
-POLICY = Policy()
+SETTINGS = PlanSettings()
 
 
 def at(seconds: float) -> datetime.datetime:
@@ -58,7 +58,7 @@ def failed(code: int, ended: float, uid: str = "a", **more: Any) -> JSON:
 
 def planned(job: Job, found: list[Pod], seconds: float) -> Plan:
     now = at(seconds)
-    return plan_job(job, observe(job, Children(found), now), Desired(), now, POLICY)
+    return plan_job(job, observe(job, Children(found), now), Desired(), now, SETTINGS)
 
 
 def after(job: Job, found: list[Pod], seconds: float) -> Job:

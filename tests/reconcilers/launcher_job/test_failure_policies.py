@@ -25,7 +25,7 @@ from dlctl.reconcilers.launcher_job.next_write import (
 from dlctl.reconcilers.nodes.node_conditions import NodeCondition, NodeConditions
 from dlctl.reconcilers.observe import Children, ReplicaState, observe
 from dlctl.reconcilers.plan import Plan
-from dlctl.reconcilers.planning.job import Policy, plan_job
+from dlctl.reconcilers.planning.job import PlanSettings, plan_job
 from dlctl.reconcilers.restart_marks import RESTART_ATTEMPT
 from tests import mpi_v2beta1 as v2beta1
 from tests.builders import NOW, RUNNING, exited, make_job, make_pod, renderer_of
@@ -94,7 +94,7 @@ def planned(
     own = workers(job, job.status.job_restarts) if found is None else found
     jobs = [launcher] if launcher else ()
     seen = Children(own, launcher_jobs=jobs, launcher_pods=pods, **children)
-    return plan_job(job, observe(job, seen, now), Desired(), now, Policy())
+    return plan_job(job, observe(job, seen, now), Desired(), now, PlanSettings())
 
 
 def write_of(plan: Plan) -> JobWrite | None:

@@ -21,7 +21,7 @@ from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.launcher_job.next_write import JobWrite, LauncherJobWrite
 from dlctl.reconcilers.observe import Children, observe
 from dlctl.reconcilers.plan import Plan
-from dlctl.reconcilers.planning.job import Policy, plan_job
+from dlctl.reconcilers.planning.job import PlanSettings, plan_job
 from tests import mpi_v2beta1 as v2beta1
 from tests.builders import NOW, RUNNING, exited, make_job, make_pod
 from tests.reconcilers.launcher_job.builders import (
@@ -59,7 +59,7 @@ def planned(
     found = Children(
         workers, launcher_jobs=[launcher] if launcher else (), launcher_pods=pods, **children
     )
-    return plan_job(job, observe(job, found, NOW), desired, NOW, Policy())
+    return plan_job(job, observe(job, found, NOW), desired, NOW, PlanSettings())
 
 
 def writes(plan: Plan) -> JobWrite | None:
@@ -261,7 +261,7 @@ def test_lost_worker_is_replaced_after_a_back_off() -> None:
     later = with_status(job, plan)
     found = Children([lost], launcher_jobs=[batch_job()])
     due = NOW + datetime.timedelta(seconds=10)
-    replaced = plan_job(later, observe(later, found, due), DESIRED, due, Policy())
+    replaced = plan_job(later, observe(later, found, due), DESIRED, due, PlanSettings())
     assert replaced.deleted_pods == (lost,)
     assert replaced.pods == (Replica("worker", 0),)
 
@@ -278,7 +278,7 @@ def test_failed_attempts_of_the_launcher_are_recorded_once() -> None:
     pods = (launcher_pod(containerStatuses=[{**again, "lastState": later}]),)
     found = Children(launcher_jobs=[batch_job()], launcher_pods=pods)
     due = NOW + datetime.timedelta(seconds=2)
-    plan = plan_job(job, observe(job, found, due), DESIRED, due, Policy())
+    plan = plan_job(job, observe(job, found, due), DESIRED, due, PlanSettings())
     assert plan.status.restarts["launcher-0"].attempts == 2
 
 
@@ -291,7 +291,7 @@ def test_attempt_of_a_launcher_that_succeeds_unseen_is_recorded() -> None:
     second = launcher_pod("b", "Succeeded", age_s=-7)
     found = Children(launcher_jobs=[batch_job(COMPLETE)], launcher_pods=(first, second))
     due = NOW + datetime.timedelta(seconds=9)
-    plan = plan_job(job, observe(job, found, due), DESIRED, due, Policy())
+    plan = plan_job(job, observe(job, found, due), DESIRED, due, PlanSettings())
     before, after = plan.status.attempts
     assert (before.end_time, before.lost_s) == (NOW, 7)
     assert (after.start_time, after.end_time) == (NOW + datetime.timedelta(seconds=7), due)
@@ -345,5 +345,7 @@ def test_launcher_of_a_lost_node_is_force_deleted() -> None:
     leaving = launcher_pod(metadata={"deletionTimestamp": NOW - datetime.timedelta(minutes=2)})
     found = Children(launcher_jobs=[batch_job()], launcher_pods=[leaving])
     job = mpi_job()
-    plan = plan_job(job, observe(job, found, NOW), DESIRED, NOW, Policy(force_delete_after_s=60))
+    plan = plan_job(
+        job, observe(job, found, NOW), DESIRED, NOW, PlanSettings(force_delete_after_s=60)
+    )
     assert plan.force_deleted_pods == (leaving,)

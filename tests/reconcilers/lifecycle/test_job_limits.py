@@ -11,7 +11,7 @@ from dlctl.api.status.job_status import JobPhase, JobState, JobStatus, RestartRe
 from dlctl.reconcilers.children.desired import Desired
 from dlctl.reconcilers.observe import Children, observe
 from dlctl.reconcilers.plan import Plan
-from dlctl.reconcilers.planning.job import Policy, plan_job
+from dlctl.reconcilers.planning.job import PlanSettings, plan_job
 from tests.builders import NOW, RUNNING, exited, make_job, make_pod
 
 FIRST = Replica("worker", 0)
@@ -28,7 +28,7 @@ def created(job: Job, **status: Any) -> Job:
 
 def planned_without_pods(job: Job, desired: Desired, *, after_s: float) -> Plan:
     now = NOW + datetime.timedelta(seconds=after_s)
-    return plan_job(job, observe(job, Children(), now), desired, now, Policy())
+    return plan_job(job, observe(job, Children(), now), desired, now, PlanSettings())
 
 
 def planned(job: Job, *, after_s: float = 0, **worker: Any) -> Plan:
@@ -38,7 +38,7 @@ def planned(job: Job, *, after_s: float = 0, **worker: Any) -> Plan:
     ]
     now = NOW + datetime.timedelta(seconds=after_s)
     observed = observe(job, Children(pods), now)
-    return plan_job(job, observed, Desired(), now, Policy())
+    return plan_job(job, observed, Desired(), now, PlanSettings())
 
 
 def restarted(failures: int) -> dict[str, RestartRecord]:
@@ -182,7 +182,7 @@ def test_pod_that_is_deleted_after_restarts_is_replaced_at_once() -> None:
     assert not [note for note in leaving.notes if "Restarting" in note.reason]
     gone = attrs.evolve(job, status=leaving.status)
     pods = [make_pod(gone, r, state=RUNNING) for r in gone.replicas if r != FIRST]
-    made = plan_job(gone, observe(gone, Children(pods), NOW), Desired(), NOW, Policy())
+    made = plan_job(gone, observe(gone, Children(pods), NOW), Desired(), NOW, PlanSettings())
     assert made.pods == (FIRST,)
 
 

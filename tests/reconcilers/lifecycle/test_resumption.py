@@ -12,7 +12,7 @@ from dlctl.api.status.job_status import JobPhase
 from dlctl.reconcilers.children.desired import Desired
 from dlctl.reconcilers.observe import Children, observe
 from dlctl.reconcilers.plan import Plan
-from dlctl.reconcilers.planning.job import Policy, plan_job
+from dlctl.reconcilers.planning.job import PlanSettings, plan_job
 from tests.builders import NOW, RUNNING, make_job, make_pod, training_job
 
 MASTER, FIRST, SECOND = Replica("master", 0), Replica("worker", 0), Replica("worker", 1)
@@ -44,7 +44,7 @@ def pod(job: Job, replica: Replica, created: float = 1, deleted: float | None = 
 def planned(job: Job, pods: list[Pod], seconds: float) -> Plan:
     now = at(seconds)
     desired = Desired(tuple(job.replicas))
-    return plan_job(job, observe(job, Children(pods), now), desired, now, Policy())
+    return plan_job(job, observe(job, Children(pods), now), desired, now, PlanSettings())
 
 
 def after(job: Job, pods: list[Pod], seconds: float) -> Job:

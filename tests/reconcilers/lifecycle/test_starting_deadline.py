@@ -13,7 +13,7 @@ from dlctl.api.status.verdict import Cause
 from dlctl.reconcilers.children.desired import Desired
 from dlctl.reconcilers.observe import Children, observe
 from dlctl.reconcilers.plan import Plan
-from dlctl.reconcilers.planning.job import Policy, plan_job
+from dlctl.reconcilers.planning.job import PlanSettings, plan_job
 from tests.builders import NOW, RUNNING, decoded, exited, kind_of, make_job, make_pod, training_job
 
 MASTER = Replica("master", 0)
@@ -33,7 +33,7 @@ def job_of(**policy: Any) -> Job:
 
 def planned(job: Job, *pods: Pod, at_s: float = 0) -> Plan:
     now = NOW + datetime.timedelta(seconds=at_s)
-    return plan_job(job, observe(job, Children(pods), now), Desired(), now, Policy())
+    return plan_job(job, observe(job, Children(pods), now), Desired(), now, PlanSettings())
 
 
 def applied(job: Job, plan: Plan) -> Job:

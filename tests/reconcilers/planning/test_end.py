@@ -11,7 +11,7 @@ from dlctl.api.objects.pods import Service
 from dlctl.api.status.job_status import JobPhase, JobStatus
 from dlctl.reconcilers.children.desired import Desired
 from dlctl.reconcilers.observe import Children, observe
-from dlctl.reconcilers.planning.job import Policy, plan_job
+from dlctl.reconcilers.planning.job import PlanSettings, plan_job
 from tests.builders import NOW, RUNNING, make_job, make_pod
 
 SCHEDULER, WORKER = Replica("scheduler", 0), Replica("worker", 0)
@@ -29,7 +29,7 @@ def test_child_that_appears_after_the_end_is_deleted(created_s: int) -> None:
     own = ObjectMeta(name=name, namespace="ml", uid=UID("one"), creation_timestamp=created)
     service, now = Service(metadata=own), NOW + datetime.timedelta(seconds=10)
     observed = observe(job, Children([pod], [service]), now)
-    made = plan_job(job, observed, Desired((SCHEDULER,)), now, Policy())
+    made = plan_job(job, observed, Desired((SCHEDULER,)), now, PlanSettings())
     # What was there before may have been kept, as for a sidecar.
     deleted = ((), ()) if created_s <= 0 else ((pod,), (service,))
     assert (made.deleted_pods, made.deleted_services) == deleted

@@ -13,15 +13,15 @@ from dlctl.api.status.job_status import JobPhase, JobState, JobStatus
 from dlctl.reconcilers.children.desired import Desired
 from dlctl.reconcilers.observe import Children, observe
 from dlctl.reconcilers.plan import Plan
-from dlctl.reconcilers.planning.job import Policy, plan_job
+from dlctl.reconcilers.planning.job import PlanSettings, plan_job
 from dlctl.reconcilers.status import invalid_status
 from tests.builders import NOW, RUNNING, exited, make_job, make_pod
 
 SCHEDULER, SERVER = Replica("scheduler", 0), Replica("server", 0)
 FIRST, SECOND = Replica("worker", 0), Replica("worker", 1)
 SERVED = (SCHEDULER,)
-POLICY = Policy()
-IMPATIENT = Policy(force_delete_after_s=60)
+SETTINGS = PlanSettings()
+IMPATIENT = PlanSettings(force_delete_after_s=60)
 FAILED_RETRYABLE: dict[str, Any] = {"phase": "Failed", "state": exited(137)}
 LEAVING = {"deletionTimestamp": NOW.isoformat(), "deletionGracePeriodSeconds": 0}
 TERMINATING = {"deletionTimestamp": NOW.isoformat(), "deletionGracePeriodSeconds": 30}
@@ -40,10 +40,10 @@ def planned(
     *pods: Pod,
     services: tuple[Service, ...] = (),
     now: datetime.datetime = NOW,
-    policy: Policy = POLICY,
+    settings: PlanSettings = SETTINGS,
 ) -> Plan:
     observed = observe(job, Children(pods, services), now)
-    return plan_job(job, observed, Desired(SERVED), now, policy)
+    return plan_job(job, observed, Desired(SERVED), now, settings)
 
 
 def applied(job: Job, made: Plan) -> Job:
@@ -80,7 +80,7 @@ def test_complete_job_needs_no_writes() -> None:
 def test_local_job_gets_one_pod_and_no_service() -> None:
     job = make_job(jobMode="local", workers=4)
     observed = observe(job, Children(), NOW)
-    made = plan_job(job, observed, Desired(), NOW, POLICY)
+    made = plan_job(job, observed, Desired(), NOW, SETTINGS)
     assert (made.services, made.pods) == ((), (FIRST,))
 
 
@@ -100,19 +100,19 @@ def test_replica_with_a_terminating_pod_waits_for_its_name() -> None:
 def test_stuck_terminating_pod_is_force_deleted_after_its_time() -> None:
     job = make_job()
     pods = whole(job, worker0={"state": RUNNING, "metadata": TERMINATING})
-    waiting = planned(job, *pods, policy=IMPATIENT)
+    waiting = planned(job, *pods, settings=IMPATIENT)
     # First it is reported.
     assert (waiting.force_deleted_pods, waiting.requeue_after_s) == ((), 30)
-    reported = planned(job, *pods, now=seconds(30), policy=IMPATIENT)
+    reported = planned(job, *pods, now=seconds(30), settings=IMPATIENT)
     assert (reported.force_deleted_pods, reported.requeue_after_s) == ((), 30)
 
-    over = planned(job, *pods, now=seconds(60.4), policy=IMPATIENT)
+    over = planned(job, *pods, now=seconds(60.4), settings=IMPATIENT)
     assert names(over.force_deleted_pods) == [job.child_name(FIRST)]
     # The name stays taken until the store shows the deletion.
     assert (over.pods, over.deleted_pods, over.requeue_after_s) == ((), (), None)
 
     gone = planned(
-        job, *(pod for pod in pods if pod not in over.force_deleted_pods), policy=IMPATIENT
+        job, *(pod for pod in pods if pod not in over.force_deleted_pods), settings=IMPATIENT
     )
     assert gone.pods == (FIRST,)
     assert gone.status.restarts == {}
@@ -127,7 +127,7 @@ def test_stuck_terminating_pod_is_kept_without_the_setting() -> None:
 
 def test_stuck_surplus_pod_is_force_deleted_too() -> None:
     pods = whole(make_job(), worker1={"state": RUNNING, "metadata": TERMINATING})
-    made = planned(make_job(workers=1), *pods, now=seconds(60), policy=IMPATIENT)
+    made = planned(make_job(workers=1), *pods, now=seconds(60), settings=IMPATIENT)
     assert made.force_deleted_pods == (pods[-1],)
 
 
@@ -138,8 +138,8 @@ def test_stuck_pod_of_a_finished_job_is_force_deleted_too(
     job = make_job(cleanupPodPolicy=policy)
     job = attrs.evolve(job, status=JobStatus(phase=JobPhase.DONE, state=JobState.SUCCEEDED))
     stuck = make_pod(job, SERVER, state=RUNNING, metadata=TERMINATING)
-    assert planned(job, stuck, policy=IMPATIENT) == Plan(job.status, requeue_after_s=60)
-    over = planned(job, stuck, now=seconds(60), policy=IMPATIENT)
+    assert planned(job, stuck, settings=IMPATIENT) == Plan(job.status, requeue_after_s=60)
+    over = planned(job, stuck, now=seconds(60), settings=IMPATIENT)
     assert over == Plan(job.status, force_deleted_pods=(stuck,))
 
 
@@ -147,15 +147,15 @@ def test_clean_up_does_not_force_delete_at_first() -> None:
     job = make_job()
     job = applied(job, planned(job, *whole(job, scheduler0={"state": exited(0)})))
     stuck = make_pod(job, FIRST, state=RUNNING, metadata=TERMINATING)
-    made = planned(job, stuck, now=seconds(9), policy=IMPATIENT)
+    made = planned(job, stuck, now=seconds(9), settings=IMPATIENT)
     assert (made.status.phase, made.requeue_after_s) == (JobPhase.DONE, 51)
 
 
 def test_requeue_is_at_the_earliest_deadline() -> None:
     job = make_job()
     pods = whole(job, worker0=FAILED_RETRYABLE, worker1={"state": RUNNING, "metadata": TERMINATING})
-    assert planned(job, *pods, policy=IMPATIENT).requeue_after_s == 10
-    due = planned(applied(job, planned(job, *pods)), *pods, now=seconds(10), policy=IMPATIENT)
+    assert planned(job, *pods, settings=IMPATIENT).requeue_after_s == 10
+    due = planned(applied(job, planned(job, *pods)), *pods, now=seconds(10), settings=IMPATIENT)
     assert due.requeue_after_s == 20
 
 

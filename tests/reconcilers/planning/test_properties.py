@@ -14,7 +14,7 @@ from dlctl.api.status.job_status import JobPhase, JobStatus
 from dlctl.reconcilers.children.desired import Desired
 from dlctl.reconcilers.observe import Children, Observed, observe
 from dlctl.reconcilers.plan import Plan
-from dlctl.reconcilers.planning.job import Policy, plan_job
+from dlctl.reconcilers.planning.job import PlanSettings, plan_job
 from tests.builders import NOW, RUNNING, exited, kind_of, make_job, make_pod
 
 KIND = kind_of()
@@ -67,7 +67,7 @@ def seen(job: Job, pods: list[Pod]) -> Observed:
 
 def planned(job: Job, pods: list[Pod]) -> Plan:
     served = Desired((FRAMEWORK.default_chief(),))
-    return plan_job(job, seen(job, pods), served, NOW, Policy())
+    return plan_job(job, seen(job, pods), served, NOW, PlanSettings())
 
 
 def on_the_wire(job: Job, status: JobStatus) -> JobStatus:

@@ -11,7 +11,7 @@ from dlctl.api.status.job_status import JobPhase, JobState, RestartRecord
 from dlctl.reconcilers.children.desired import Desired
 from dlctl.reconcilers.observe import Children, observe
 from dlctl.reconcilers.plan import Plan
-from dlctl.reconcilers.planning.job import Policy, plan_job
+from dlctl.reconcilers.planning.job import PlanSettings, plan_job
 from tests.builders import NOW, RUNNING, exited, make_job, make_pod
 
 LATER = NOW + datetime.timedelta(minutes=5)
@@ -34,7 +34,7 @@ def planned(job: Job, *pods: Pod, now: datetime.datetime = NOW) -> Plan:
         if pods
     ]
     observed = observe(job, Children(pods, services), now)
-    return plan_job(job, observed, Desired(tuple(job.replicas)), now, Policy())
+    return plan_job(job, observed, Desired(tuple(job.replicas)), now, PlanSettings())
 
 
 def running() -> Plan:
