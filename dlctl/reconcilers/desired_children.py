@@ -13,7 +13,7 @@ from dlctl.reconcilers.job.cache import JobCache
 from dlctl.reconcilers.job.content_error_log import ContentErrorLog
 from dlctl.reconcilers.large_jobs import to_thread_if_large
 from dlctl.reconcilers.observe import Observed
-from dlctl.reconcilers.status import job_status
+from dlctl.reconcilers.status import status_transitions
 
 
 async def desired_children(
@@ -39,7 +39,7 @@ async def desired_children(
     except (ContentError, InvalidJobError) as error:
         if isinstance(error, ContentError):
             content_errors.report(cache, error)
-        if not job_status.has_run(job, job.status, observed):
+        if not status_transitions.has_run(job, job.status, observed):
             raise InvalidJobError(str(error), field="spec") from error
         # None of its children is known, so none is created; its existing pods stay.
         job = attrs.evolve(job, invalid_reason=str(error), is_partial=True)

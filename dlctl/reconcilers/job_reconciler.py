@@ -48,7 +48,7 @@ from dlctl.reconcilers.planning.collection_deletions import with_collection_dele
 from dlctl.reconcilers.planning.job import PlanSettings, plan_job
 from dlctl.reconcilers.planning.slices import first_slice
 from dlctl.reconcilers.reconcile_context import ReconcileContext
-from dlctl.reconcilers.status import job_status
+from dlctl.reconcilers.status import status_transitions
 from dlctl.reconcilers.status.invalid_status import invalid_plan, malformed_plan
 from dlctl.reconcilers.status.status_conflicts import restore_own_status
 from dlctl.reconcilers.status.status_debounce import debounce_counts, defer_first_status
@@ -238,7 +238,7 @@ class JobReconciler:
             cache,
             renderer,
             pods=observed.all_pods,
-            has_run=job_status.has_run(job, planned.status, observed),
+            has_run=status_transitions.has_run(job, planned.status, observed),
             is_current=partial(self.stores.has_no_news, obj, awaited),
             shows=partial(self.stores.shows, job.key.namespace),
         )

@@ -8,7 +8,7 @@ from dlctl.api.json_types import JSON
 from dlctl.api.meta import PODS, Resource
 from dlctl.kube.client import WATCH_IDLE_TIMEOUT_S
 from dlctl.kube.errors import ConflictError, InvalidError, NotFoundError
-from dlctl.reconcilers.status.waiting import PATIENCE_S
+from dlctl.reconcilers.status.waiting_cause import PATIENCE_S
 from tests.builders import make_job
 from tests.convergence.edited_job import JOB, EditedJob
 from tests.convergence.runs import quiet

@@ -21,7 +21,7 @@ from dlctl.cli.jobs.history import (
 from dlctl.cli.jobs.job_events import JobEvent
 from dlctl.cli.jobs.job_snapshot import JobSnapshot
 from dlctl.cli.jobs.tables import duration
-from dlctl.cli.jobs.waiting import waiting_lines
+from dlctl.cli.jobs.waiting_lines import waiting_lines
 from dlctl.errors import InvalidJobError
 
 

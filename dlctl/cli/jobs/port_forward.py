@@ -20,7 +20,7 @@ from dlctl.cli.jobs.history import replica_names
 from dlctl.cli.jobs.job_argument import add_job_argument
 from dlctl.cli.jobs.job_snapshot import JobSnapshot
 from dlctl.cli.jobs.names import known_kinds, parse_replica
-from dlctl.cli.jobs.waiting import waiting_lines
+from dlctl.cli.jobs.waiting_lines import waiting_lines
 from dlctl.errors import ConfigError, DlctlError
 from dlctl.kube.errors import RequestError
 from dlctl.reconcilers.launcher_job.launcher_state import creation_order

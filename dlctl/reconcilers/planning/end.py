@@ -19,7 +19,7 @@ from dlctl.reconcilers.launcher_job.next_write import end_write, suspension
 from dlctl.reconcilers.lifecycle import cleanup, job_limits
 from dlctl.reconcilers.observe import Observed
 from dlctl.reconcilers.plan import Plan
-from dlctl.reconcilers.status import job_status
+from dlctl.reconcilers.status import status_transitions
 from dlctl.reconcilers.status.completion import Completion
 
 
@@ -51,7 +51,7 @@ def plan_end(
         else succeeded_attempts(job, observed, now)
     )
     status = attrs.evolve(status, attempts=attempts)
-    ended, note = job_status.terminal_status(job, status, outcome, now)
+    ended, note = status_transitions.terminal_status(job, status, outcome, now)
     return attrs.evolve(_plan_cleanup(job, ended, observed, desired), notes=(note,))
 
 

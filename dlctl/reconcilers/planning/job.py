@@ -57,10 +57,10 @@ from dlctl.reconcilers.planning.replicas import (
     surplus_services,
     ungated_pods,
 )
-from dlctl.reconcilers.status import job_status
+from dlctl.reconcilers.status import status_transitions
 from dlctl.reconcilers.status.completion import Completion, completion
 from dlctl.reconcilers.status.invalid_status import invalid_job_events
-from dlctl.reconcilers.status.waiting import present_wait, with_waiting
+from dlctl.reconcilers.status.waiting_cause import present_wait, with_waiting
 
 
 @attrs.frozen
@@ -83,7 +83,7 @@ def plan_job(
 ) -> Plan:
     """Return what the job needs now."""
     now = now.replace(microsecond=0)
-    status = job_status.with_start(job, observed, now)
+    status = status_transitions.with_start(job, observed, now)
     job = attrs.evolve(job, status=with_past_times(status, now))
     planned = _plan(job, observed, desired, now, settings.restart_limits)
     planned = with_waiting(
@@ -119,7 +119,9 @@ def _plan(
         return _plan_job_restart(job, observed, desired, now, limits)
     recorded = replica_restarts.record_restarts(job.status, observed, limits.backoff)
     is_held = bool(desired.hold_reason)
-    next_status, notes = job_status.running_status(job, observed, recorded, now, is_held=is_held)
+    next_status, notes = status_transitions.running_status(
+        job, observed, recorded, now, is_held=is_held
+    )
     next_status = with_first_run(job, next_status, now)
     judge = RunJudge(job, now)
     attempts = _attempts(job, observed, now, judge)
@@ -272,7 +274,7 @@ def _without_restart(job: Job, status: JobStatus) -> JobStatus:
 
 
 def _plan_suspended(job: Job, observed: Observed, desired: Desired, now: datetime.datetime) -> Plan:
-    suspended, notes = job_status.suspended_status(job, now)
+    suspended, notes = status_transitions.suspended_status(job, now)
     suspended = attrs.evolve(suspended, attempts=stopped_attempts(suspended.attempts, now))
     retains_services = SERVICES in desired.retained_resources
     return Plan(

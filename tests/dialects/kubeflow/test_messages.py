@@ -7,7 +7,7 @@ import pytest
 
 from dlctl.api.status.job_status import Failure
 from dlctl.reconcilers.observe import Observed
-from dlctl.reconcilers.status import job_status
+from dlctl.reconcilers.status import status_transitions
 from dlctl.reconcilers.status.completion import Completion
 from tests.builders import NOW, make_job, training_job
 
@@ -60,8 +60,8 @@ def ended_unseen(
     for spec in wire["spec"][f"{_PREFIXES[kind]}ReplicaSpecs"].values():
         spec["restartPolicy"] = policy
     job = make_job(wire)
-    created, _ = job_status.running_status(job, Observed(()), {}, NOW)
-    ended, _ = job_status.terminal_status(job, created, Completion(failure), NOW)
+    created, _ = status_transitions.running_status(job, Observed(()), {}, NOW)
+    ended, _ = status_transitions.terminal_status(job, created, Completion(failure), NOW)
     return [(c.type, c.status, c.reason, c.message) for c in ended.conditions]
 
 

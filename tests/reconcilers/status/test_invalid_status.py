@@ -10,7 +10,7 @@ from dlctl.api.job import Job
 from dlctl.api.status.job_status import JobPhase
 from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.plan import Plan
-from dlctl.reconcilers.status import job_status
+from dlctl.reconcilers.status import status_transitions
 from dlctl.reconcilers.status.invalid_status import invalid_plan, malformed_plan
 from tests.builders import NOW, bare_job, make_job, mxjob, observed_of
 
@@ -21,7 +21,7 @@ NOTE = EventNote("Warning", "MXJobInvalid", ERROR)
 
 def created() -> Job:
     job = make_job()
-    status, _ = job_status.running_status(job, observed_of(job), {}, NOW)
+    status, _ = status_transitions.running_status(job, observed_of(job), {}, NOW)
     return attrs.evolve(job, status=status, generation=2)
 
 

@@ -7,7 +7,7 @@ from dlctl.api.job import Replica, replica_type
 from dlctl.api.objects.pods import Pod
 from dlctl.api.status.job_status import Failure, JobState, JobStatus
 from dlctl.reconcilers.observe import Children, observe
-from dlctl.reconcilers.status import job_status
+from dlctl.reconcilers.status import status_transitions
 from dlctl.reconcilers.status.completion import Completion
 from dlctl.reconcilers.status.replica_counts import (
     final_replica_status,
@@ -54,7 +54,7 @@ def test_mpi_workers_are_counted_if_one_of_them_failed_the_job() -> None:
 )
 def test_job_level_failure_has_the_default_reason(replica: str, reason: str) -> None:
     completion = Completion(failure_of(replica))
-    ended, note = job_status.terminal_status(JOB, JobStatus(), completion, NOW)
+    ended, note = status_transitions.terminal_status(JOB, JobStatus(), completion, NOW)
     assert ended.conditions[-1].reason == reason
     assert note.reason == "MPIJobFailed"
 

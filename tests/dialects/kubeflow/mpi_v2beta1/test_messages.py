@@ -10,7 +10,7 @@ from dlctl.dialects import replica_map_status
 from dlctl.dialects.kubeflow.mpi_v2beta1.kind import MPI_V2BETA1
 from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState
-from dlctl.reconcilers.status import job_status
+from dlctl.reconcilers.status import status_transitions
 from dlctl.reconcilers.status.completion import Completion
 from dlctl.reconcilers.status.invalid_status import invalid_plan
 from tests.builders import NOW, make_job
@@ -34,7 +34,7 @@ def with_status(job: Job, status: JobStatus) -> Job:
 
 def test_new_job_is_created_and_runs() -> None:
     job = make_job(mpi_job())
-    status, notes = job_status.running_status(job, running(job), {}, NOW)
+    status, notes = status_transitions.running_status(job, running(job), {}, NOW)
     assert shown(status) == [
         ("Created", True, "MPIJobCreated", "MPIJob ml/pi is created."),
         ("Running", True, "MPIJobRunning", "MPIJob ml/pi is running."),
@@ -47,14 +47,16 @@ def test_new_job_is_created_and_runs() -> None:
 
 def test_running_job_has_no_further_event() -> None:
     job = make_job(mpi_job())
-    status, _ = job_status.running_status(job, running(job), {}, NOW)
-    again, notes = job_status.running_status(with_status(job, status), running(job), {}, NOW)
+    status, _ = status_transitions.running_status(job, running(job), {}, NOW)
+    again, notes = status_transitions.running_status(
+        with_status(job, status), running(job), {}, NOW
+    )
     assert (again.conditions, notes) == (status.conditions, ())
 
 
 def test_job_is_suspended_before_it_runs_and_resumed() -> None:
     job = make_job(mpi_job(policy={"suspend": True}))
-    status, notes = job_status.suspended_status(job, NOW)
+    status, notes = status_transitions.suspended_status(job, NOW)
     assert shown(status)[1:] == [
         ("Running", False, "MPIJobSuspended", "MPIJob ml/pi is suspended."),
         ("Suspended", True, "MPIJobSuspended", "MPIJob suspended"),
@@ -64,7 +66,9 @@ def test_job_is_suspended_before_it_runs_and_resumed() -> None:
     counts = replica_map_status.write_replica_statuses(status, MPI_V2BETA1)
     assert counts == {"Launcher": {}, "Worker": {}}
 
-    resumed, notes = job_status.running_status(with_status(job, status), Observed(()), {}, NOW)
+    resumed, notes = status_transitions.running_status(
+        with_status(job, status), Observed(()), {}, NOW
+    )
     assert shown(resumed)[1:] == [
         ("Running", False, "MPIJobSuspended", "MPIJob ml/pi is suspended."),
         ("Suspended", False, "MPIJobResumed", "MPIJob resumed"),
@@ -75,8 +79,8 @@ def test_job_is_suspended_before_it_runs_and_resumed() -> None:
 
 def test_running_job_that_ends_does_not_run_any_more() -> None:
     job = make_job(mpi_job())
-    status, _ = job_status.running_status(job, running(job), {}, NOW)
-    ended, note = job_status.terminal_status(job, status, Completion(), NOW)
+    status, _ = status_transitions.running_status(job, running(job), {}, NOW)
+    ended, note = status_transitions.terminal_status(job, status, Completion(), NOW)
     assert shown(ended)[1:] == [
         ("Running", False, "MPIJobRunning", "MPIJob ml/pi is running."),
         ("Succeeded", True, "MPIJobSucceeded", "MPIJob ml/pi successfully completed."),
@@ -96,7 +100,7 @@ def test_job_that_never_ran_fails_with_the_reason_of_its_launcher(
 ) -> None:
     job = make_job(mpi_job())
     failure = Failure("", "", reason, "Job has reached the specified backoff limit", NOW)
-    ended, note = job_status.terminal_status(job, job.status, Completion(failure), NOW)
+    ended, note = status_transitions.terminal_status(job, job.status, Completion(failure), NOW)
     never = "MPIJob ml/pi is finished but Running condition was never set."
     assert shown(ended) == [
         ("Running", False, "MPIJobRunning", never),
@@ -110,7 +114,7 @@ def test_workers_are_not_counted_once_the_launcher_has_ended(failure: Failure | 
     job = make_job(mpi_job())
     counted = ReplicaStatus("worker", JobState.UNKNOWN, {JobState.RUNNING: 2})
     status = attrs.evolve(job.status, replica_statuses=(counted,))
-    ended, _ = job_status.terminal_status(job, status, Completion(failure), NOW)
+    ended, _ = status_transitions.terminal_status(job, status, Completion(failure), NOW)
     assert [dict(each.count_by_state) for each in ended.replica_statuses] == [{}]
 
 

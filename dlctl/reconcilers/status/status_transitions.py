@@ -1,4 +1,4 @@
-"""The next status of a job, from its last one and the observed children. Pure.
+"""The next status of a job that starts, runs, is suspended or ends. Pure.
 
 If nothing has changed it equals the last one, and nothing is written.
 """

@@ -15,7 +15,7 @@ from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.lifecycle.replica_restarts import RESTART_BACKOFF, record_restarts
 from dlctl.reconcilers.observe import Observed
 from dlctl.reconcilers.plan import Plan
-from dlctl.reconcilers.status import invalid_status, job_status
+from dlctl.reconcilers.status import invalid_status, status_transitions
 from dlctl.reconcilers.status.completion import Completion
 from tests.builders import (
     NOW,
@@ -43,7 +43,7 @@ def running_status(
 ) -> tuple[JobStatus, tuple[EventNote, ...]]:
     observed = observed_of(job, *pods)
     restarts = record_restarts(job.status, observed, RESTART_BACKOFF)
-    return job_status.running_status(job, observed, restarts, now)
+    return status_transitions.running_status(job, observed, restarts, now)
 
 
 def after(job: Job, *pods: Pod, now: datetime.datetime = NOW) -> Job:
@@ -248,7 +248,7 @@ def terminal_status(completion: Completion) -> tuple[JobStatus, EventNote]:
     waiting = Condition.at(NOW, conditions.WAITING, "NameTaken", "b")
     waits = conditions.with_condition(job.status.conditions, waiting)
     job = attrs.evolve(job, status=attrs.evolve(job.status, conditions=waits))
-    return job_status.terminal_status(job, job.status, completion, LATER)
+    return status_transitions.terminal_status(job, job.status, completion, LATER)
 
 
 def test_terminal_status_of_a_successful_job() -> None:
@@ -293,7 +293,7 @@ def test_undecodable_type_keeps_its_completed_indexes() -> None:
 
 def test_status_without_observed_replicas_is_unknown() -> None:
     job = make_job()
-    seen, _ = job_status.running_status(job, Observed(()), {}, NOW)
+    seen, _ = status_transitions.running_status(job, Observed(()), {}, NOW)
     assert [r.state for r in seen.replica_statuses] == [JobState.UNKNOWN] * 3
 
 
@@ -319,7 +319,7 @@ def test_replicas_that_run_when_the_job_succeeds_count_as_succeeded_for_kubeflow
     running = ReplicaStatus("worker", JobState.RUNNING, observed)
     before = attrs.evolve(job.status, replica_statuses=(running,))
 
-    ended, _ = job_status.terminal_status(job, before, Completion(), NOW)
+    ended, _ = status_transitions.terminal_status(job, before, Completion(), NOW)
 
     (worker,) = ended.replica_statuses
     assert worker.count_by_state == counts

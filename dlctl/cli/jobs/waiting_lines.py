@@ -19,7 +19,7 @@ from dlctl.reconcilers.observe import (
     ReplicaState,
 )
 from dlctl.reconcilers.status.status_rejection import STATUS_REJECTED
-from dlctl.reconcilers.status.waiting import wait_state
+from dlctl.reconcilers.status.waiting_cause import wait_state
 from dlctl.reconcilers.status.waiting_replicas import some_names
 
 # Longer than a controller needs to take a job up.

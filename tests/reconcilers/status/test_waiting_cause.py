@@ -17,9 +17,9 @@ from dlctl.reconcilers.lifecycle.replica_restarts import RESTART_BACKOFF, record
 from dlctl.reconcilers.lifecycle.restart_times import RestartLimits
 from dlctl.reconcilers.observe import Observed
 from dlctl.reconcilers.plan import Plan
-from dlctl.reconcilers.status import invalid_status, job_status
+from dlctl.reconcilers.status import invalid_status, status_transitions
 from dlctl.reconcilers.status.status_debounce import MAX_INTERVAL_S, debounce_counts
-from dlctl.reconcilers.status.waiting import PATIENCE_S, wait_state, with_waiting
+from dlctl.reconcilers.status.waiting_cause import PATIENCE_S, wait_state, with_waiting
 from tests.builders import NOW, RUNNING, exited, make_job, make_pod, observed_of, training_job
 
 LATER = NOW + datetime.timedelta(minutes=1)
@@ -75,7 +75,7 @@ def waiting(
 def after(job: Job, observed: Observed, now: datetime.datetime = NOW) -> Job:
     """Return the job with the status that follows."""
     restarts = record_restarts(job.status, observed, RESTART_BACKOFF)
-    status, _ = job_status.running_status(job, observed, restarts, now)
+    status, _ = status_transitions.running_status(job, observed, restarts, now)
     plan = with_waiting(job, Plan(status), observed, "", now, LIMITS)
     return attrs.evolve(job, status=plan.status)
 
@@ -368,7 +368,7 @@ def test_suspended_job_with_an_invalid_spec_says_so() -> None:
     job = attrs.evolve(make_job(), invalid_reason="spec: is wrong")
 
     def suspended(job: Job, now: datetime.datetime) -> tuple[Job, tuple[EventNote, ...]]:
-        status, notes = job_status.suspended_status(job, now)
+        status, notes = status_transitions.suspended_status(job, now)
         plan = with_waiting(job, Plan(status), Observed(()), "", now, LIMITS)
         return attrs.evolve(job, status=plan.status), notes
 
