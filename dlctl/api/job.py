@@ -10,11 +10,11 @@ from typing import Any, Final, Self
 import attrs
 
 from dlctl.api.defaults import JobDefaults
-from dlctl.api.exit_codes import RetryPolicy
 from dlctl.api.meta import UID, ObjectKey, Resource
 from dlctl.api.objects.undecoded_object import UndecodedObject
 from dlctl.api.policies.elasticity import Elasticity
 from dlctl.api.policies.launcher_job import LauncherJob
+from dlctl.api.policies.retry_policy import RetryPolicy
 from dlctl.api.policies.run_policy import RunPolicy
 from dlctl.api.status.condition_messages import ConditionMessages
 from dlctl.api.status.job_status import JobStatus

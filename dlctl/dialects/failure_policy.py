@@ -10,7 +10,6 @@ from typing import Any, Final
 import attrs
 import msgspec
 
-from dlctl.api.exit_codes import RetryPolicy
 from dlctl.api.job import Job, ReplicaSpec, SpecWarning
 from dlctl.api.json_types import JSON
 from dlctl.api.policies.failure_policy import (
@@ -20,6 +19,7 @@ from dlctl.api.policies.failure_policy import (
     FailureRule,
     RestartStrategy,
 )
+from dlctl.api.policies.retry_policy import RetryPolicy
 from dlctl.api.status.verdict import Cause
 from dlctl.dialects.field_reader import MAX_INT32, FieldReader, parse_enum
 from dlctl.dialects.pod_schema import PRESERVE_UNKNOWN

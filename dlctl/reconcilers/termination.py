@@ -10,8 +10,9 @@ from typing import Final
 
 import attrs
 
-from dlctl.api.exit_codes import GENERAL_ERROR, ExitClass, RetryPolicy, describe_exit_code
+from dlctl.api.exit_codes import GENERAL_ERROR, ExitClass, describe_exit_code
 from dlctl.api.objects.pods import ContainerStateTerminated, ContainerStatus, Pod, PodPhase
+from dlctl.api.policies.retry_policy import RetryPolicy
 from dlctl.errors import MAX_QUOTED_CHARS, MAX_REASON_CHARS
 from dlctl.reconcilers.program_output.log_text import printable
 from dlctl.reconcilers.program_output.torchrun import recovered_exit_code

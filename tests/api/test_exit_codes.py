@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlctl.api.exit_codes import ExitClass, RetryPolicy, describe_exit_code
+from dlctl.api.exit_codes import ExitClass, describe_exit_code
+from dlctl.api.policies.retry_policy import RetryPolicy
 
 TABLE_POLICIES = [RetryPolicy.TABLE, RetryPolicy.TABLE_AND_SIGNALS]
 

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from dlctl.api.exit_codes import RetryPolicy
 from dlctl.api.job import Job
 from dlctl.api.json_types import JSON
 from dlctl.api.policies.failure_policy import (
@@ -15,6 +14,7 @@ from dlctl.api.policies.failure_policy import (
     RestartStrategy,
 )
 from dlctl.api.policies.launcher_job import LauncherJob
+from dlctl.api.policies.retry_policy import RetryPolicy
 from dlctl.api.status.verdict import Cause
 from dlctl.errors import InvalidJobError
 from tests.builders import bare_job, make_job, manifest, mxjob, template, training_job

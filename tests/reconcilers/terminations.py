@@ -3,8 +3,8 @@
 import datetime
 from typing import Any
 
-from dlctl.api.exit_codes import RetryPolicy
 from dlctl.api.job import Replica
+from dlctl.api.policies.retry_policy import RetryPolicy
 from dlctl.reconcilers.termination import Termination, termination
 from tests.builders import NOW, make_job, make_pod
 

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from dlctl.api.exit_codes import ExitClass, RetryPolicy
+from dlctl.api.exit_codes import ExitClass
+from dlctl.api.policies.retry_policy import RetryPolicy
 from tests.builders import NOW, RUNNING, exited
 from tests.reconcilers.terminations import (
     DISRUPTED,

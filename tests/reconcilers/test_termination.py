@@ -6,8 +6,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from dlctl.api.exit_codes import ExitClass, RetryPolicy
+from dlctl.api.exit_codes import ExitClass
 from dlctl.api.objects.pods import Pod
+from dlctl.api.policies.retry_policy import RetryPolicy
 from dlctl.reconcilers.termination import PHASE_WAIT_S, phase_wait_s, termination
 from tests.builders import NOW, RUNNING, exited, make_job, make_pod
 from tests.reconcilers.program_output.outputs import torchrun

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 
 import attrs
 
-from dlctl.api.exit_codes import RetryPolicy
 from dlctl.api.job import Job
 from dlctl.api.objects.pods import Pod
+from dlctl.api.policies.retry_policy import RetryPolicy
 from dlctl.reconcilers.launcher_job.launcher_state import creation_order
 from dlctl.reconcilers.observe import Children, ObservedReplica, observe, observe_replica
 

@@ -8,9 +8,9 @@ from typing import Any, Final
 
 import attrs
 
-from dlctl.api.exit_codes import RetryPolicy
 from dlctl.api.job import LAUNCHER, WORKER
 from dlctl.api.policies.elasticity import AttachMode, Elasticity
+from dlctl.api.policies.retry_policy import RetryPolicy
 from dlctl.api.policies.run_policy import CleanPodPolicy, RunPolicy
 from dlctl.dialects import run_policy
 from dlctl.dialects.field_reader import MAX_INT32, MAX_REPLICAS, FieldReader, parse_enum

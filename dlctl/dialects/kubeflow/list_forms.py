@@ -1,6 +1,6 @@
 """The early list forms of Kubeflow's kinds, with the defaults of their operators."""
 
-from dlctl.api.exit_codes import RetryPolicy
+from dlctl.api.policies.retry_policy import RetryPolicy
 from dlctl.api.policies.run_policy import CleanPodPolicy
 from dlctl.dialects.kubeflow.kind import GROUP, KubeflowKind
 from dlctl.dialects.replica_lists.replica_list import ReplicaList

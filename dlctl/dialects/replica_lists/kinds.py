@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from dlctl.api.exit_codes import RetryPolicy
+from dlctl.api.policies.retry_policy import RetryPolicy
 from dlctl.api.policies.run_policy import CleanPodPolicy
 from dlctl.dialects.kind import Kind, make_kind
 from dlctl.dialects.replica_lists.bare_list import BareList

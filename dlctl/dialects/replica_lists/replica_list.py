@@ -9,9 +9,9 @@ from typing import Any
 
 import attrs
 
-from dlctl.api.exit_codes import RetryPolicy
 from dlctl.api.job import Job, Replica, ReplicaSpec, SuccessPolicy
 from dlctl.api.json_types import ReadOnlyJSON
+from dlctl.api.policies.retry_policy import RetryPolicy
 from dlctl.api.policies.run_policy import CleanPodPolicy, RunPolicy
 from dlctl.api.status.condition_messages import ConditionMessages
 from dlctl.api.status.job_status import JobStatus

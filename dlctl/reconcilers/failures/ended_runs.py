@@ -6,10 +6,11 @@ from typing import Final
 
 import attrs
 
-from dlctl.api.exit_codes import ExitClass, RetryPolicy
+from dlctl.api.exit_codes import ExitClass
 from dlctl.api.job import LAUNCHER_REPLICA, WORKER, Job, Replica
 from dlctl.api.meta import UID
 from dlctl.api.objects.pods import Pod, PodPhase
+from dlctl.api.policies.retry_policy import RetryPolicy
 from dlctl.api.status import conditions
 from dlctl.api.status.job_status import JobPhase, RestartRecord
 from dlctl.clock import EPOCH

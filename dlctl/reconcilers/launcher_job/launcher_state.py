@@ -10,10 +10,11 @@ from typing import Final
 
 import attrs
 
-from dlctl.api.exit_codes import ExitClass, RetryPolicy
+from dlctl.api.exit_codes import ExitClass
 from dlctl.api.job import LAUNCHER, LAUNCHER_REPLICA, Job
 from dlctl.api.objects.batch_jobs import BatchJob
 from dlctl.api.objects.pods import Pod, PodPhase
+from dlctl.api.policies.retry_policy import RetryPolicy
 from dlctl.api.status.job_status import Failure
 from dlctl.errors import MAX_QUOTED_CHARS, MAX_REASON_CHARS
 from dlctl.reconcilers.program_output.log_text import printable

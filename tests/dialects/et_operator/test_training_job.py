@@ -8,9 +8,9 @@ import attrs
 import pytest
 import yaml
 
-from dlctl.api.exit_codes import RetryPolicy
 from dlctl.api.job import Replica, SuccessPolicy
 from dlctl.api.policies.elasticity import AttachMode, Elasticity
+from dlctl.api.policies.retry_policy import RetryPolicy
 from dlctl.api.policies.run_policy import CleanPodPolicy, RunPolicy
 from dlctl.api.status.membership import Membership, ScaleOperation
 from dlctl.dialects.et_operator.resources import SCALE_INS, SCALE_OUTS

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from dlctl.api.exit_codes import RetryPolicy
 from dlctl.api.job import Job, Replica
 from dlctl.api.json_types import JSON
+from dlctl.api.policies.retry_policy import RetryPolicy
 from dlctl.api.policies.run_policy import CleanPodPolicy
 from dlctl.api.status.job_status import JobPhase, JobState, JobStatus, ReplicaStatus
 from dlctl.errors import InvalidJobError

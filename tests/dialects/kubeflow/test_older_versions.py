@@ -8,8 +8,8 @@ import attrs
 import pytest
 from hypothesis import given, settings
 
-from dlctl.api.exit_codes import RetryPolicy
 from dlctl.api.job import Replica, SuccessPolicy
+from dlctl.api.policies.retry_policy import RetryPolicy
 from dlctl.api.policies.run_policy import CleanPodPolicy
 from dlctl.api.status.job_status import JobPhase, JobState, JobStatus, ReplicaStatus
 from dlctl.errors import InvalidJobError

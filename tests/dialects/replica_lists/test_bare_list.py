@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from dlctl.api.exit_codes import RetryPolicy
 from dlctl.api.job import Replica
 from dlctl.api.meta import UID
+from dlctl.api.policies.retry_policy import RetryPolicy
 from dlctl.api.policies.run_policy import CleanPodPolicy
 from dlctl.dialects.child_names import runtime_id
 from dlctl.errors import InvalidJobError

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from dlctl.api.exit_codes import RetryPolicy
 from dlctl.api.job import Job, Replica
+from dlctl.api.policies.retry_policy import RetryPolicy
 from dlctl.api.policies.run_policy import CleanPodPolicy
 from dlctl.dialects.dialect import Dialect
 from tests.builders import entry, kind_of, make_job, mxjob, template

@@ -7,12 +7,12 @@ from typing import Any
 import attrs
 import msgspec
 
-from dlctl.api.exit_codes import RetryPolicy
 from dlctl.api.job import Job, Replica, ReplicaSpec, SuccessPolicy
 from dlctl.api.meta import MANAGED_BY, MANAGED_BY_LABEL
 from dlctl.api.objects.batch_jobs import BatchJob
 from dlctl.api.objects.pods import Pod
 from dlctl.api.policies.launcher_job import LauncherJob
+from dlctl.api.policies.retry_policy import RetryPolicy
 from dlctl.api.status.job_status import JobStatus
 from dlctl.reconcilers.observe import Children, Observed, observe
 from tests.builders import NOW, make_job, training_job

@@ -6,9 +6,9 @@ from typing import Any, Final
 import attrs
 import msgspec
 
-from dlctl.api.exit_codes import RetryPolicy
 from dlctl.api.job import Job, Replica, ReplicaSpec
 from dlctl.api.json_types import ReadOnlyJSON
+from dlctl.api.policies.retry_policy import RetryPolicy
 from dlctl.api.policies.run_policy import RunPolicy
 from dlctl.api.status.job_status import JobState, JobStatus
 from dlctl.dialects.dialect import DecodedObject

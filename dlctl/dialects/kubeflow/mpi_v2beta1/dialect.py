@@ -9,10 +9,10 @@ from typing import Any, Final
 
 import attrs
 
-from dlctl.api.exit_codes import RetryPolicy
 from dlctl.api.job import Job, Replica, ReplicaSpec, SpecWarning
 from dlctl.api.json_types import ReadOnlyJSON
 from dlctl.api.policies.launcher_job import LauncherJob
+from dlctl.api.policies.retry_policy import RetryPolicy
 from dlctl.api.policies.run_policy import RunPolicy
 from dlctl.api.policies.scheduling_policy import SchedulingPolicy
 from dlctl.api.status.condition_messages import ConditionMessages

@@ -2,10 +2,10 @@
 
 import pytest
 
-from dlctl.api.exit_codes import RetryPolicy
 from dlctl.api.job import Job, Replica
 from dlctl.api.json_types import JSON
 from dlctl.api.policies.launcher_job import LauncherJob
+from dlctl.api.policies.retry_policy import RetryPolicy
 from dlctl.api.policies.run_policy import CleanPodPolicy, RunPolicy
 from dlctl.api.policies.scheduling_policy import SchedulingPolicy
 from tests.builders import decoded, make_job, renderer_of
