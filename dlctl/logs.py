@@ -89,7 +89,7 @@ class JsonFormatter(logging.Formatter):
         entry = {**head, **_values(record), **head}
         if record.exc_info:
             entry["traceback"] = self.formatException(record.exc_info)
-        return json.dumps(entry, default=str, ensure_ascii=False)
+        return _json(entry)
 
 
 class ConsoleFormatter(logging.Formatter):
@@ -106,8 +106,14 @@ class ConsoleFormatter(logging.Formatter):
 
 def _quoted(value: object) -> str:
     text = str(value)
-    # Escaping line breaks keeps a value from looking like a record of its own.
-    return json.dumps(text, ensure_ascii=False) if not text.isprintable() or " " in text else text
+    return _json(text) if not text.isprintable() or " " in text else text
+
+
+def _json(value: object) -> str:
+    """Return the value in JSON, in ASCII if it has line breaks or controls that JSON permits."""
+    # So no value looks like a record of its own, or changes the terminal.
+    text = json.dumps(value, default=str, ensure_ascii=False)
+    return text if text.isprintable() else json.dumps(value, default=str)
 
 
 _FORMATTERS: Final[Mapping[LogFormat, type[logging.Formatter]]] = {

@@ -84,6 +84,17 @@ def test_console_value_cannot_start_a_new_line(stream: io.StringIO) -> None:
     assert "\x1b" not in stream.getvalue()
 
 
+@pytest.mark.parametrize("format_", LogFormat)
+@pytest.mark.parametrize("character", ["\x7f", "\x85", "\x9b", "\u2028", "\u202e"])
+def test_character_that_controls_a_terminal_is_escaped(
+    stream: io.StringIO, character: str, format_: LogFormat
+) -> None:
+    configure(stream, format_=format_)
+    logger.info("seen", extra={"error": f"ä{character}2J"})
+
+    assert stream.getvalue().removesuffix("\n").isprintable()
+
+
 @pytest.mark.parametrize(
     ("level", "messages"),
     [
