@@ -3,8 +3,12 @@
 A wait (a quota, a name held by another, a terminating pod) is a return value, not an error.
 """
 
+import errno
 from collections.abc import Iterator
 from typing import Any, Final
+
+# The numbers of an OSError from a disk without space, or a user without any left.
+DISK_FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 
 # What the API server takes as the message of an event.
 MAX_QUOTED_CHARS: Final = 1024

@@ -13,7 +13,7 @@ from typing import Final
 
 from dlctl.cli.arguments import CommandParser
 from dlctl.cli.completion import complete, requested_words
-from dlctl.errors import ConfigError, DlctlError, InvalidJobError
+from dlctl.errors import DISK_FULL, ConfigError, DlctlError, InvalidJobError
 
 # One module each, imported on demand: some import a lot.
 COMMANDS: Final[Mapping[str, str]] = {
@@ -37,7 +37,6 @@ COMMANDS: Final[Mapping[str, str]] = {
     "release": "ungate waiting launchers before another operator takes over",
     "render": "print the child objects of jobs, offline",
 }
-_DISK_FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 # What a look at a path raises, instead of finding nothing there.
 _BAD_PATH: Final = (errno.EACCES, errno.ENAMETOOLONG)
 # Where a command is that is not ``configure`` in the module of its name.
@@ -69,7 +68,7 @@ def run(arguments: Sequence[str]) -> int:
             return 2
         # Without a word if the reader of our output is gone, as with ``| head``.
         if not isinstance(error, BrokenPipeError):
-            if error.errno not in _DISK_FULL:
+            if error.errno not in DISK_FULL:
                 raise
             place = f"{error.filename}: " if error.filename else ""
             print(f"dlctl: {place}{error.strerror}", file=sys.stderr)

@@ -1,5 +1,6 @@
 """The log while a terminal shows the screen: a file, kept if it may be needed."""
 
+import io
 import logging
 import os
 import sys
@@ -7,11 +8,12 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import attrs
 
 from dlctl import logs
-from dlctl.errors import ConfigError
+from dlctl.errors import DISK_FULL, ConfigError
 
 
 @attrs.define
@@ -29,6 +31,30 @@ class LogFile:
             self.path, self.kept = self.path.replace(name), True
 
 
+class _LossyFile(io.RawIOBase):
+    """Drops what a full disk does not take: jobs run on, and `full_disk_lines` reports it."""
+
+    def __init__(self, fd: int) -> None:
+        super().__init__()
+        self._fd = fd
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any, /) -> int:
+        try:
+            return os.write(self._fd, data)
+        except OSError as error:
+            if error.errno not in DISK_FULL:
+                raise
+            return memoryview(data).nbytes
+
+    def close(self) -> None:
+        if not self.closed:
+            os.close(self._fd)
+        super().close()
+
+
 @contextmanager
 def log_file(path: Path | None, run_dir: Path) -> Iterator[LogFile]:
     """Write the log to this file, or to one in the run directory.
@@ -41,7 +67,8 @@ def log_file(path: Path | None, run_dir: Path) -> Iterator[LogFile]:
         fd = os.open(log.path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     except OSError as error:
         raise ConfigError(f"cannot write {log.path}: {error.strerror}") from error
-    with open(fd, "w", encoding="utf-8") as stream, _restore_root_logger():
+    file = io.BufferedWriter(_LossyFile(fd))
+    with io.TextIOWrapper(file, encoding="utf-8") as stream, _restore_root_logger():
         logs.configure(stream, format_=logs.LogFormat.CONSOLE)
         try:
             yield log

@@ -50,3 +50,11 @@ def test_log_that_cannot_be_written_is_an_error(run_dir: Path) -> None:
         log_file(run_dir, run_dir),
     ):
         pass
+
+
+def test_full_disk_drops_the_log_in_silence(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with log_file(Path("/dev/full"), tmp_path):
+        logging.getLogger().warning("dropped")
+    assert capfd.readouterr() == ("", "")
