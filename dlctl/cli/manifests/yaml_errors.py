@@ -11,16 +11,44 @@ import yaml
 
 _KEY_WITHOUT_SPACE: Final = re.compile(r"\s*(?:- )*([\w.-]+):[^\s:]\S*$")
 _NO_COLON: Final = "has no colon after its field: write NAME: VALUE"
+_NO_BREAK_SPACE: Final = re.compile(r"(?:^[ -]*|: *)\u00a0")
+_TEMPLATE: Final = re.compile(r"(?:^|: |- ) *\{\{")
+_NEW_LINE: Final = "\n"
 _NO_TOKEN: Final = re.compile(r"found character '([%@`])' that cannot start any token")
 
 
 def describe_yaml_error(error: yaml.YAMLError, text: str) -> str:
     """Return the place of an error and what to do about it, in one line."""
+    if isinstance(error, yaml.reader.ReaderError):
+        return _control_character(error, text)
     if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
         return " ".join(str(error).split())
-    mark = error.problem_mark
-    message = _explained(error, mark, text.splitlines()) or str(error.problem)
+    mark, lines = error.problem_mark, text.splitlines()
+    if found := _foreign(lines, mark.line):
+        return found
+    message = _explained(error, mark, lines) or str(error.problem)
     return f"line {mark.line + 1}, column {mark.column + 1}: {message}"
+
+
+def _control_character(error: yaml.reader.ReaderError, text: str) -> str:
+    before = text[: error.position]
+    place = f"line {before.count(_NEW_LINE) + 1}, column {len(before) - before.rfind(_NEW_LINE)}"
+    return f"{place}: a control character (U+{error.character:04X}): remove it"
+
+
+def _foreign(lines: list[str], last: int) -> str:
+    """Return what the line of an error, or the one above it, has that is not YAML; or nothing."""
+    for number in range(max(last - 1, 0), min(last + 1, len(lines))):
+        if found := _NO_BREAK_SPACE.search(lines[number]):
+            column = found.end()
+            problem = "a no-break space, as web pages have: use plain spaces"
+        elif found := _TEMPLATE.search(lines[number]):
+            column = found.end() - 1
+            problem = "{{ }} is for templates: render it first, as with `helm template`"
+        else:
+            continue
+        return f"line {number + 1}, column {column}: {problem}"
+    return ""
 
 
 def _explained(error: yaml.MarkedYAMLError, mark: yaml.Mark, lines: list[str]) -> str:

@@ -1,8 +1,9 @@
 """YAML documents with the lines of their fields."""
 
+import json
 import re
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
 
 import yaml
 
@@ -21,6 +22,13 @@ def documents(text: str) -> Iterator[tuple[Any, yaml.Node]]:
     :raises yaml.YAMLError: if the text is malformed.
     :raises DuplicateFieldError: if a mapping has a key twice.
     """
+    if found := _json_values(text):
+        for value, source in found:
+            node = yaml.compose(source, Loader=ManifestLoader)
+            assert node is not None, "an object is no empty document"
+            _check_keys(node)
+            yield value, node
+        return
     loader = ManifestLoader(text)
     try:
         while loader.check_node():
@@ -32,6 +40,33 @@ def documents(text: str) -> Iterator[tuple[Any, yaml.Node]]:
                 yield value, node
     finally:
         loader.dispose()
+
+
+def _json_values(text: str) -> Sequence[tuple[Any, str]]:
+    """Return the objects of a JSON stream, each with its source as YAML; empty if it is none.
+
+    JSON may be indented with tabs, needs no separator, and escapes characters in pairs.
+    """
+    text = text.removeprefix("\ufeff")
+    found, end = list[tuple[Any, str]](), 0
+    while start := _JSON_OBJECT.match(text, end):
+        begin = start.end() - 1
+        try:
+            value, end = _JSON.raw_decode(text, begin)
+        except ValueError:
+            return ()
+        # Strings of JSON have no tabs. Empty lines keep the numbers of its lines.
+        source = "\n" * text.count("\n", 0, begin) + text[begin:end].replace("\t", " ")
+        found.append((value, source))
+    return () if text[end:].strip() else found
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"JSON has no {name}")
+
+
+_JSON: Final = json.JSONDecoder(parse_constant=_no_constant)
+_JSON_OBJECT: Final = re.compile(r"\s*\{")
 
 
 def line_of(node: yaml.Node, path: Path) -> int:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from dlctl.cli.manifests.yaml_lines import documents
+from dlctl.cli.manifests.yaml_lines import DuplicateFieldError, documents, line_of
 from dlctl.manifest_yaml import ManifestDumper, ManifestLoader, load
 from tests.support.command_line import Dlctl
 
@@ -135,6 +135,41 @@ def test_check_accepts_what_kubectl_reads_as_the_right_type(dlctl: Dlctl, tmp_pa
 
 
 @pytest.mark.timeout(10)
+@pytest.mark.parametrize(
+    ("text", "values", "lines"),
+    [
+        pytest.param(
+            '{\n\t"kind": "A",\n\t"b": [\n\t\t1.0\n\t]\n}\n',
+            [{"kind": "A", "b": [1]}],
+            [3],
+            id="tabs",
+        ),
+        pytest.param(
+            '\n{"b": 1}\n{"b":\t2}{"b": 3}\n',
+            [{"b": 1}, {"b": 2}, {"b": 3}],
+            [2, 3, 3],
+            id="stream",
+        ),
+        pytest.param('{"b": "\\ud83d\\ude00\\t"}', [{"b": "\U0001f600\t"}], [1], id="escapes"),
+        pytest.param('\ufeff{"b": 1}', [{"b": 1}], [1], id="byte order mark"),
+        pytest.param("{b: yes}\n---\n{b: no}\n", [{"b": True}, {"b": False}], [1, 3], id="YAML"),
+    ],
+)
+def test_json_is_read_as_kubectl_does(text: str, values: list[Any], lines: list[int]) -> None:
+    read = list(documents(text))
+    assert [value for value, _ in read] == values
+    assert [line_of(node, ("b",)) for _, node in read] == lines
+
+
+@pytest.mark.parametrize("text", ['{\n\t"a": 1,\n\t"a": 2\n}', '{"b": 1}\n{"a": 1, "a": 2}'])
+def test_field_that_json_sets_twice_is_refused_with_its_line(text: str) -> None:
+    with pytest.raises(DuplicateFieldError) as raised:
+        list(documents(text))
+    mark = raised.value.problem_mark
+    assert mark is not None
+    assert mark.line == text.count("\n", 0, text.rindex('"a"'))
+
+
 def test_open_brackets_without_end_are_rejected_at_once() -> None:
     with pytest.raises(RecursionError):
         load("a: " + "[" * 20_000)

@@ -4,6 +4,7 @@ import pytest
 import yaml
 
 from dlctl.cli.manifests.yaml_errors import describe_yaml_error
+from dlctl.cli.manifests.yaml_lines import documents
 
 
 @pytest.mark.parametrize(
@@ -89,9 +90,34 @@ from dlctl.cli.manifests.yaml_errors import describe_yaml_error
             "line 1, column 11: expected <block end>, but found '<scalar>'",
             id="after a quote",
         ),
+        pytest.param(
+            "spec:\n  a:\n\u00a0\u00a0\u00a0\u00a0b: 2\n  c: 1\n",
+            "line 3, column 1: a no-break space, as web pages have: use plain spaces",
+            id="no-break space",
+        ),
+        pytest.param(
+            "metadata:\n  name:\u00a0a\n  labels: {}\n",
+            "line 2, column 8: a no-break space, as web pages have: use plain spaces",
+            id="no-break space in a line above",
+        ),
+        pytest.param(
+            "metadata:\n  name: {{ .Release.Name }}\n",
+            "line 2, column 9: {{ }} is for templates: render it first, as with `helm template`",
+            id="Helm's value",
+        ),
+        pytest.param(
+            "a: 1\n{{- if .Values.x }}\nb: 2\n{{- end }}\n",
+            "line 2, column 1: {{ }} is for templates: render it first, as with `helm template`",
+            id="Helm's condition",
+        ),
+        pytest.param(
+            "a: 1\nb: x\x07y\n",
+            "line 2, column 5: a control character (U+0007): remove it",
+            id="control character",
+        ),
     ],
 )
 def test_error_names_the_line_and_the_fix(text: str, message: str) -> None:
     with pytest.raises(yaml.YAMLError) as raised:
-        yaml.safe_load(text)
+        list(documents(text))
     assert describe_yaml_error(raised.value, text) == message
