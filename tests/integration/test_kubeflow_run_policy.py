@@ -95,6 +95,34 @@ async def test_restarts_in_place_count_towards_the_backoff_limit(
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("policy", [None, "None", "Running"])
+async def test_deadline_deletes_pods_that_have_not_ended_whatever_the_clean_up(
+    policy: str | None, kind: str, start_cluster: StartCluster
+) -> None:
+    async with start_cluster(kinds=only(kind)) as cluster:
+        cluster.start()
+        clean_up = {"cleanPodPolicy": policy} if policy else {}
+        job = job_of(kind, run_policy={"activeDeadlineSeconds": 2, **clean_up})
+        others = {**forever(), **forever("worker-0", "worker-2")}
+        await cluster.submit(job, {"worker-1": [DONE], **others})
+        await cluster.ended()
+        await cluster.settled()
+        assert [str(replica_of(name, "linear")) for name in cluster.pods()] == ["worker-1"]
+
+
+async def test_reached_backoff_limit_deletes_pods_that_have_not_ended(
+    start_cluster: StartCluster,
+) -> None:
+    async with start_cluster(kinds=only("PyTorchJob")) as cluster:
+        cluster.start()
+        job = job_of("PyTorchJob", {"Master": 1, "Worker": 2}, run_policy={"backoffLimit": 2})
+        restarting: Outcomes = {"worker-0": [Exit(1), Exit(1), KEEPS_RUNNING]}
+        await cluster.submit(job, {**restarting, **forever("master-0", "worker-1")})
+        await cluster.ended()
+        await cluster.until(lambda: not cluster.pods() and not cluster.services())
+
+
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("last", [DONE, Exit(1)], ids=["succeeded", "failed"])
 async def test_job_is_deleted_after_its_ttl_however_it_ended(
     last: Outcome, kind: str, start_cluster: StartCluster

@@ -2,20 +2,36 @@
 
 ``Running`` keeps a pod whose training container has exited, even if a sidecar still runs. A sidecar
 that never exits delays neither the job nor its TTL: the pod is simply kept.
+
+A job that has exceeded a limit leaves nothing running, as in training-operator: ``None`` keeps its
+ended pods only.
 """
 
 from collections.abc import Iterator
+from typing import Final
 
 from dlctl.api.job import Job, Replica
 from dlctl.api.objects.pods import Pod, Service
 from dlctl.api.policies.run_policy import CleanPodPolicy
+from dlctl.api.status.job_status import Failure
 from dlctl.reconcilers.children.dependents import DependentChanges
+from dlctl.reconcilers.lifecycle.job_limits import BACKOFF_LIMIT_EXCEEDED, DEADLINE_EXCEEDED
+from dlctl.reconcilers.lifecycle.starting_deadline import STARTING_DEADLINE_EXCEEDED
 from dlctl.reconcilers.observe import Observed
 
+_LIMITS: Final = frozenset({BACKOFF_LIMIT_EXCEEDED, DEADLINE_EXCEEDED, STARTING_DEADLINE_EXCEEDED})
 
-def pods_to_delete(job: Job, observed: Observed) -> Iterator[Pod]:
-    """Yield the pods to delete, except those that are already being deleted."""
+
+def policy_at_end(job: Job, failure: Failure | None) -> CleanPodPolicy:
+    """Return the policy for a job that has ended, given its failure."""
     policy = job.run_policy.clean_pod_policy
+    if policy is CleanPodPolicy.NONE and failure is not None and _is_of_limit(job, failure):
+        return CleanPodPolicy.RUNNING
+    return policy
+
+
+def pods_to_delete(job: Job, observed: Observed, policy: CleanPodPolicy) -> Iterator[Pod]:
+    """Yield the pods to delete, except those that are already being deleted."""
     if policy is CleanPodPolicy.NONE:
         return
     ended = _ended_pods(job, observed)
@@ -27,9 +43,8 @@ def pods_to_delete(job: Job, observed: Observed) -> Iterator[Pod]:
             yield pod
 
 
-def services_to_delete(job: Job, observed: Observed) -> Iterator[Service]:
+def services_to_delete(job: Job, observed: Observed, policy: CleanPodPolicy) -> Iterator[Service]:
     """Yield the services to delete: those of deleted pods, including pods that are already gone."""
-    policy = job.run_policy.clean_pod_policy
     if policy is CleanPodPolicy.NONE:
         return
     present = {pod.metadata.name for pod in observed.pods if not pod.metadata.is_terminating}
@@ -43,6 +58,11 @@ def dependents_to_delete(job: Job, idle: DependentChanges) -> DependentChanges:
     """Return only deletions: with a launcher's Job, the files of its pods stay as they are."""
     is_kept = job.run_policy.clean_pod_policy is CleanPodPolicy.NONE
     return DependentChanges(deleted=() if is_kept else idle.deleted)
+
+
+def _is_of_limit(job: Job, failure: Failure) -> bool:
+    # With a backoff limit of 0, each failure of a replica is one of the limit.
+    return job.run_policy.backoff_limit == 0 or (not failure.replica and failure.reason in _LIMITS)
 
 
 def _ended_pods(job: Job, observed: Observed) -> frozenset[str]:

@@ -80,7 +80,7 @@ def _with_late_children(plan: Plan, job: Job, observed: Observed, desired: Desir
     late = {one.metadata.uid for one in children if end and _is_late(one.metadata, end)}
     if not late:
         return plan
-    left = _deletions(job, observed, desired)
+    left = _deletions(job, job.status, observed, desired)
     deleted = tuple(each for each in left.dependents.deleted if each[1].metadata.uid in late)
     return attrs.evolve(
         plan,
@@ -104,7 +104,7 @@ def _plan_ttl(job: Job, now: datetime.datetime) -> Plan:
 
 def _plan_cleanup(job: Job, ended: JobStatus, observed: Observed, desired: Desired) -> Plan:
     """Delete what the policy says; once nothing is left to delete, the job is done."""
-    left, launcher = _deletions(job, observed, desired), observed.launcher
+    left, launcher = _deletions(job, ended, observed, desired), observed.launcher
     failed = ended.failure is not None
     launcher_write = end_write(job, launcher, failed=failed) if launcher else None
     if not left and not launcher_write:
@@ -118,13 +118,16 @@ def _plan_cleanup(job: Job, ended: JobStatus, observed: Observed, desired: Desir
     )
 
 
-def _deletions(job: Job, observed: Observed, desired: Desired) -> _Deletions:
-    idle = idle_dependents(observed, desired)
-    if observed.launcher is not None:
+def _deletions(job: Job, ended: JobStatus, observed: Observed, desired: Desired) -> _Deletions:
+    idle, policy = idle_dependents(observed, desired), job.run_policy.clean_pod_policy
+    if observed.launcher is None:
+        policy = cleanup.policy_at_end(job, ended.failure)
+    else:
+        # The limits are those of its Job, and end the launcher only.
         idle = cleanup.dependents_to_delete(job, idle)
     retains_services = SERVICES in desired.retained_resources
-    services = () if retains_services else tuple(cleanup.services_to_delete(job, observed))
-    return _Deletions(tuple(cleanup.pods_to_delete(job, observed)), services, idle)
+    services = () if retains_services else tuple(cleanup.services_to_delete(job, observed, policy))
+    return _Deletions(tuple(cleanup.pods_to_delete(job, observed, policy)), services, idle)
 
 
 def _plan_invalid(job: Job, observed: Observed, desired: Desired, now: datetime.datetime) -> Plan:

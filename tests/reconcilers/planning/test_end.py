@@ -1,4 +1,4 @@
-"""Plans of jobs that have ended before: what appears afterwards."""
+"""Plans of jobs that have ended before: their clean-up, and what appears afterwards."""
 
 import datetime
 
@@ -8,7 +8,8 @@ import pytest
 from dlctl.api.job import Replica
 from dlctl.api.meta import UID, ObjectMeta
 from dlctl.api.objects.pods import Service
-from dlctl.api.status.job_status import JobPhase, JobStatus
+from dlctl.api.policies.run_policy import CleanPodPolicy, RunPolicy
+from dlctl.api.status.job_status import Failure, JobPhase, JobStatus
 from dlctl.reconcilers.children.desired import Desired
 from dlctl.reconcilers.observe import Children, observe
 from dlctl.reconcilers.planning.job import PlanSettings, plan_job
@@ -33,3 +34,28 @@ def test_child_that_appears_after_the_end_is_deleted(created_s: int) -> None:
     # What was there before may have been kept, as for a sidecar.
     deleted = ((), ()) if created_s <= 0 else ((pod,), (service,))
     assert (made.deleted_pods, made.deleted_services) == deleted
+
+
+@pytest.mark.parametrize(
+    ("failure", "run_policy", "is_deleted"),
+    [
+        pytest.param(("", "DeadlineExceeded"), RunPolicy(), True, id="deadline"),
+        pytest.param(("", "StartingDeadlineExceeded"), RunPolicy(), True, id="start"),
+        pytest.param(("", "BackoffLimitExceeded"), RunPolicy(), True, id="failures"),
+        pytest.param(("worker-0", "Error"), RunPolicy(backoff_limit=0), True, id="no failures"),
+        pytest.param(("worker-0", "Error"), RunPolicy(backoff_limit=1), False, id="exit code"),
+        pytest.param(("worker-0", "DeadlineExceeded"), RunPolicy(), False, id="pod's deadline"),
+    ],
+)
+def test_pods_run_on_unless_a_limit_of_the_job_is_exceeded(
+    failure: tuple[str, str], run_policy: RunPolicy, is_deleted: bool
+) -> None:
+    replica, reason = failure
+    failed = Failure(replica=replica, pod="", reason=reason, message="", time=NOW)
+    status = JobStatus(phase=JobPhase.CLEAN_UP, completion_time=NOW, failure=failed)
+    assert run_policy.clean_pod_policy is CleanPodPolicy.NONE
+    job = attrs.evolve(make_job(), status=status, run_policy=run_policy)
+    pod = make_pod(job, WORKER, state=RUNNING)
+    observed = observe(job, Children([pod], []), NOW)
+    made = plan_job(job, observed, Desired((SCHEDULER, WORKER)), NOW, Policy())
+    assert made.deleted_pods == ((pod,) if is_deleted else ())
