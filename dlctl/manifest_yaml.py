@@ -43,6 +43,8 @@ _MAX_INTEGRAL: Final = 2.0**53
 _MAX_FLOW_LEVEL: Final = 1000
 # As many values may aliases add to those that are written out.
 _MAX_ALIASED_VALUES: Final = 100_000
+# The ends of a line's value, and of a text.
+_LINE_ENDS: Final = "#\0\r\n\x85\u2028\u2029"
 _LEADING_ZERO: Final = re.compile(r"[-+]?0[0-7]+")
 
 
@@ -56,6 +58,24 @@ class ManifestLoader(yaml.SafeLoader):
         if self.flow_level >= _MAX_FLOW_LEVEL:
             raise RecursionError("the brackets nest too deeply")
         super().fetch_flow_collection_start(TokenClass)
+
+    def scan_to_next_token(self) -> None:
+        super().scan_to_next_token()
+        # A tab may not indent, but separate or follow values.
+        while self.peek() == "\t" and (self.flow_level or not self.allow_simple_key):
+            self.forward()
+            super().scan_to_next_token()
+
+    def scan_plain_spaces(self, indent: int, start_mark: yaml.Mark) -> list[str]:
+        length = 0
+        while self.peek(length) in (" ", "\t"):
+            length += 1
+        spaces: str = self.prefix(length)
+        if "\t" not in spaces or self.peek(length) in _LINE_ENDS:
+            found: list[str] = super().scan_plain_spaces(indent, start_mark)
+            return found
+        self.forward(length)
+        return [spaces]
 
     def construct_document(self, node: yaml.Node) -> Any:
         _check_aliases(node)

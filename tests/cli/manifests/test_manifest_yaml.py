@@ -136,6 +136,26 @@ def test_check_accepts_what_kubectl_reads_as_the_right_type(dlctl: Dlctl, tmp_pa
 
 @pytest.mark.timeout(10)
 @pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("a: 1\t\nb: c\t# d\n", {"a": 1, "b": "c"}),
+        ('a: "1" \t\nb:\t2\n', {"a": "1", "b": 2}),
+        ("a:\t\n  b: 1\n", {"a": {"b": 1}}),
+        ("a: [\n\t\tb\t,\n\tc\n\t]\n", {"a": ["b", "c"]}),
+        ("a: b \tc\n", {"a": "b \tc"}),
+    ],
+)
+def test_tab_may_separate_and_follow_values(text: str, value: object) -> None:
+    assert loaded(text) == value
+
+
+@pytest.mark.parametrize("text", ["a:\n\tb: 1\n", "-\ta: 1\n", "a: 1\n\t\nb: 2\n", "a: 1\n\t# b\n"])
+def test_tab_may_not_indent(text: str) -> None:
+    with pytest.raises(yaml.YAMLError):
+        loaded(text)
+
+
+@pytest.mark.parametrize(
     ("text", "values", "lines"),
     [
         pytest.param(
