@@ -66,14 +66,13 @@ class ManifestLoader(yaml.SafeLoader):
             self.forward()
             super().scan_to_next_token()
 
-    def scan_plain_spaces(self, indent: int, start_mark: yaml.Mark) -> list[str]:
+    def scan_plain_spaces(self, indent: int, start_mark: yaml.Mark) -> list[str] | None:
         length = 0
         while self.peek(length) in (" ", "\t"):
             length += 1
         spaces: str = self.prefix(length)
         if "\t" not in spaces or self.peek(length) in _LINE_ENDS:
-            found: list[str] = super().scan_plain_spaces(indent, start_mark)
-            return found
+            return super().scan_plain_spaces(indent, start_mark)
         self.forward(length)
         return [spaces]
 
