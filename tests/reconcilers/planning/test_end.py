@@ -57,5 +57,5 @@ def test_pods_run_on_unless_a_limit_of_the_job_is_exceeded(
     job = attrs.evolve(make_job(), status=status, run_policy=run_policy)
     pod = make_pod(job, WORKER, state=RUNNING)
     observed = observe(job, Children([pod], []), NOW)
-    made = plan_job(job, observed, Desired((SCHEDULER, WORKER)), NOW, Policy())
+    made = plan_job(job, observed, Desired((SCHEDULER, WORKER)), NOW, PlanSettings())
     assert made.deleted_pods == ((pod,) if is_deleted else ())
