@@ -100,7 +100,10 @@ class Store(Generic[T]):
         return self.count(_OWNER, owner_value(namespace, uid))
 
     def indexed(self, name: str, value: str) -> list[T]:
-        """Return the objects with this value in an index; raise KeyError without that index."""
+        """Return the objects with this value in an index.
+
+        :raises KeyError: if there is no index of this name.
+        """
         return self._indexes[name][value]
 
     def index_values(self, name: str) -> list[str]:

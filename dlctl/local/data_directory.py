@@ -53,6 +53,10 @@ class DataDirectory:
         return self.path / "kubeconfig"
 
     def identity(self) -> Identity:
+        """Return the identity of the cluster; a new one at the first time.
+
+        :raises ConfigError: if its file is damaged.
+        """
         return Identity.kept_in(self.path / "identity.json")
 
     @property

@@ -204,7 +204,10 @@ class Kubelet:
             await asyncio.wait(self._tasks)
 
     def logs(self, pod: ObjectKey, container: str, query: LogOptions) -> AsyncIterator[bytes]:
-        """Return the output of a container; raise at once if there is none."""
+        """Return the output of a container.
+
+        :raises LogUnavailableError: at once, if there is none.
+        """
         worker = self._worker(pod)
         runner = worker.runner(container) if worker else None
         if worker is None or runner is None:
@@ -245,7 +248,7 @@ class Kubelet:
         return worker.session(container, command)
 
     async def connect(self, pod: ObjectKey, port: int) -> Connection:
-        """Connect to a port of a pod; see :meth:`PodWorker.connect`."""
+        """Connect to a port of a pod; raises like :meth:`PodWorker.connect`."""
         worker = self._worker(pod)
         if worker is None:
             raise NotRunningError(f'pod "{pod.name}" is not on this node yet')

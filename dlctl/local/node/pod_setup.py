@@ -82,7 +82,11 @@ class PodSetup:
     _volume_manager: VolumeManager | None = attrs.field(init=False, default=None)
 
     async def join_network(self) -> str:
-        """Give the pod an IP, and publish its names to itself and to the others."""
+        """Give the pod an IP, and publish its names to itself and to the others.
+
+        :raises NoAddressError: if all addresses are in use.
+        :raises StartError: if its network cannot be set up.
+        """
         pod, context = self.pod, self.context
         uid = pod.metadata.uid
         ip = context.host_ip
@@ -107,7 +111,13 @@ class PodSetup:
         return ip
 
     async def create_volumes(self, ip: str, warn: Callable[[str, str], None]) -> PodRuntime:
-        """Create the volumes; raise if a reference is missing."""
+        """Create the volumes, and allocate devices.
+
+        :raises MissingReferenceError: if an object that the pod refers to does not exist.
+        :raises UnsupportedVolumeError: if the node cannot provide a volume.
+        :raises NoDeviceError: if too few devices are free.
+        :raises OSError: if the machine has no room.
+        """
         context, pod = self.context, self.pod
         namespace = pod.metadata.namespace or ""
         place = PodPlacement(context.node_name, ip, context.host_ip, machine_capacity())

@@ -88,7 +88,8 @@ class JobWriter:
     async def patch_spec(self, obj: Object, patch: ReadOnlyJSON) -> None:
         """Merge dlctl's fields into the user's spec: see :attr:`Job.spec_patch`.
 
-        Raises like :meth:`patch_status`.
+        :raises ConflictError: if the job has changed, or another one has its name.
+        :raises JobGoneError: if it is gone.
         """
         await self._patch(obj, {"spec": patch})
 

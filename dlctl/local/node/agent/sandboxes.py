@@ -105,9 +105,17 @@ class Sandboxes:
         self._lost = False
 
     async def create(self, pod: str, ip: str) -> None:
+        """Create the network of a pod, given its UID.
+
+        :raises StartError: if it cannot be set up.
+        """
         await self._request(CreateSandbox(self._next_id(), pod, ip))
 
     async def remove(self, pod: str) -> None:
+        """Remove the network of a pod, given its UID.
+
+        :raises StartError: if a part of it is left.
+        """
         await self._request(RemoveSandbox(self._next_id(), pod))
 
     async def open_socket(self, pod: str) -> socket.socket:

@@ -30,6 +30,10 @@ class AddressPool:
         self._returned: deque[str] = deque()
 
     def allocate(self) -> str:
+        """Return a free address.
+
+        :raises NoAddressError: if there is none.
+        """
         ip = next(self._fresh, None)
         if ip is not None:
             return ip
