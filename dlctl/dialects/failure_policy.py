@@ -195,6 +195,8 @@ def _read_exit_codes(fields: FieldReader) -> ExitCodes:
     if operator not in ("In", "NotIn"):
         message = f"is {quoted(operator)}, but must be one of In, NotIn"
         raise InvalidJobError(message, field=fields.path_of("operator"))
+    if "values" not in fields:
+        raise InvalidJobError("has no values: list the exit codes", field=fields.path)
     values = _list_of(fields, "values", _MAX_EXIT_CODE)
     for value in values:
         # In Python a bool is an int, but ``true`` does not mean 1.
