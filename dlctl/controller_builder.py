@@ -5,6 +5,7 @@ Nothing runs yet: ``manager`` does that.
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from operator import attrgetter
 from typing import Any, Protocol, TypeVar
 
 import attrs
@@ -161,7 +162,8 @@ class ControllerBuilder:
         self.controllers.append(controller)
 
     def _queue(self, name: str) -> WorkQueue[ObjectKey]:
-        return WorkQueue(metrics=QueueMetrics(self.metrics, name))
+        metrics = QueueMetrics(self.metrics, name)
+        return WorkQueue(metrics=metrics, tenant_of=attrgetter("namespace"))
 
     def _job_informer(self, kind: Kind, queue: WorkQueue[ObjectKey]) -> Informer[JobObject]:
         jobs: Informer[JobObject] = self.informers.add(kind.resource, kind.object_type)

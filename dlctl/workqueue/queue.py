@@ -5,11 +5,13 @@ waits. It carries keys, not events: what happened is read elsewhere.
 """
 
 import asyncio
-from collections import OrderedDict, deque
+from collections import deque
+from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
 from dlctl.errors import DlctlError
 from dlctl.workqueue.delaying_queue import DelayingQueue
+from dlctl.workqueue.fair_level import FairLevel
 from dlctl.workqueue.item_backoff import ItemBackoff
 from dlctl.workqueue.metrics_provider import MetricsProvider, QueueTimer
 
@@ -21,7 +23,7 @@ class QueueShutDown(DlctlError):  # noqa: N818 - named as in the standard librar
 
 
 class WorkQueue(Generic[K]):
-    """A set of keys in order of priority, then of arrival.
+    """A set of keys in order of priority, then of arrival; within a priority, tenants take turns.
 
     A key is queued at most once, and processed by one worker at a time; a key added during
     processing is queued again after :meth:`done`. Higher priorities go first and may starve lower
@@ -29,8 +31,13 @@ class WorkQueue(Generic[K]):
     """
 
     def __init__(
-        self, *, backoff: ItemBackoff[K] | None = None, metrics: MetricsProvider | None = None
+        self,
+        *,
+        backoff: ItemBackoff[K] | None = None,
+        metrics: MetricsProvider | None = None,
+        tenant_of: Callable[[K], Hashable] = lambda _: None,
     ) -> None:
+        self._tenant_of = tenant_of
         self._backoff: ItemBackoff[K] = backoff or ItemBackoff()
         self._timer: QueueTimer[K] | None = QueueTimer(metrics) if metrics else None
         # Keys that need processing, with their priority.
@@ -38,9 +45,9 @@ class WorkQueue(Generic[K]):
         # Keys being processed, with the priority at which they were taken.
         self._processing: dict[K, int] = {}
         # Invariant: a key in a level is in _dirty at that priority and not in _processing.
-        self._levels: dict[int, OrderedDict[K, None]] = {}
+        self._levels: dict[int, FairLevel[K]] = {}
         # The same levels, highest first. Empty ones stay: there are few priorities.
-        self._by_priority: list[tuple[int, OrderedDict[K, None]]] = []
+        self._by_priority: list[tuple[int, FairLevel[K]]] = []
         self._ready_count = 0
         self._delaying: DelayingQueue[K] = DelayingQueue(self._due)
         # Waiters get a wake-up, never a key: a cancelled waiter cannot lose one.
@@ -121,16 +128,16 @@ class WorkQueue(Generic[K]):
                 raise QueueShutDown("the work queue is shut down")
             await self._wait()
         for _, level in self._by_priority:
-            if level:
+            if level.count:
                 break
         else:
             raise AssertionError("a ready key is in no level")
-        key, _ = level.popitem(last=False)
+        key = level.pop()
         self._ready_count -= 1
         priority = self._dirty.pop(key)
         self._processing[key] = priority
         if self._timer is not None:
-            self._timer.metrics.depth(priority, len(level))
+            self._timer.metrics.depth(priority, level.count)
             self._timer.taken(key)
         return key
 
@@ -160,10 +167,10 @@ class WorkQueue(Generic[K]):
         if key in self._processing:
             return
         level = self._levels[old]
-        del level[key]
+        level.remove(key)
         self._ready_count -= 1
         if self._timer is not None:
-            self._timer.metrics.depth(old, len(level))
+            self._timer.metrics.depth(old, level.count)
         # A waiter was woken for this key when it became ready; waking another is harmless.
         self._enqueue(key, new)
 
@@ -173,12 +180,12 @@ class WorkQueue(Generic[K]):
     def _enqueue(self, key: K, priority: int) -> None:
         level = self._levels.get(priority)
         if level is None:
-            level = self._levels[priority] = OrderedDict()
+            level = self._levels[priority] = FairLevel(self._tenant_of)
             self._by_priority = sorted(self._levels.items(), reverse=True)
-        level[key] = None
+        level.append(key)
         self._ready_count += 1
         if self._timer is not None:
-            self._timer.metrics.depth(priority, len(level))
+            self._timer.metrics.depth(priority, level.count)
         if self._waiters:
             self._wake_one()
 

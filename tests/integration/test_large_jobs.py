@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from dlctl.api.meta import MANAGED_BY, MANAGED_BY_LABEL, PODS
+from dlctl.api.json_types import JSON
+from dlctl.api.meta import MANAGED_BY, MANAGED_BY_LABEL, NAMESPACES, PODS
 from dlctl.local.apiserver.faults import Fault
 from dlctl.reconcilers.children.creation import MAX_PARALLEL
 from tests.builders import kind_of, manifest, template, training_job
@@ -57,6 +58,22 @@ async def test_large_job_is_created_in_slices_without_delaying_others() -> None:
         await cluster.until(lambda: len(cluster.history.created) == 601)
     assert created < 601
     assert not cluster.history.violations
+
+
+async def test_jobs_of_one_namespace_do_not_delay_those_of_another() -> None:
+    kind = kind_of("kubeflow.org/v1", "JAXJob")
+    async with start_cluster(kinds=[kind]) as cluster:
+        await cluster.user.create(NAMESPACES, "", {"metadata": {"name": "crowd"}})
+        for number in range(20):
+            one = training_job("JAXJob", f"one-{number}", Worker=1)
+            one["metadata"]["namespace"] = "crowd"
+            await cluster.user.create(kind.resource, "crowd", one)
+        await cluster.submit(training_job("JAXJob", "small", Worker=1))
+        for controller in cluster.start().manager._parts.controllers:
+            controller.max_concurrent_reconciles = 1
+        await cluster.until(lambda: "small-worker-0" in cluster.pods())
+        others = await cluster.user.list(PODS, JSON, namespace="crowd")
+        assert len(others.items) < 5
 
 
 @pytest.mark.embedded_only("it slows down the server")

@@ -187,6 +187,32 @@ async def test_highest_priority_added_while_processing_counts(queue: WorkQueue[s
     assert await ready(queue) == ["a", "b"]
 
 
+async def test_tenants_take_turns() -> None:
+    queue: WorkQueue[str] = WorkQueue(tenant_of=lambda key: key[0])
+    for key in ("a1", "a2", "a3", "b1", "c1", "b2"):
+        queue.add(key)
+
+    assert await ready(queue) == ["a1", "b1", "c1", "a2", "b2", "a3"]
+
+
+async def test_tenant_without_keys_takes_no_turn() -> None:
+    queue: WorkQueue[str] = WorkQueue(tenant_of=lambda key: key[0])
+    for key in ("a1", "b1", "b2"):
+        queue.add(key)
+    queue.add("a1", priority=1)
+
+    assert await ready(queue) == ["a1", "b1", "b2"]
+
+
+async def test_higher_priority_of_one_tenant_goes_before_the_turn_of_another() -> None:
+    queue: WorkQueue[str] = WorkQueue(tenant_of=lambda key: key[0])
+    queue.add("a1")
+    for key in ("b1", "b2"):
+        queue.add(key, priority=1)
+
+    assert await ready(queue) == ["b1", "b2", "a1"]
+
+
 async def test_waiting_worker_gets_a_key_that_is_added_later(queue: WorkQueue[str]) -> None:
     async with asyncio.TaskGroup() as group:
         worker = group.create_task(queue.get())

@@ -1,0 +1,46 @@
+"""The ready keys of one priority: no tenant waits for all keys of another."""
+
+from collections import OrderedDict, deque
+from collections.abc import Callable, Hashable
+from typing import Generic, TypeVar
+
+K = TypeVar("K")
+
+
+class FairLevel(Generic[K]):
+    """The tenants take turns, and the keys of each come in order of arrival."""
+
+    def __init__(self, tenant_of: Callable[[K], Hashable]) -> None:
+        self._tenant_of = tenant_of
+        self._keys_by_tenant: dict[Hashable, OrderedDict[K, None]] = {}
+        # The same, the next one first. A tenant without keys is dropped when its turn comes.
+        self._turns: deque[tuple[Hashable, OrderedDict[K, None]]] = deque()
+        self.count = 0
+
+    def append(self, key: K) -> None:
+        """Add a key that is not in the level."""
+        tenant = self._tenant_of(key)
+        keys = self._keys_by_tenant.get(tenant)
+        if keys is None:
+            keys = self._keys_by_tenant[tenant] = OrderedDict()
+            self._turns.append((tenant, keys))
+        keys[key] = None
+        self.count += 1
+
+    def remove(self, key: K) -> None:
+        """Remove a key that is in the level."""
+        del self._keys_by_tenant[self._tenant_of(key)][key]
+        self.count -= 1
+
+    def pop(self) -> K:
+        """Remove and return the oldest key of the tenant whose turn it is."""
+        tenant, keys = self._turns[0]
+        while not keys:
+            del self._keys_by_tenant[tenant]
+            self._turns.popleft()
+            tenant, keys = self._turns[0]
+        if len(self._turns) > 1:
+            self._turns.rotate(-1)
+        self.count -= 1
+        key, _ = keys.popitem(last=False)
+        return key
