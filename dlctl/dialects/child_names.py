@@ -71,7 +71,7 @@ def _check_service_name(name: str) -> None:
     if not _SERVICE_NAME.fullmatch(name):
         raise InvalidJobError(
             f"is {name!r}, but services are named after it: use lower-case letters, digits "
-            "and '-', and begin with a letter",
+            "and '-', begin with a letter, and do not end with '-'",
             field="metadata.name",
         )
 

@@ -42,7 +42,7 @@ def test_job_name_without_valid_service_names_is_rejected(
         make_job(build(name))
     assert str(caught.value) == (
         f"metadata.name: is {name!r}, but services are named after it: use lower-case letters, "
-        "digits and '-', and begin with a letter"
+        "digits and '-', begin with a letter, and do not end with '-'"
     )
 
 

@@ -94,7 +94,7 @@ def refusal(wire: dict[str, Any]) -> str:
         pytest.param(
             {"name": "my.job"},
             "metadata.name: is 'my.job', but services are named after it: use lower-case letters, "
-            "digits and '-', and begin with a letter",
+            "digits and '-', begin with a letter, and do not end with '-'",
             id="name with a dot",
         ),
     ],
