@@ -61,8 +61,10 @@ def dependents_to_delete(job: Job, idle: DependentChanges) -> DependentChanges:
 
 
 def _is_of_limit(job: Job, failure: Failure) -> bool:
-    # With a backoff limit of 0, each failure of a replica is one of the limit.
-    return job.run_policy.backoff_limit == 0 or (not failure.replica and failure.reason in _LIMITS)
+    if failure.replica:
+        # With a backoff limit of 0, each failure of a replica exceeds it.
+        return job.run_policy.backoff_limit == 0
+    return failure.reason in _LIMITS
 
 
 def _ended_pods(job: Job, observed: Observed) -> frozenset[str]:

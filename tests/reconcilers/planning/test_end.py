@@ -44,6 +44,7 @@ def test_child_that_appears_after_the_end_is_deleted(created_s: int) -> None:
         pytest.param(("", "BackoffLimitExceeded"), RunPolicy(), True, id="failures"),
         pytest.param(("worker-0", "Error"), RunPolicy(backoff_limit=0), True, id="no failures"),
         pytest.param(("worker-0", "Error"), RunPolicy(backoff_limit=1), False, id="exit code"),
+        pytest.param(("", "Invalid"), RunPolicy(backoff_limit=0), False, id="other failure"),
         pytest.param(("worker-0", "DeadlineExceeded"), RunPolicy(), False, id="pod's deadline"),
     ],
 )
