@@ -147,9 +147,11 @@ def _check_left(play: Play) -> None:
         (owner,) = child["metadata"]["ownerReferences"]
         assert owner["uid"] in jobs, f"{child['metadata']['name']} is an orphan"
     for pod in play.cluster.objects(PODS):
-        policy = _cleaning(jobs[pod["metadata"]["ownerReferences"][0]["uid"]])
-        phase = pod["status"]["phase"]
-        is_kept = policy == "None" or (policy == "Running" and phase in ("Succeeded", "Failed"))
+        job = jobs[pod["metadata"]["ownerReferences"][0]["uid"]]
+        policy, phase = _cleaning(job), pod["status"]["phase"]
+        keeps_running = policy == "None" and not _exceeded_deadline(job)
+        has_ended = phase in ("Succeeded", "Failed")
+        is_kept = keeps_running or (policy != "All" and has_ended)
         assert is_kept, f"{pod['metadata']['name']} is {phase}, and the policy {policy}"
 
 
@@ -157,7 +159,7 @@ def _manifest(dice: random.Random, name: str) -> JSON:
     policy: JSON = {"suspend": dice.random() < 0.2}
     if (ttl := dice.choice(_TTLS)) is not None:
         policy["ttlSecondsAfterFinished"] = ttl
-    if dice.random() < 0.2:
+    if dice.random() < 0.5:
         policy["activeDeadlineSeconds"] = dice.randint(3, 20)
     if name == _LIST:
         clean = dice.choice(_CLEANING)
@@ -185,6 +187,11 @@ def _end_of(job: JSON) -> JSON:
     holding = {c["type"] for c in status.get("conditions") or () if c["status"] == "True"}
     ends = sorted(holding & {"Succeeded", "Failed"})
     return {"ends": ends, "completionTime": status["completionTime"]} if ends else {}
+
+
+def _exceeded_deadline(job: JSON) -> bool:
+    conditions = job["status"].get("conditions") or ()
+    return any(c["type"] == "Failed" and "deadline" in c["message"] for c in conditions)
 
 
 def _is_active_or_done(job: JSON) -> bool:
@@ -215,7 +222,9 @@ async def _end_pods(play: Play, name: str, code: int) -> None:
 
 
 async def _finish(play: Play, name: str) -> None:
-    await _end_pods(play, name, 0)
+    # What a job leaves running when it ends is checked.
+    if not _end_of(play.job(name)):
+        await _end_pods(play, name, 0)
 
 
 async def _break(play: Play, name: str) -> None:
