@@ -114,6 +114,16 @@ def load(text: str | bytes) -> Any:
         loader.dispose()
 
 
+def json_number(text: str) -> float | int | str:
+    """Return a number in JSON as YAML has it; the text itself if it is too large for a float."""
+    # No longer text is an integer of 64 bits.
+    if len(text) <= len(str(_INT64.start)) and "." not in text and "e" not in text.lower():
+        value = int(text)
+        if value in _INT64:
+            return value
+    return _finite(text)
+
+
 def _check_aliases(document: yaml.Node) -> None:
     """Raise YAMLError if aliases make a document much larger, as in a list of lists of lists."""
     sizes: dict[int, int] = {}

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import yaml
 
-from dlctl.manifest_yaml import ManifestLoader
+from dlctl.manifest_yaml import ManifestLoader, json_number
 
 Path = tuple[str | int, ...]
 
@@ -65,7 +65,9 @@ def _no_constant(name: str) -> Any:
     raise ValueError(f"JSON has no {name}")
 
 
-_JSON: Final = json.JSONDecoder(parse_constant=_no_constant)
+_JSON: Final = json.JSONDecoder(
+    parse_float=json_number, parse_int=json_number, parse_constant=_no_constant
+)
 _JSON_OBJECT: Final = re.compile(r"\s*\{")
 
 

@@ -190,6 +190,15 @@ def test_field_that_json_sets_twice_is_refused_with_its_line(text: str) -> None:
     assert mark.line == text.count("\n", 0, text.rindex('"a"'))
 
 
+@pytest.mark.parametrize("text", ["7", "-3", "1.0", "1e2", "0.5", "9" * 19, "9" * 400, "-0.0"])
+def test_number_in_json_is_the_one_in_yaml(text: str) -> None:
+    of_json, of_yaml = ([value for value, _ in documents(each)] for each in (
+        f'{{"a": {text}}}', f"a: {text}\n"
+    ))  # fmt: skip
+    assert repr(of_json) == repr(of_yaml)
+
+
+@pytest.mark.timeout(10)
 def test_open_brackets_without_end_are_rejected_at_once() -> None:
     with pytest.raises(RecursionError):
         load("a: " + "[" * 20_000)
