@@ -43,8 +43,6 @@ _MAX_INTEGRAL: Final = 2.0**53
 _MAX_FLOW_LEVEL: Final = 1000
 # As many values may aliases add to those that are written out.
 _MAX_ALIASED_VALUES: Final = 100_000
-# The ends of a line's value, and of a text.
-_LINE_ENDS: Final = "#\0\r\n\x85\u2028\u2029"
 _LEADING_ZERO: Final = re.compile(r"[-+]?0[0-7]+")
 
 
@@ -71,10 +69,10 @@ class ManifestLoader(yaml.SafeLoader):
         while self.peek(length) in (" ", "\t"):
             length += 1
         spaces: str = self.prefix(length)
-        if "\t" not in spaces or self.peek(length) in _LINE_ENDS:
-            return super().scan_plain_spaces(indent, start_mark)
-        self.forward(length)
-        return [spaces]
+        if "\t" in spaces:
+            self.forward(length)
+        found: list[str] | None = super().scan_plain_spaces(indent, start_mark)
+        return [spaces] if "\t" in spaces and found == [] else found
 
     def construct_document(self, node: yaml.Node) -> Any:
         _check_aliases(node)

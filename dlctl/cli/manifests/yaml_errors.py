@@ -9,6 +9,8 @@ from typing import Final
 
 import yaml
 
+from dlctl.cli.manifests.yaml_lines import DuplicateFieldError
+
 _KEY_WITHOUT_SPACE: Final = re.compile(r"\s*(?:- )*([\w.-]+):[^\s:]\S*$")
 _NO_COLON: Final = "has no colon after its field: write NAME: VALUE"
 _NO_BREAK_SPACE: Final = re.compile(r"(?:^[ -]*|: *)\u00a0")
@@ -24,7 +26,8 @@ def describe_yaml_error(error: yaml.YAMLError, text: str) -> str:
     if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
         return " ".join(str(error).split())
     mark, lines = error.problem_mark, text.splitlines()
-    if found := _foreign(lines, mark.line):
+    is_duplicate = isinstance(error, DuplicateFieldError)
+    if not is_duplicate and (found := _foreign(lines, mark.line)):
         return found
     message = _explained(error, mark, lines) or str(error.problem)
     return f"line {mark.line + 1}, column {mark.column + 1}: {message}"

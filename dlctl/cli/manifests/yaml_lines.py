@@ -23,11 +23,10 @@ def documents(text: str) -> Iterator[tuple[Any, yaml.Node]]:
     :raises DuplicateFieldError: if a mapping has a key twice.
     """
     if found := _json_values(text):
-        for value, source in found:
-            node = yaml.compose(source, Loader=ManifestLoader)
-            assert node is not None, "an object is no empty document"
-            _check_keys(node)
-            yield value, node
+        for value, source, line in found:
+            composed = _compose(source, line)
+            _check_keys(composed)
+            yield value, composed
         return
     loader = ManifestLoader(text)
     try:
@@ -42,23 +41,37 @@ def documents(text: str) -> Iterator[tuple[Any, yaml.Node]]:
         loader.dispose()
 
 
-def _json_values(text: str) -> Sequence[tuple[Any, str]]:
-    """Return the objects of a JSON stream, each with its source as YAML; empty if it is none.
+def _json_values(text: str) -> Sequence[tuple[Any, str, int]]:
+    """Return the objects of a JSON stream, each as YAML with its line; empty if it is none.
 
     JSON may be indented with tabs, needs no separator, and escapes characters in pairs.
     """
     text = text.removeprefix("\ufeff")
-    found, end = list[tuple[Any, str]](), 0
+    found, end, line = list[tuple[Any, str, int]](), 0, 0
     while start := _JSON_OBJECT.match(text, end):
         begin = start.end() - 1
+        line += text.count("\n", end, begin)
         try:
             value, end = _JSON.raw_decode(text, begin)
         except ValueError:
             return ()
-        # Strings of JSON have no tabs. Empty lines keep the numbers of its lines.
-        source = "\n" * text.count("\n", 0, begin) + text[begin:end].replace("\t", " ")
-        found.append((value, source))
-    return () if text[end:].strip() else found
+        # Strings of JSON have no tabs.
+        source = text[begin:end].replace("\t", " ")
+        found.append((value, source, line))
+        line += source.count("\n")
+    return () if text[end:].strip(_JSON_SPACE) else found
+
+
+def _compose(source: str, line: int) -> yaml.Node:
+    """Return the node of a document that begins at a line, counted from 0."""
+    loader = ManifestLoader(source)
+    loader.line = line
+    try:
+        node = loader.get_single_node()
+    finally:
+        loader.dispose()
+    assert node is not None, "an object is no empty document"
+    return node
 
 
 def _no_constant(name: str) -> Any:
@@ -68,7 +81,8 @@ def _no_constant(name: str) -> Any:
 _JSON: Final = json.JSONDecoder(
     parse_float=json_number, parse_int=json_number, parse_constant=_no_constant
 )
-_JSON_OBJECT: Final = re.compile(r"\s*\{")
+_JSON_SPACE: Final = " \t\r\n"
+_JSON_OBJECT: Final = re.compile(rf"[{_JSON_SPACE}]*\{{")
 
 
 def line_of(node: yaml.Node, path: Path) -> int:

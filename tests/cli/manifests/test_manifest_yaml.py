@@ -143,6 +143,7 @@ def test_check_accepts_what_kubectl_reads_as_the_right_type(dlctl: Dlctl, tmp_pa
         ("a:\t\n  b: 1\n", {"a": {"b": 1}}),
         ("a: [\n\t\tb\t,\n\tc\n\t]\n", {"a": ["b", "c"]}),
         ("a: b \tc\n", {"a": "b \tc"}),
+        ("a: b\t\n  c\n", {"a": "b c"}),
     ],
 )
 def test_tab_may_separate_and_follow_values(text: str, value: object) -> None:
@@ -172,6 +173,7 @@ def test_tab_may_not_indent(text: str) -> None:
         ),
         pytest.param('{"b": "\\ud83d\\ude00\\t"}', [{"b": "\U0001f600\t"}], [1], id="escapes"),
         pytest.param('\ufeff{"b": 1}', [{"b": 1}], [1], id="byte order mark"),
+        pytest.param('{"b": Infinity}', [{"b": "Infinity"}], [1], id="no number of JSON"),
         pytest.param("{b: yes}\n---\n{b: no}\n", [{"b": True}, {"b": False}], [1, 3], id="YAML"),
     ],
 )

@@ -111,6 +111,11 @@ from dlctl.cli.manifests.yaml_lines import documents
             id="Helm's condition",
         ),
         pytest.param(
+            "a: |\n  {{ .Values.x }}\na: 1\n",
+            "line 3, column 1: field 'a' is set twice",
+            id="field twice below a template",
+        ),
+        pytest.param(
             "a: 1\nb: x\x07y\n",
             "line 2, column 5: a control character (U+0007): remove it",
             id="control character",
