@@ -3,8 +3,8 @@
 ``Running`` keeps a pod whose training container has exited, even if a sidecar still runs. A sidecar
 that never exits delays neither the job nor its TTL: the pod is simply kept.
 
-A job that has exceeded a limit leaves nothing running, as in training-operator: ``None`` keeps its
-ended pods only.
+A job that has exceeded a limit is cleaned up in any case, as in training-operator: ``None`` then
+keeps what ``Running`` does. et-operator's jobs keep their workers.
 """
 
 from collections.abc import Iterator
@@ -12,6 +12,7 @@ from typing import Final
 
 from dlctl.api.job import Job, Replica
 from dlctl.api.objects.pods import Pod, Service
+from dlctl.api.policies.failure_policy import REACHED_MAX_RESTARTS
 from dlctl.api.policies.run_policy import CleanPodPolicy
 from dlctl.api.status.job_status import Failure
 from dlctl.reconcilers.children.dependents import DependentChanges
@@ -19,7 +20,14 @@ from dlctl.reconcilers.lifecycle.job_limits import BACKOFF_LIMIT_EXCEEDED, DEADL
 from dlctl.reconcilers.lifecycle.starting_deadline import STARTING_DEADLINE_EXCEEDED
 from dlctl.reconcilers.observe import Observed
 
-_LIMITS: Final = frozenset({BACKOFF_LIMIT_EXCEEDED, DEADLINE_EXCEEDED, STARTING_DEADLINE_EXCEEDED})
+_LIMITS: Final = frozenset(
+    {
+        BACKOFF_LIMIT_EXCEEDED,
+        DEADLINE_EXCEEDED,
+        REACHED_MAX_RESTARTS,
+        STARTING_DEADLINE_EXCEEDED,
+    }
+)
 
 
 def policy_at_end(job: Job, failure: Failure | None) -> CleanPodPolicy:
@@ -61,6 +69,8 @@ def dependents_to_delete(job: Job, idle: DependentChanges) -> DependentChanges:
 
 
 def _is_of_limit(job: Job, failure: Failure) -> bool:
+    if job.elasticity is not None:
+        return False
     if failure.replica:
         # With a backoff limit of 0, each failure of a replica exceeds it.
         return job.run_policy.backoff_limit == 0

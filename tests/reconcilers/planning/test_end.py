@@ -8,9 +8,11 @@ import pytest
 from dlctl.api.job import Replica
 from dlctl.api.meta import UID, ObjectMeta
 from dlctl.api.objects.pods import Service
+from dlctl.api.policies.elasticity import Elasticity
 from dlctl.api.policies.run_policy import CleanPodPolicy, RunPolicy
 from dlctl.api.status.job_status import Failure, JobPhase, JobStatus
 from dlctl.reconcilers.children.desired import Desired
+from dlctl.reconcilers.lifecycle.cleanup import policy_at_end
 from dlctl.reconcilers.observe import Children, observe
 from dlctl.reconcilers.planning.job import PlanSettings, plan_job
 from tests.builders import NOW, RUNNING, make_job, make_pod
@@ -42,6 +44,7 @@ def test_child_that_appears_after_the_end_is_deleted(created_s: int) -> None:
         pytest.param(("", "DeadlineExceeded"), RunPolicy(), True, id="deadline"),
         pytest.param(("", "StartingDeadlineExceeded"), RunPolicy(), True, id="start"),
         pytest.param(("", "BackoffLimitExceeded"), RunPolicy(), True, id="failures"),
+        pytest.param(("", "ReachedMaxRestarts"), RunPolicy(), True, id="restarts"),
         pytest.param(("worker-0", "Error"), RunPolicy(backoff_limit=0), True, id="no failures"),
         pytest.param(("worker-0", "Error"), RunPolicy(backoff_limit=1), False, id="exit code"),
         pytest.param(("", "Invalid"), RunPolicy(backoff_limit=0), False, id="other failure"),
@@ -60,3 +63,9 @@ def test_pods_run_on_unless_a_limit_of_the_job_is_exceeded(
     observed = observe(job, Children([pod], []), NOW)
     made = plan_job(job, observed, Desired((SCHEDULER, WORKER)), NOW, PlanSettings())
     assert made.deleted_pods == ((pod,) if is_deleted else ())
+
+
+def test_limit_of_an_elastic_job_keeps_its_workers() -> None:
+    failed = Failure("", "", "BackoffLimitExceeded", "", NOW)
+    job = attrs.evolve(make_job(), run_policy=RunPolicy(), elasticity=Elasticity())
+    assert policy_at_end(job, failed) is CleanPodPolicy.NONE
