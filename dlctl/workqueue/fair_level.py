@@ -13,7 +13,7 @@ class FairLevel(Generic[K]):
     def __init__(self, tenant_of: Callable[[K], Hashable]) -> None:
         self._tenant_of = tenant_of
         self._keys_by_tenant: dict[Hashable, OrderedDict[K, None]] = {}
-        # The same, the next one first. A tenant without keys is dropped when its turn comes.
+        # The same, the next one first. One whose keys were removed is dropped when its turn comes.
         self._turns: deque[tuple[Hashable, OrderedDict[K, None]]] = deque()
         self.count = 0
 
@@ -34,13 +34,14 @@ class FairLevel(Generic[K]):
 
     def pop(self) -> K:
         """Remove and return the oldest key of the tenant whose turn it is."""
-        tenant, keys = self._turns[0]
+        turn = tenant, keys = self._turns.popleft()
         while not keys:
             del self._keys_by_tenant[tenant]
-            self._turns.popleft()
-            tenant, keys = self._turns[0]
-        if len(self._turns) > 1:
-            self._turns.rotate(-1)
-        self.count -= 1
+            turn = tenant, keys = self._turns.popleft()
         key, _ = keys.popitem(last=False)
+        if keys:
+            self._turns.append(turn)
+        else:
+            del self._keys_by_tenant[tenant]
+        self.count -= 1
         return key
