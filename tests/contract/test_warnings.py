@@ -131,7 +131,7 @@ async def test_strict_patch_with_a_duplicate_field_is_rejected(api: Api) -> None
     assert answer.warnings == ()
 
 
-async def test_nothing_is_warned_of_where_fields_are_to_be_ignored(api: Api) -> None:
+async def test_nothing_is_warned_of_if_a_client_ignores_fields(api: Api) -> None:
     body = b'{"metadata":{"name":"a"},"foo":1,"data":{"a":"1","a":"2"}}'
     answer = await api.post(api.path("configmaps"), body, fieldValidation="Ignore")
     assert (answer.code, answer.warnings) == (201, ())
@@ -143,6 +143,8 @@ async def test_nothing_is_warned_of_where_fields_are_to_be_ignored(api: Api) -> 
         pytest.param('a"b', r"a\\\"b", id="quote"),
         pytest.param("a\\b", r"a\\\\b", id="backslash"),
         pytest.param("a\nb", r"a\\nb", id="line"),
+        pytest.param("a\x7fb", r"a\\x7fb", id="control character"),
+        pytest.param("a\u2028b", r"a\\u2028b", id="line separator"),
     ],
 )
 async def test_field_name_in_a_warning_is_quoted(api: Api, name: str, shown: str) -> None:

@@ -1,7 +1,7 @@
 """The ClusterRoles that a cluster has from its start: cluster-admin, admin, edit and view.
 
-They grant what they grant on a cluster, for the resources that are served here. Others add to the
-last three by the label that each of them selects.
+They grant what they grant on a cluster, for the resources that are served here, but not to
+impersonate service accounts. The last three select others by labels, as on a cluster.
 """
 
 from typing import Final
@@ -24,6 +24,7 @@ _VIEWED: Final = (
         "endpoints",
         "events",
         "namespaces",
+        "namespaces/status",
         "persistentvolumeclaims",
         "persistentvolumeclaims/status",
         "pods",
@@ -39,11 +40,11 @@ _VIEWED: Final = (
 )
 _EDITED: Final = (
     _rule("", _READ, "pods/attach", "pods/exec", "pods/portforward", "secrets"),
-    _rule("", ["impersonate"], "serviceaccounts"),
     _rule(
         "",
         _WRITE,
         "configmaps",
+        "events",
         "persistentvolumeclaims",
         "pods",
         "pods/attach",
@@ -53,8 +54,7 @@ _EDITED: Final = (
         "serviceaccounts",
         "services",
     ),
-    _rule("", ["create", "patch", "update"], "events"),
-    _rule("", ["create"], "serviceaccounts/token"),
+    _rule("", ["create"], "pods/eviction", "serviceaccounts/token"),
     _rule("autoscaling", _WRITE, "horizontalpodautoscalers"),
     _rule("batch", _WRITE, "jobs"),
     _rule("coordination.k8s.io", [*_READ, *_WRITE], "leases"),
@@ -69,15 +69,20 @@ _EVERYTHING: Final = (
 )
 
 
-def _default(name: str, *rules: JSON, part_of: str = "", aggregates: bool = True) -> JSON:
+def _default(name: str, *rules: JSON, part_of: str = "") -> JSON:
     labels = {"kubernetes.io/bootstrapping": "rbac-defaults"}
     if part_of:
         labels[_label(part_of)] = "true"
-    role: JSON = {"metadata": {"name": name, "labels": labels}, "rules": list(rules)}
-    if aggregates:
-        selector = {"matchLabels": {_label(name): "true"}}
-        role["aggregationRule"] = {"clusterRoleSelectors": [selector]}
-    return role
+    return {"metadata": {"name": name, "labels": labels}, "rules": list(rules)}
+
+
+def _aggregated(
+    name: str, own: tuple[JSON, ...], rest: tuple[JSON, ...], part_of: str = ""
+) -> JSON:
+    """Return a role that selects the one of its own rules, and the next smaller role."""
+    selector = {"matchLabels": {_label(name): "true"}}
+    rule = {"clusterRoleSelectors": [selector]}
+    return _default(name, *own, *rest, part_of=part_of) | {"aggregationRule": rule}
 
 
 def _label(name: str) -> str:
@@ -85,8 +90,11 @@ def _label(name: str) -> str:
 
 
 DEFAULT_CLUSTER_ROLES: Final = (
-    _default("cluster-admin", *_EVERYTHING, aggregates=False),
-    _default("admin", *_ADMINISTERED, *_EDITED, *_VIEWED),
-    _default("edit", *_EDITED, *_VIEWED, part_of="admin"),
-    _default("view", *_VIEWED, part_of="edit"),
+    _default("cluster-admin", *_EVERYTHING),
+    _default("system:aggregate-to-admin", *_ADMINISTERED, part_of="admin"),
+    _default("system:aggregate-to-edit", *_EDITED, part_of="edit"),
+    _default("system:aggregate-to-view", *_VIEWED, part_of="view"),
+    _aggregated("admin", _ADMINISTERED, _EDITED + _VIEWED),
+    _aggregated("edit", _EDITED, _VIEWED, part_of="admin"),
+    _aggregated("view", _VIEWED, (), part_of="edit"),
 )

@@ -1,7 +1,7 @@
 """Authorization of service accounts by their roles and bindings.
 
-Roles and bindings are read on demand, and so are the ClusterRoles that another one aggregates:
-its stored rules are its own. Granting is not limited to one's own permissions.
+Roles and bindings are read on demand. A ClusterRole with an aggregation rule grants what those that
+it selects grant, whatever rules are stored in it. Granting is not limited to one's own permissions.
 """
 
 import itertools
@@ -147,12 +147,10 @@ class Authorizer:
         if stored is None:
             return []
         found = stored.decoded(resource)
-        return [*(found.get("rules") or ()), *self._aggregated_rules(found)]
+        return list(self._aggregated_rules(found)) if _selectors(found) else _own_rules(found)
 
     def _aggregated_rules(self, role: JSON) -> Iterator[JSON]:
         """Yield the rules of the ClusterRoles that a role selects, and of those that they do."""
-        if not _selectors(role):
-            return
         every = [stored.decoded(CLUSTER_ROLES) for stored in self.storage.objects(CLUSTER_ROLES)]
         rest = {other["metadata"]["name"]: other for other in every}
         rest.pop(role["metadata"]["name"], None)
@@ -162,7 +160,8 @@ class Authorizer:
             chosen = [other for other in rest.values() if _is_selected(other, selectors)]
             for other in chosen:
                 del rest[other["metadata"]["name"]]
-                yield from other.get("rules") or ()
+                if not _selectors(other):
+                    yield from _own_rules(other)
             selecting += chosen
 
 
@@ -206,6 +205,10 @@ def _is_subject(user: User, subject: Mapping[str, Any]) -> bool:
             return bool(name == user.name)
         case _:
             return False
+
+
+def _own_rules(role: JSON) -> list[JSON]:
+    return role.get("rules") or []
 
 
 def _selectors(role: JSON) -> list[JSON]:

@@ -1,6 +1,7 @@
 """Unknown and duplicate fields of what is written: an error if asked for, otherwise warnings."""
 
 from collections.abc import Iterator
+from typing import Final
 
 import msgspec
 
@@ -13,6 +14,12 @@ from dlctl.local.apiserver.resources import ServedResource
 from dlctl.local.apiserver.serialization.decoding_errors import cannot_handle, duplicate_fields
 from dlctl.local.apiserver.serialization.typed_decoding import TypedDecoder
 from dlctl.local.apiserver.status import FieldError, StatusError
+
+_SHORT_ESCAPES: Final = {
+    "\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v"
+}  # fmt: skip
+_ASCII_END: Final = 0x80
+_BMP_END: Final = 0xFFFF
 
 
 def check_sent(
@@ -41,7 +48,7 @@ def undecodable_patch_result(patched: JSON, problem: str) -> StatusError:
 def _check(
     served: ServedResource, request: ApiRequest, obj: JSON, options: WriteRequestOptions
 ) -> str:
-    """Return the error; where there is to be none, the response gets warnings."""
+    """Return the error if one was asked for; otherwise, the response gets warnings."""
     if options.field_validation == "Ignore":
         return ""
     problems = [*_duplicates(request), *_unknown(served, obj)]
@@ -70,4 +77,18 @@ def _unknown(served: ServedResource, obj: JSON) -> Iterator[str]:
 
 
 def _quoted(path: str) -> str:
-    return msgspec.json.encode(path).decode()
+    """Return the path as Go quotes it: a header may contain no control characters."""
+    return f'"{"".join(map(_escaped, path))}"'
+
+
+def _escaped(character: str) -> str:
+    if character in '"\\':
+        return f"\\{character}"
+    if character.isprintable():
+        return character
+    if (short := _SHORT_ESCAPES.get(character)) is not None:
+        return short
+    code = ord(character)
+    if code < _ASCII_END:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code <= _BMP_END else f"\\U{code:08x}"

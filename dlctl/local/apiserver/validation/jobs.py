@@ -142,8 +142,11 @@ def _matches(requirement: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
         case "In":
             return value in values
         case "NotIn":
-            return value not in values
+            return bool(values) and value not in values
         case "Exists":
             return value is not None
-        case _:
+        case "DoesNotExist":
             return value is None
+        case _:
+            # What is malformed selects nothing.
+            return False

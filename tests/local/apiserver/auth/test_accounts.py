@@ -142,22 +142,34 @@ async def test_cluster_role_grants_what_those_grant_that_it_aggregates(
     await bind(api, "namespaces/default/rolebindings", "ClusterRole", "edit", ME)
     jobs = "/apis/kubeflow.org/v1/namespaces/default/pytorchjobs"
     assert (await me.get(jobs)).code == 403
-    # Each selects itself, too.
-    for name, label in (("first", "edit"), ("second", "first")):
-        key = f"rbac.authorization.k8s.io/aggregate-to-{label}"
-        selector = {"matchExpressions": [{"key": key, "operator": "Exists"}]}
-        more = {"matchLabels": {"rbac.authorization.k8s.io/aggregate-to-first": "true"}}
-        role = {
-            "metadata": {"name": name, "labels": {key: "true"}},
-            "aggregationRule": {"clusterRoleSelectors": [selector, more]},
-            "rules": [
-                {"verbs": ["list"], "apiGroups": ["kubeflow.org"], "resources": ["pytorchjobs"]}
-            ]
-            if name == "second"
-            else [],
-        }
-        await api.create(f"{RBAC}/clusterroles", role)
+    prefix = "rbac.authorization.k8s.io/aggregate-to"
+    rules = [{"verbs": ["list"], "apiGroups": ["kubeflow.org"], "resources": ["pytorchjobs"]}]
+    # It selects itself, too.
+    selector = {"matchExpressions": [{"key": f"{prefix}-edit", "operator": "Exists"}]}
+    more = {"matchLabels": {f"{prefix}-first": "true"}}
+    first = {
+        "metadata": {"name": "first", "labels": {f"{prefix}-edit": "true"}},
+        "aggregationRule": {"clusterRoleSelectors": [selector, more]},
+        "rules": rules,
+    }
+    await api.create(f"{RBAC}/clusterroles", first)
+    # What is stored in it does not count.
+    assert (await me.get(jobs)).code == 403
+    labels = {f"{prefix}-first": "true"}
+    second = {"metadata": {"name": "second", "labels": labels}, "rules": rules}
+    await api.create(f"{RBAC}/clusterroles", second)
     assert (await me.get(jobs)).code != 403
+
+
+@pytest.mark.parametrize("operator", ["In", "NotIn", "exists", ""])
+async def test_malformed_aggregation_rule_grants_nothing(
+    api: RawClient, me: RawClient, operator: str
+) -> None:
+    selector = {"matchExpressions": [{"key": "a", "operator": operator}]}
+    rule = {"clusterRoleSelectors": [selector]}
+    await api.post(f"{RBAC}/clusterroles", {"metadata": {"name": "all"}, "aggregationRule": rule})
+    await bind(api, "clusterrolebindings", "ClusterRole", "all", ME)
+    assert (await me.get(PODS)).code == 403
 
 
 async def test_binding_to_a_missing_role_grants_nothing(api: RawClient, me: RawClient) -> None:
