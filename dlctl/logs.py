@@ -96,12 +96,23 @@ class ConsoleFormatter(logging.Formatter):
     """Time, level, message, then ``name=value`` pairs; tracebacks as Python prints them."""
 
     def format(self, record: logging.LogRecord) -> str:
-        head = f"{_time(record):%H:%M:%S} {record.levelname:<7} {record.getMessage()}"
+        message = _printable(record.getMessage())
+        head = f"{_time(record):%H:%M:%S} {record.levelname:<7} {message}"
         pairs = [f"{name}={_quoted(value)}" for name, value in _values(record).items()]
         line = "  ".join([head, " ".join(pairs)]) if pairs else head
         if record.exc_info:
-            line = f"{line}\n{self.formatException(record.exc_info)}"
+            line = f"{line}\n{_printable(self.formatException(record.exc_info))}"
         return line
+
+
+def _printable(text: str) -> str:
+    """Return the text with other control characters than line breaks and tabs escaped."""
+    if text.isprintable():
+        return text
+    return "".join(
+        each if each.isprintable() or each in "\n\t" else each.encode("unicode_escape").decode()
+        for each in text
+    )
 
 
 def _quoted(value: object) -> str:

@@ -94,6 +94,9 @@ def test_character_that_controls_a_terminal_is_escaped(
 
     assert stream.getvalue().removesuffix("\n").isprintable()
 
+    logger.error("reconcile failed", exc_info=ValueError(character))
+    assert all(line.isprintable() for line in stream.getvalue().split("\n"))
+
 
 @pytest.mark.parametrize(
     ("level", "messages"),
