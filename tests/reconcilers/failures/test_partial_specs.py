@@ -37,7 +37,7 @@ def repaired(job: Job, valid: Job) -> Job:
 @pytest.mark.parametrize(
     ("limit", "outcome"),
     [
-        pytest.param(0, (JobPhase.DONE, 0, 0), id="no restart left"),
+        pytest.param(0, (JobPhase.CLEAN_UP, 0, 0), id="no restart left"),
         pytest.param(1, (JobPhase.RESTARTING, 1, 1), id="a restart left"),
     ],
 )
