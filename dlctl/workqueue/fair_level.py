@@ -39,7 +39,8 @@ class FairLevel(Generic[K]):
             del self._keys_by_tenant[tenant]
             turn = tenant, keys = self._turns.popleft()
         key, _ = keys.popitem(last=False)
-        if keys:
+        if keys or not self._turns:
+            # The only tenant stays: its next key is often the next one of all.
             self._turns.append(turn)
         else:
             del self._keys_by_tenant[tenant]
