@@ -1,12 +1,15 @@
 """Which versions of an API group, and which resources of a version, the server serves."""
 
 from collections.abc import Sequence
+from typing import TypeVar
 
 import msgspec
 
 from dlctl.kube.client import Client
 from dlctl.kube.decoding import decode
 from dlctl.kube.errors import NotFoundError
+
+T = TypeVar("T")
 
 
 class ServedResource(msgspec.Struct, frozen=True):
@@ -34,11 +37,8 @@ async def served_version(client: Client, group: str, versions: Sequence[str]) ->
 
     :raises DlctlError: if the server does not say.
     """
-    try:
-        response = await client.get_raw(f"/apis/{group}")
-    except NotFoundError:
-        return ""
-    served = {one.version for one in decode(response, _Group).versions}
+    found = await _get(client, f"/apis/{group}", _Group)
+    served = {one.version for one in found.versions}
     return next((version for version in versions if version in served), "")
 
 
@@ -48,9 +48,14 @@ async def served_resources(client: Client, api_version: str) -> tuple[ServedReso
     :raises DlctlError: if the server does not say.
     """
     root = "/apis" if "/" in api_version else "/api"
+    found = await _get(client, f"{root}/{api_version}", _Resources)
+    return tuple(resource for resource in found.resources if "/" not in resource.name)
+
+
+async def _get(client: Client, path: str, as_: type[T]) -> T:
+    """Return what the server says at a path; the empty value if it serves nothing there."""
     try:
-        response = await client.get_raw(f"{root}/{api_version}")
+        response = await client.get_raw(path)
     except NotFoundError:
-        return ()
-    resources = decode(response, _Resources).resources
-    return tuple(resource for resource in resources if "/" not in resource.name)
+        return as_()
+    return decode(response, as_)

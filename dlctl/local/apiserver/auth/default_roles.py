@@ -63,10 +63,8 @@ _EDITED: Final = (
 _ADMINISTERED: Final = (
     _rule("rbac.authorization.k8s.io", [*_READ, *_WRITE], "rolebindings", "roles"),
 )
-_EVERYTHING: Final = (
-    {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]},
-    {"nonResourceURLs": ["*"], "verbs": ["*"]},
-)
+ALL_RESOURCES: Final = _rule("*", ["*"], "*")
+_ALL_PATHS: Final = {"nonResourceURLs": ["*"], "verbs": ["*"]}
 
 
 def _default(name: str, *rules: JSON, part_of: str = "") -> JSON:
@@ -90,7 +88,7 @@ def _label(name: str) -> str:
 
 
 DEFAULT_CLUSTER_ROLES: Final = (
-    _default("cluster-admin", *_EVERYTHING),
+    _default("cluster-admin", ALL_RESOURCES, _ALL_PATHS),
     _default("system:aggregate-to-admin", *_ADMINISTERED, part_of="admin"),
     _default("system:aggregate-to-edit", *_EDITED, part_of="edit"),
     _default("system:aggregate-to-view", *_VIEWED, part_of="view"),

@@ -20,13 +20,13 @@ from dlctl.api.meta import (
     Resource,
 )
 from dlctl.local.apiserver import request_bodies, resource_traits, status
+from dlctl.local.apiserver.auth.default_roles import ALL_RESOURCES
 from dlctl.local.apiserver.requests import ApiRequest
 from dlctl.local.apiserver.status import StatusError
 from dlctl.local.apiserver.storage.storage import Storage
 from dlctl.local.apiserver.users import User
 from dlctl.local.apiserver.validation.jobs import selects
 
-_ALL: Final = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}
 # Readable by every user, so that clients can discover the API.
 DISCOVERY_PATHS: Final = ("/version", "/api", "/apis", "/openapi")
 # What every user may do: review their own rights and identity, as by system:basic-user.
@@ -125,7 +125,7 @@ class Authorizer:
     def rules(self, user: User, namespace: str) -> list[JSON]:
         """Return the rules for the user in a namespace, and those for all namespaces."""
         if user.is_superuser:
-            return [_ALL]
+            return [ALL_RESOURCES]
         bindings = [binding for _, binding in self._bindings(user, namespace)]
         granted = [self._rules(binding["roleRef"], binding) for binding in bindings]
         return [*_BASIC_RULES, *itertools.chain.from_iterable(granted)]
