@@ -152,6 +152,6 @@ def make_pod(
     return msgspec.json.decode(msgspec.json.encode(wire), type=Pod)
 
 
-def observed_of(job: Job, *pods: Pod, now: datetime.datetime = NOW) -> Observed:
-    """Return the observation of an MXJob with these pods and no services."""
-    return observe(job, Children(pods), now)
+def observed_of(job: Job, *pods: Pod, now: datetime.datetime = NOW, **children: Any) -> Observed:
+    """Return the observation of a job with these pods, and other fields of its children."""
+    return observe(job, Children(pods, **children), now)

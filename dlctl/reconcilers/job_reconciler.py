@@ -139,7 +139,8 @@ class JobReconciler:
             logs = await self._logs(read.job, observed)
             if logs.wait_s > 0:
                 return Result(requeue_after_s=logs.wait_s)
-            observed = attrs.evolve(observed, logs=logs.texts)
+            children = attrs.evolve(observed.children, logs=logs.texts)
+            observed = attrs.evolve(observed, children=children)
             job = with_existing_services(read.job, observed.services)
             context, plan = await self._plan(job, read.obj, observed, cache)
         result = await self.executor.apply(context, plan)

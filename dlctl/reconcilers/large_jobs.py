@@ -37,7 +37,7 @@ def reading_size(*specs: msgspec.Raw | None) -> int:
 def planning_size(job: Job, observed: Observed) -> int:
     """Return how large planning is, in replicas."""
     failed = sum(1 for one in observed.replicas if one.restarts_in_place or _has_failed(one))
-    outputs = failed + len(observed.logs) * _OUTPUTS_PER_LOG
+    outputs = failed + len(observed.children.logs) * _OUTPUTS_PER_LOG
     return max(job.total_replicas, len(observed.pods), outputs * _REPLICAS_PER_OUTPUT)
 
 

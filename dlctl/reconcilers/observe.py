@@ -3,7 +3,7 @@
 import datetime
 import enum
 from collections.abc import Collection, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import Final
 
 import attrs
@@ -84,23 +84,41 @@ class ObservedReplica:
 
 
 @attrs.frozen
+class Children:
+    """A job's children in the stores, and what is known of their nodes, queue and logs."""
+
+    pods: Sequence[Pod] = ()
+    services: Sequence[Service] = ()
+    dependents: Mapping[Resource, Sequence[DependentObject]] = attrs.field(factory=dict)
+    # Why a child could not be created recently.
+    rejected: Waiting | None = None
+    # The Jobs of launchers, and their pods.
+    launcher_jobs: Sequence[BatchJob] = ()
+    launcher_pods: Sequence[Pod] = ()
+    nodes: NodeConditions = attrs.field(factory=NodeConditions)
+    # What Kueue's Workload of the job waits for.
+    queued: Waiting | None = None
+    # The ends of logs that were read, of the last failed run in each pod.
+    logs: Mapping[UID, str] = attrs.field(factory=dict)
+
+
+@attrs.frozen
 class Observed:
     """The observed state of a job's children."""
 
     replicas: tuple[ObservedReplica, ...]
+    # Those from which it was derived.
+    children: Children = attrs.field(factory=Children)
     # Pods without a replica in the spec, left by a scale-down or by an earlier attempt.
     surplus_pods: tuple[Pod, ...] = ()
-    services: Mapping[str, Service] = attrs.field(factory=dict)
-    dependents: Mapping[Resource, Sequence[DependentObject]] = attrs.field(factory=dict)
-    # Why a child could not be created recently.
-    rejected: Waiting | None = None
-    # What Kueue's Workload of the job waits for.
-    queued: Waiting | None = None
     # Where the launcher's pod belongs to a batch/v1 Job.
     launcher: LauncherState | None = None
-    nodes: NodeConditions = attrs.field(factory=NodeConditions)
-    # The ends of logs that were read, of the last failed run in each pod.
-    logs: Mapping[UID, str] = attrs.field(factory=dict)
+
+    @cached_property
+    def services(self) -> Mapping[str, Service]:
+        """The services that are not being deleted, by name."""
+        services = (s for s in self.children.services if not s.metadata.is_terminating)
+        return {service.metadata.name: service for service in services}
 
     @property
     def pods(self) -> tuple[Pod, ...]:
@@ -124,20 +142,6 @@ class Observed:
         return (*self.pods, *([newest] if newest else ()))
 
     @property
-    def children(self) -> "Children":
-        """Return the children that were observed."""
-        services = tuple(self.services.values())
-        return Children(
-            self.pods,
-            services,
-            self.dependents,
-            self.rejected,
-            nodes=self.nodes,
-            queued=self.queued,
-            logs=self.logs,
-        )
-
-    @property
     def present(self) -> frozenset[Replica]:
         """Return the replicas whose pods exist and are not being deleted."""
         existing = (
@@ -153,24 +157,6 @@ class Observed:
     @property
     def states(self) -> Mapping[Replica, ReplicaState]:
         return {one.replica: one.state for one in self.replicas}
-
-
-@attrs.frozen
-class Children:
-    """A job's children in the stores, and why one could not be created recently."""
-
-    pods: Sequence[Pod] = ()
-    services: Sequence[Service] = ()
-    dependents: Mapping[Resource, Sequence[DependentObject]] = attrs.field(factory=dict)
-    rejected: Waiting | None = None
-    # The Jobs of launchers, and their pods.
-    launcher_jobs: Sequence[BatchJob] = ()
-    launcher_pods: Sequence[Pod] = ()
-    nodes: NodeConditions = attrs.field(factory=NodeConditions)
-    # What Kueue's Workload of the job waits for.
-    queued: Waiting | None = None
-    # The ends of logs that were read, of the last failed run in each pod.
-    logs: Mapping[UID, str] = attrs.field(factory=dict)
 
 
 def observe(job: Job, children: Children, now: datetime.datetime) -> Observed:
@@ -200,21 +186,8 @@ def observe(job: Job, children: Children, now: datetime.datetime) -> Observed:
             else:
                 one = observe_replica(job, spec, replica, pod, now)
             replicas.append(one)
-    return Observed(
-        replicas=tuple(replicas),
-        surplus_pods=(*by_name.values(), *outdated),
-        services={
-            service.metadata.name: service
-            for service in children.services
-            if not service.metadata.is_terminating
-        },
-        dependents=children.dependents,
-        rejected=children.rejected,
-        queued=children.queued,
-        launcher=launcher,
-        nodes=children.nodes,
-        logs=children.logs,
-    )
+    surplus = (*by_name.values(), *outdated)
+    return Observed(tuple(replicas), children, surplus, launcher)
 
 
 def _completed_indexes(job: Job, spec: ReplicaSpec) -> Collection[int]:

@@ -2,8 +2,6 @@
 
 import threading
 
-import attrs
-
 from dlctl.reconcilers.large_jobs import LARGE_JOB, planning_size, to_thread_if_large
 from tests.builders import RUNNING, exited, make_job, make_pod, observed_of, training_job
 
@@ -33,5 +31,5 @@ def test_jobs_with_many_replicas_that_ran_again_in_place_are_large() -> None:
 def test_jobs_whose_logs_were_read_are_large() -> None:
     job = make_job(training_job("PyTorchJob", Master=1, Worker=9))
     pod = make_pod(job, next(job.replicas), phase="Failed", state=exited(1))
-    observed = attrs.evolve(observed_of(job, pod), logs={pod.metadata.uid: "no data\n"})
+    observed = observed_of(job, pod, logs={pod.metadata.uid: "no data\n"})
     assert planning_size(job, observed) >= LARGE_JOB

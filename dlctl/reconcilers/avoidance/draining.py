@@ -124,7 +124,7 @@ def _leaving(
     job: Job, observed: Observed, now: datetime.datetime, counted: int
 ) -> Iterator[_Leaving]:
     """Yield the replicas on draining nodes, with what follows after the counted restarts."""
-    policy, draining = job.run_policy.failure_policy, observed.nodes.draining
+    policy, draining = job.run_policy.failure_policy, observed.children.nodes.draining
     if policy is None or not draining or job.is_partial or not job.status.phase.is_active:
         return
     for one in observed.replicas:
@@ -154,7 +154,7 @@ def _with_nodes(attempt: Attempt, leaving: Sequence[_Leaving], now: datetime.dat
 
 
 def _verdict(one: ObservedReplica, pod: Pod, observed: Observed, now: datetime.datetime) -> Verdict:
-    signal = observed.nodes.draining[pod.node_name]
+    signal = observed.children.nodes.draining[pod.node_name]
     return Verdict(
         cause=signal.cause,
         confidence=Confidence.HIGH,

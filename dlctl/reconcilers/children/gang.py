@@ -103,7 +103,7 @@ class Gang:
             return ""
         named = (
             obj
-            for obj in observed.dependents.get(self.pod_group_resource, ())
+            for obj in observed.children.dependents.get(self.pod_group_resource, ())
             if obj.metadata.name == self.job.key.name and not obj.metadata.is_terminating
         )
         group = next(named, None)

@@ -33,7 +33,7 @@ class GangRetry:
 
 def gang_retry(job: Job, observed: Observed, now: datetime.datetime) -> GangRetry:
     """Return the retry of a gang that waits to be scheduled, now or in ``next_s`` seconds."""
-    groups = observed.dependents.get(COSCHEDULING_POD_GROUPS, ())
+    groups = observed.children.dependents.get(COSCHEDULING_POD_GROUPS, ())
     group = next((g for g in groups if g.metadata.name == job.key.name), None)
     created = list(_waiting_since(job, observed))
     if group is None or group.metadata.is_terminating or not created:

@@ -55,9 +55,10 @@ def ended_runs(job: Job, observed: Observed, now: datetime.datetime) -> list[End
     if launcher is not None and launcher.attempt and launcher.attempt_pod:
         member = FailedReplica(LAUNCHER_REPLICA, launcher.attempt_pod, launcher.attempt)
         runs += [] if launcher.attempt.is_ahead else [_run(member, now)]
-    if runs and observed.nodes.lost:
+    nodes, logs = observed.children.nodes, observed.children.logs
+    if runs and nodes.lost:
         runs += _on_lost_nodes(observed, now)
-    return [_with_log(_with_node(run, observed.nodes), observed.logs) for run in runs]
+    return [_with_log(_with_node(run, nodes), logs) for run in runs]
 
 
 def _may_have_ended(one: ObservedReplica) -> bool:
@@ -112,7 +113,7 @@ def _on_lost_nodes(observed: Observed, now: datetime.datetime) -> Iterator[Ended
     for one in observed.replicas:
         if one.pod is None or one.state is not ReplicaState.RUNNING:
             continue
-        lost = observed.nodes.lost.get(FailedReplica(one.replica, one.pod, None).node)
+        lost = observed.children.nodes.lost.get(FailedReplica(one.replica, one.pod, None).node)
         if lost is not None:
             run = _run(FailedReplica(one.replica, one.pod, None), now, interrupts=False)
             yield attrs.evolve(run, time=min(lost.silent_since or now, now).replace(microsecond=0))

@@ -78,11 +78,12 @@ def log_requests(
 
 
 def _requests(job: Job, observed: Observed, runs: Sequence[EndedRun]) -> Iterator[LogRequest]:
+    lost_nodes = observed.children.nodes.lost
     for run in runs:
         member = run.member
         spec = job.replica_spec(member.replica.type)
         failed = member.failed_container(spec.container) if spec else None
-        if failed is None or member.termination is None or member.node in observed.nodes.lost:
+        if failed is None or member.termination is None or member.node in lost_nodes:
             continue
         if api_evidence(member, failed.end.message or ""):
             continue

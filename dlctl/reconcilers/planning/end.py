@@ -75,7 +75,7 @@ def plan_finished(job: Job, observed: Observed, desired: Desired, now: datetime.
 def _with_late_children(plan: Plan, job: Job, observed: Observed, desired: Desired) -> Plan:
     """Also delete what appeared after the end: a create may take effect late."""
     end = job.status.completion_time
-    others = (one for found in observed.dependents.values() for one in found)
+    others = (one for found in observed.children.dependents.values() for one in found)
     children = (*observed.pods, *observed.services.values(), *others)
     late = {one.metadata.uid for one in children if end and _is_late(one.metadata, end)}
     if not late:
@@ -146,6 +146,6 @@ def idle_dependents(
 ) -> DependentChanges:
     """Delete dependents that only running jobs have; retained ones grant access to no pod."""
     idle = dependents.diff_dependents(
-        desired.idle_dependents, observed.dependents, desired.retained_resources
+        desired.idle_dependents, observed.children.dependents, desired.retained_resources
     )
     return idle if create else attrs.evolve(idle, created=())

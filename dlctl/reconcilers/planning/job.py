@@ -99,7 +99,7 @@ def plan_job(
         planned = attrs.evolve(planned, notes=(*planned.notes, *error))
     # Also after the job's end: a pod that stays counts towards its quota.
     overdue = force_deletions(
-        observed.all_pods, now, settings.force_delete_after_s, observed.nodes.lost
+        observed.all_pods, now, settings.force_delete_after_s, observed.children.nodes.lost
     )
     requeue_after_s = earliest(planned.requeue_after_s, overdue.next_s, observed.phase_wait_s)
     own_status = attrs.evolve(planned.status, written_by_other_operator=False)
@@ -160,7 +160,7 @@ def _plan_running(
     running = plan_replicas(job, planned.status, observed, now, backoff)
     running = with_launcher_job(job, running, observed, hold_reason=hold_reason)
     changed = dependents.diff_dependents(
-        desired.dependents, observed.dependents, desired.retained_resources
+        desired.dependents, observed.children.dependents, desired.retained_resources
     )
     created = replicas_to_create(job, running.pods, observed, desired, bool(changed))
     deadline_s = _deadline_left_s(attrs.evolve(job, status=planned.status), now)
@@ -189,7 +189,7 @@ def _plan_partial(
     """
     if policy_decisions.new_decision(job, planned.status, observed) is not None:
         planned = Plan(job.status)
-    patches = dependents.diff_dependents(desired.dependents, observed.dependents).patched
+    patches = dependents.diff_dependents(desired.dependents, observed.children.dependents).patched
     deadline_s = _deadline_left_s(attrs.evolve(job, status=planned.status), now)
     changes = DependentChanges(patched=patches)
     return attrs.evolve(planned, dependents=changes, requeue_after_s=deadline_s)

@@ -93,13 +93,13 @@ def wait_state(
     """Return what a job that has not ended waits for: the first cause that holds up the others."""
     if job.invalid_reason:
         return _state(job.messages.invalid_reason(), job.invalid_reason)
-    if observed.queued is not None:
-        return WaitState(observed.queued)
+    if observed.children.queued is not None:
+        return WaitState(observed.children.queued)
     if job.run_policy.suspended:
         name = f"{job.resource.kind.lower()}/{job.key.name}"
         return _state("Suspended", f"the job is suspended: `dlctl resume {name}` starts it")
-    if observed.rejected is not None:
-        return WaitState(observed.rejected)
+    if observed.children.rejected is not None:
+        return WaitState(observed.children.rejected)
     if hold_reason:
         return _state("PodGroupNotAdmitted", hold_reason)
     return _of_replicas(job, observed, now, backoff, patience_s)

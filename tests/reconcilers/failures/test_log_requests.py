@@ -74,7 +74,8 @@ def test_logs_on_lost_nodes_cannot_be_read() -> None:
     job = running(torch_job("Never"))
     found = pods(job, worker1=failed(1, 30, node_name="gone"))
     observed = observe(job, Children(found), at(31))
-    lost = attrs.evolve(observed, nodes=NodeConditions(lost={"gone": LostNode(False, at(20))}))
+    nodes = NodeConditions(lost={"gone": LostNode(False, at(20))})
+    lost = observe(job, Children(found, nodes=nodes), at(31))
     assert log_requests(job, lost, 2, at(31)).all == ()
     assert len(log_requests(job, observed, 2, at(31)).all) == 1
 

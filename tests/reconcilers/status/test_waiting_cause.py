@@ -65,10 +65,9 @@ def _replaced(struct: Any, **fields: Any) -> Any:
 
 
 def waiting(
-    *pods: Pod, job: Job = JOB, now: datetime.datetime = LATER, **fields: Any
+    *pods: Pod, job: Job = JOB, now: datetime.datetime = LATER, **children: Any
 ) -> tuple[str, str]:
-    observed = attrs.evolve(observed_of(job, *pods), **fields)
-    found = wait_state(job, observed, now).waiting
+    found = wait_state(job, observed_of(job, *pods, **children), now).waiting
     return (found.reason, found.message) if found else ("", "")
 
 
@@ -318,7 +317,7 @@ def test_running_replicas_do_not_wait() -> None:
 
 
 def test_condition_is_first_and_removed() -> None:
-    observed = attrs.evolve(observed_of(JOB), rejected=QUOTA)
+    observed = observed_of(JOB, rejected=QUOTA)
     blocked = after(JOB, observed)
     assert types(blocked) == ["Waiting", "Created"]
     found = blocked.status.conditions[0]
@@ -334,7 +333,7 @@ def test_message_is_bounded() -> None:
 
 def test_ended_job_does_not_wait() -> None:
     plan = Plan(attrs.evolve(JOB.status, phase=JobPhase.DONE))
-    observed = attrs.evolve(observed_of(JOB), rejected=QUOTA)
+    observed = observed_of(JOB, rejected=QUOTA)
     assert with_waiting(JOB, plan, observed, "", NOW, LIMITS) == plan
 
 
@@ -378,12 +377,12 @@ def test_suspended_job_with_an_invalid_spec_says_so() -> None:
 
 
 def test_changed_message_is_written_at_a_limited_rate_and_a_new_reason_at_once() -> None:
-    first = after(JOB, attrs.evolve(observed_of(JOB), rejected=QUOTA))
+    first = after(JOB, observed_of(JOB, rejected=QUOTA))
     more = attrs.evolve(QUOTA, message="pod b is forbidden: exceeded quota")
     other = Waiting("WebhookFailed", "pod a is rejected")
 
     def written(rejected: Waiting | None, since_write_s: float) -> Plan:
-        job = after(first, attrs.evolve(observed_of(JOB), rejected=rejected), LATER)
+        job = after(first, observed_of(JOB, rejected=rejected), LATER)
         return debounce_counts(first, Plan(job.status), since_write_s)
 
     for changed in (more, None):
