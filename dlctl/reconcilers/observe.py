@@ -142,6 +142,11 @@ class Observed:
         return (*self.pods, *([newest] if newest else ()))
 
     @property
+    def remaining_pods(self) -> tuple[Pod, ...]:
+        """Return the pods of the job itself that are not being deleted."""
+        return tuple(pod for pod in self.pods if not pod.metadata.is_terminating)
+
+    @property
     def present(self) -> frozenset[Replica]:
         """Return the replicas whose pods exist and are not being deleted."""
         existing = (

@@ -44,10 +44,10 @@ def pods_to_delete(job: Job, observed: Observed, policy: CleanPodPolicy) -> Iter
         return
     ended = _ended_pods(job, observed)
     kept_after_finish = {job.child_name(r) for r in job.replicas if _is_kept_after_finish(job, r)}
-    for pod in observed.pods:
+    for pod in observed.remaining_pods:
         name = pod.metadata.name
         is_kept = name in ended and (policy is CleanPodPolicy.RUNNING or name in kept_after_finish)
-        if not pod.metadata.is_terminating and not is_kept:
+        if not is_kept:
             yield pod
 
 
@@ -55,7 +55,7 @@ def services_to_delete(job: Job, observed: Observed, policy: CleanPodPolicy) -> 
     """Yield the services to delete: those of deleted pods, including pods that are already gone."""
     if policy is CleanPodPolicy.NONE:
         return
-    present = {pod.metadata.name for pod in observed.pods if not pod.metadata.is_terminating}
+    present = {pod.metadata.name for pod in observed.remaining_pods}
     kept = present & _ended_pods(job, observed)
     for name, service in observed.services.items():
         if policy is CleanPodPolicy.ALL or name not in kept:

@@ -134,7 +134,7 @@ def _plan_invalid(job: Job, observed: Observed, desired: Desired, now: datetime.
     """Delete everything of a job that failed before it ran, whatever its cleanPodPolicy."""
     return attrs.evolve(
         _plan_ttl(job, now),
-        deleted_pods=tuple(pod for pod in observed.pods if not pod.metadata.is_terminating),
+        deleted_pods=observed.remaining_pods,
         deleted_services=tuple(observed.services.values()),
         dependents=idle_dependents(observed, desired),
         launcher_job=suspension(observed.launcher) if observed.launcher else None,

@@ -82,21 +82,13 @@ def plan_job(
     job: Job, observed: Observed, desired: Desired, now: datetime.datetime, settings: PlanSettings
 ) -> Plan:
     """Return what the job needs now."""
-    now = now.replace(microsecond=0)
+    now, limits = now.replace(microsecond=0), settings.restart_limits
     status = status_transitions.with_start(job, observed, now)
     job = attrs.evolve(job, status=with_past_times(status, now))
-    planned = _plan(job, observed, desired, now, settings.restart_limits)
-    planned = with_waiting(
-        job, planned, observed, desired.hold_reason, now, settings.restart_limits
-    )
+    planned = _Planner(job, observed, desired, now, limits).plan()
+    planned = with_waiting(job, planned, observed, desired.hold_reason, now, limits)
     planned = without_exclusions(planned, job, observed, now)
-    if job.messages.emits_exit_codes and planned.status != job.status:
-        planned = attrs.evolve(
-            planned, notes=(*exit_events(job, planned.status, observed), *planned.notes)
-        )
-    if job.invalid_reason:
-        error = invalid_job_events(job, planned.status, job.invalid_reason)
-        planned = attrs.evolve(planned, notes=(*planned.notes, *error))
+    planned = _with_events(planned, job, observed)
     # Also after the job's end: a pod that stays counts towards its quota.
     overdue = force_deletions(
         observed.all_pods, now, settings.force_delete_after_s, observed.children.nodes.lost
@@ -108,214 +100,221 @@ def plan_job(
     )
 
 
-def _plan(
-    job: Job, observed: Observed, desired: Desired, now: datetime.datetime, limits: RestartLimits
-) -> Plan:
-    if job.status.phase.has_ended:
-        return plan_finished(job, observed, desired, now)
-    if job.run_policy.suspended or job_restarts.is_suspension_unfinished(job, observed):
-        return _plan_suspended(job, observed, desired, now)
-    if job.status.phase is JobPhase.RESTARTING:
-        return _plan_job_restart(job, observed, desired, now, limits)
-    recorded = replica_restarts.record_restarts(job.status, observed, limits.backoff)
-    is_held = bool(desired.hold_reason)
-    next_status, notes = status_transitions.running_status(
-        job, observed, recorded, now, is_held=is_held
-    )
-    next_status = with_first_run(job, next_status, now)
-    judge = RunJudge(job, now)
-    attempts = _attempts(job, observed, now, judge)
-    next_status = attrs.evolve(next_status, attempts=attempts)
-    outcome = completion(job, observed, now, attempts[-1].verdict if attempts else None)
-    if outcome is None and not job.is_partial:
-        decided = policy_decisions.decided_status(job, next_status, observed, now, judge)
-        if decided.is_unfinished:
-            return _unfinished_plan(job, decided, notes)
-        next_status, outcome, restart_note = _judge_failure(job, decided, observed, limits, now)
-        if restart_note is not None:
-            return Plan(next_status, notes=(restart_note,), requeue_after_s=0)
-    current = attrs.evolve(job, status=next_status)
-    if outcome is None and (
-        failure := _exceeded_limit(current, observed, desired.hold_reason, now, limits.backoff)
-    ):
-        outcome, next_status = Completion(failure), _without_restart(job, next_status)
-    if outcome is not None:
-        return plan_end(job, next_status, outcome, observed, desired, now)
-    continuing = Plan(next_status, notes=notes)
-    if job.is_partial:
-        return _plan_partial(job, continuing, observed, desired, now)
-    return _plan_running(job, continuing, observed, desired, now, limits.backoff)
+def _with_events(planned: Plan, job: Job, observed: Observed) -> Plan:
+    """Return a plan with the events about exit codes first, and about an invalid spec last."""
+    notes = planned.notes
+    if job.messages.emits_exit_codes and planned.status != job.status:
+        notes = (*exit_events(job, planned.status, observed), *notes)
+    if job.invalid_reason:
+        notes = (*notes, *invalid_job_events(job, planned.status, job.invalid_reason))
+    return attrs.evolve(planned, notes=notes)
 
 
-def _plan_running(
-    job: Job,
-    planned: Plan,
-    observed: Observed,
-    desired: Desired,
-    now: datetime.datetime,
-    backoff: Backoff,
-) -> Plan:
-    """Return the plan of a job that goes on, extended by the changes of all its children."""
-    hold_reason = desired.hold_reason
-    running = plan_replicas(job, planned.status, observed, now, backoff)
-    running = with_launcher_job(job, running, observed, hold_reason=hold_reason)
-    changed = dependents.diff_dependents(
-        desired.dependents, observed.children.dependents, desired.retained_resources
-    )
-    created = replicas_to_create(job, running.pods, observed, desired, bool(changed))
-    deadline_s = _deadline_left_s(attrs.evolve(job, status=planned.status), now)
-    retry = gang_retry(job, observed, now)
-    return attrs.evolve(
-        running,
-        pods=() if hold_reason else tuple(created),
-        notes=(*planned.notes, *running.notes),
-        requeue_after_s=earliest(running.requeue_after_s, deadline_s, retry.next_s),
-        deleted_services=surplus_services(job, observed, desired.services),
-        services=missing_services(job, observed, desired.services),
-        ungated_pods=tuple(ungated_pods(job, observed)),
-        dependents=changed,
-        # Any other update of the PodGroup triggers the scheduler as well.
-        gang_retry=GangRetry() if changed.patched else retry,
-    )
+@attrs.frozen
+class _Planner:
+    """The inputs of a plan, and the decisions that they lead to."""
 
+    # With its last status.
+    job: Job
+    observed: Observed
+    desired: Desired
+    # Whole seconds, as in statuses.
+    now: datetime.datetime
+    limits: RestartLimits
 
-def _plan_partial(
-    job: Job, planned: Plan, observed: Observed, desired: Desired, now: datetime.datetime
-) -> Plan:
-    """Return the plan of a job of which only a part is known: no child is created or deleted.
+    def plan(self) -> Plan:
+        """Return the next status, and the changes of children that follow from it."""
+        job, observed = self.job, self.observed
+        if job.status.phase.has_ended:
+            return plan_finished(job, observed, self.desired, self.now)
+        if job.run_policy.suspended or job_restarts.is_suspension_unfinished(job, observed):
+            return self._plan_suspended()
+        if job.status.phase is JobPhase.RESTARTING:
+            return self._plan_job_restart()
+        return self._plan_active()
 
-    Running pods may still end it. A failure that its policy decides about is not recorded before
-    the spec is whole again: a failure that is recorded is never decided about.
-    """
-    if policy_decisions.new_decision(job, planned.status, observed) is not None:
-        planned = Plan(job.status)
-    patches = dependents.diff_dependents(desired.dependents, observed.children.dependents).patched
-    deadline_s = _deadline_left_s(attrs.evolve(job, status=planned.status), now)
-    changes = DependentChanges(patched=patches)
-    return attrs.evolve(planned, dependents=changes, requeue_after_s=deadline_s)
+    def _plan_active(self) -> Plan:
+        """Return the plan of a job that runs or starts; it may end or restart as a whole now."""
+        job, observed, now = self.job, self.observed, self.now
+        judge = RunJudge(job, now)
+        status, notes = self._running_status(judge)
+        last = status.attempts[-1] if status.attempts else None
+        outcome = completion(job, observed, now, last.verdict if last else None)
+        if outcome is None and not job.is_partial:
+            decided = policy_decisions.decided_status(job, status, observed, now, judge)
+            if decided.is_unfinished:
+                return self._unfinished_plan(decided, notes)
+            status, outcome, restart_note = self._judge_failure(decided)
+            if restart_note is not None:
+                return Plan(status, notes=(restart_note,), requeue_after_s=0)
+        if outcome is None and (failure := self._exceeded_limit(status)):
+            outcome, status = Completion(failure), self._without_restart(status)
+        if outcome is not None:
+            return plan_end(job, status, outcome, observed, self.desired, now)
+        continuing = Plan(status, notes=notes)
+        return self._plan_partial(continuing) if job.is_partial else self._plan_running(continuing)
 
+    def _running_status(self, judge: RunJudge) -> tuple[JobStatus, tuple[EventNote, ...]]:
+        """Return the status with what was observed, before anything is decided about it."""
+        job, observed, now = self.job, self.observed, self.now
+        recorded = replica_restarts.record_restarts(job.status, observed, self.limits.backoff)
+        is_held = bool(self.desired.hold_reason)
+        status, notes = status_transitions.running_status(
+            job, observed, recorded, now, is_held=is_held
+        )
+        status = with_first_run(job, status, now)
+        return attrs.evolve(status, attempts=self._attempts(judge)), notes
 
-def _attempts(
-    job: Job, observed: Observed, now: datetime.datetime, judge: RunJudge
-) -> tuple[Attempt, ...]:
-    """Return the attempts of a job; with a failure policy, one ends before its nodes do."""
-    attempts = recorded_attempts(job, observed, now, judge)
-    if attempts and attempts[-1].end_time is not None:
-        return with_drained_nodes(job, attempts, observed, now)
-    if pods_to_move(job, observed, now):
-        # It does not run again before these are replaced.
-        return with_drained_nodes(job, job.status.attempts, observed, now)
-    return with_drain_end(job, attempts, observed, now)
+    def _attempts(self, judge: RunJudge) -> tuple[Attempt, ...]:
+        """Return the attempts of a job; with a failure policy, one ends before its nodes do."""
+        job, observed, now = self.job, self.observed, self.now
+        attempts = recorded_attempts(job, observed, now, judge)
+        if attempts and attempts[-1].end_time is not None:
+            return with_drained_nodes(job, attempts, observed, now)
+        if pods_to_move(job, observed, now):
+            # It does not run again before these are replaced.
+            return with_drained_nodes(job, job.status.attempts, observed, now)
+        return with_drain_end(job, attempts, observed, now)
 
+    def _plan_running(self, planned: Plan) -> Plan:
+        """Return the plan of a job that goes on, extended by the changes of all its children."""
+        job, observed, desired, now = self.job, self.observed, self.desired, self.now
+        hold_reason = desired.hold_reason
+        running = plan_replicas(job, planned.status, observed, now, self.limits.backoff)
+        running = with_launcher_job(job, running, observed, hold_reason=hold_reason)
+        changed = dependents.diff_dependents(
+            desired.dependents, observed.children.dependents, desired.retained_resources
+        )
+        created = replicas_to_create(job, running.pods, observed, desired, bool(changed))
+        retry = gang_retry(job, observed, now)
+        return attrs.evolve(
+            running,
+            pods=() if hold_reason else tuple(created),
+            notes=(*planned.notes, *running.notes),
+            requeue_after_s=earliest(
+                running.requeue_after_s, self._deadline_left_s(planned.status), retry.next_s
+            ),
+            deleted_services=surplus_services(job, observed, desired.services),
+            services=missing_services(job, observed, desired.services),
+            ungated_pods=tuple(ungated_pods(job, observed)),
+            dependents=changed,
+            # Any other update of the PodGroup triggers the scheduler as well.
+            gang_retry=GangRetry() if changed.patched else retry,
+        )
 
-def _exceeded_limit(
-    job: Job, observed: Observed, hold_reason: str, now: datetime.datetime, backoff: Backoff
-) -> Failure | None:
-    """Return the failure of a job that has exceeded a limit, with what it waited for until then."""
-    failure = job_limits.exceeded_limit(job, job.status, observed, now)
-    left_s = starting_deadline_left_s(job, job.status, now)
-    if failure is not None or left_s is None or left_s > 0:
-        return failure
-    waits = present_wait(job, observed, hold_reason, now, backoff)
-    return starting_deadline_failure(job, waits, now)
+    def _plan_partial(self, planned: Plan) -> Plan:
+        """Return the plan of a job of which only a part is known: no child is created or deleted.
 
+        Running pods may still end it. A failure that its policy decides about is not recorded
+        before the spec is whole again: a failure that is recorded is never decided about.
+        """
+        job, observed = self.job, self.observed
+        if policy_decisions.new_decision(job, planned.status, observed) is not None:
+            planned = Plan(job.status)
+        changed = dependents.diff_dependents(self.desired.dependents, observed.children.dependents)
+        return attrs.evolve(
+            planned,
+            dependents=DependentChanges(patched=changed.patched),
+            requeue_after_s=self._deadline_left_s(planned.status),
+        )
 
-def _deadline_left_s(job: Job, now: datetime.datetime) -> float | None:
-    """Return the seconds until the next of a job's deadlines; None if it has none."""
-    return earliest(
-        job_limits.deadline_left_s(job, job.status, now),
-        starting_deadline_left_s(job, job.status, now),
-    )
+    def _exceeded_limit(self, status: JobStatus) -> Failure | None:
+        """Return the failure of a job that has exceeded a limit, with what it waited for."""
+        job, observed, now = self.job, self.observed, self.now
+        failure = job_limits.exceeded_limit(job, status, observed, now)
+        left_s = starting_deadline_left_s(job, status, now)
+        if failure is not None or left_s is None or left_s > 0:
+            return failure
+        current = attrs.evolve(job, status=status)
+        waits = present_wait(current, observed, self.desired.hold_reason, now, self.limits.backoff)
+        return starting_deadline_failure(job, waits, now)
 
+    def _deadline_left_s(self, status: JobStatus) -> float | None:
+        """Return the seconds until the next of a job's deadlines; None if it has none."""
+        return earliest(
+            job_limits.deadline_left_s(self.job, status, self.now),
+            starting_deadline_left_s(self.job, status, self.now),
+        )
 
-def _unfinished_plan(job: Job, decided: DecidedStatus, notes: Sequence[EventNote]) -> Plan:
-    """Return the plan before all failures are decided: until then, the pods that failed stay."""
-    if decided.settle_s:
-        return Plan(job.status, requeue_after_s=decided.settle_s)
-    return Plan(decided.status, notes=tuple(notes), requeue_after_s=0)
+    def _unfinished_plan(self, decided: DecidedStatus, notes: Sequence[EventNote]) -> Plan:
+        """Return the plan before all failures are decided: the pods that failed stay."""
+        if decided.settle_s:
+            return Plan(self.job.status, requeue_after_s=decided.settle_s)
+        return Plan(decided.status, notes=tuple(notes), requeue_after_s=0)
 
-
-def _judge_failure(
-    job: Job,
-    decided: DecidedStatus,
-    observed: Observed,
-    limits: RestartLimits,
-    now: datetime.datetime,
-) -> tuple[JobStatus, Completion | None, EventNote | None]:
-    """Return the status after a new failure, and the job's end or the event of its restart."""
-    status, decision = decided.status, decided.decision
-    if job.run_policy.failure_policy is None:
-        if not job_restarts.should_restart(job, observed):
+    def _judge_failure(
+        self, decided: DecidedStatus
+    ) -> tuple[JobStatus, Completion | None, EventNote | None]:
+        """Return the status after a new failure, and the job's end or the event of its restart."""
+        job, observed, now = self.job, self.observed, self.now
+        status, decision = decided.status, decided.decision
+        if job.run_policy.failure_policy is None:
+            if not job_restarts.should_restart(job, observed):
+                return status, None, None
+            if job_restarts.limit_reached(job):
+                outcome = Completion(job_limits.backoff_limit_failure(job, now))
+                return self._without_restart(status), outcome, None
+            cause = job_restarts.failure_text(job, observed)
+            restarting, note = job_restarts.restarting_status(job, status, cause, now)
+            return restarting, None, note
+        if decision is None:
             return status, None, None
-        if job_restarts.limit_reached(job):
-            outcome = Completion(job_limits.backoff_limit_failure(job, now))
-            return _without_restart(job, status), outcome, None
-        cause = job_restarts.failure_text(job, observed)
-        restarting, note = job_restarts.restarting_status(job, status, cause, now)
+        if decision.action is FailureAction.FAIL_JOB:
+            failure = policy_decisions.policy_failure(job, decision, status)
+            return self._without_restart(status), Completion(failure), None
+        cause = policy_decisions.restart_text(decision, status, self.limits, now)
+        restarting, note = job_restarts.restarting_status(
+            job, status, cause, now, counts=decision.counts
+        )
         return restarting, None, note
-    if decision is None:
-        return status, None, None
-    if decision.action is FailureAction.FAIL_JOB:
-        failure = policy_decisions.policy_failure(job, decision, status)
-        return _without_restart(job, status), Completion(failure), None
-    cause = policy_decisions.restart_text(decision, status, limits, now)
-    restarting, note = job_restarts.restarting_status(
-        job, status, cause, now, counts=decision.counts
-    )
-    return restarting, None, note
 
+    def _without_restart(self, status: JobStatus) -> JobStatus:
+        """Return the status of a job that ends: the replicas that have failed do not restart."""
+        if self.job.status.phase in (JobPhase.NEW, JobPhase.SUSPENDED):
+            # Its conditions are those of before its start.
+            return status
+        return attrs.evolve(status, conditions=self.job.status.conditions)
 
-def _without_restart(job: Job, status: JobStatus) -> JobStatus:
-    """Return the status of a job that ends: the replicas that have failed are not restarting."""
-    if job.status.phase in (JobPhase.NEW, JobPhase.SUSPENDED):
-        # Its conditions are those of before its start.
-        return status
-    return attrs.evolve(status, conditions=job.status.conditions)
+    def _plan_suspended(self) -> Plan:
+        job, observed, desired = self.job, self.observed, self.desired
+        suspended, notes = status_transitions.suspended_status(job, self.now)
+        attempts = stopped_attempts(suspended.attempts, self.now)
+        retains_services = SERVICES in desired.retained_resources
+        return Plan(
+            attrs.evolve(suspended, attempts=attempts),
+            notes=notes,
+            deleted_pods=observed.remaining_pods,
+            deleted_services=() if retains_services else tuple(observed.services.values()),
+            services=missing_services(job, observed, desired.services) if retains_services else (),
+            dependents=idle_dependents(observed, desired, create=observed.launcher is not None),
+            launcher_job=suspended_write(job, observed.launcher) if observed.launcher else None,
+        )
 
+    def _plan_job_restart(self) -> Plan:
+        """Delete all pods; those whose failure restarts the job stay until the back-off ends.
 
-def _plan_suspended(job: Job, observed: Observed, desired: Desired, now: datetime.datetime) -> Plan:
-    suspended, notes = status_transitions.suspended_status(job, now)
-    suspended = attrs.evolve(suspended, attempts=stopped_attempts(suspended.attempts, now))
-    retains_services = SERVICES in desired.retained_resources
-    return Plan(
-        suspended,
-        notes=notes,
-        deleted_pods=tuple(pod for pod in observed.pods if not pod.metadata.is_terminating),
-        deleted_services=() if retains_services else tuple(observed.services.values()),
-        services=missing_services(job, observed, desired.services) if retains_services else (),
-        dependents=idle_dependents(observed, desired, create=observed.launcher is not None),
-        launcher_job=suspended_write(job, observed.launcher) if observed.launcher else None,
-    )
-
-
-def _plan_job_restart(
-    job: Job,
-    observed: Observed,
-    desired: Desired,
-    now: datetime.datetime,
-    limits: RestartLimits,
-) -> Plan:
-    """Delete all pods; those whose failure restarts the job stay until the back-off ends.
-
-    The services stay: the next run has the same names.
-    """
-    # Also the deadline for its start: a job that never ran may restart until then.
-    if failure := _exceeded_limit(job, observed, desired.hold_reason, now, limits.backoff):
-        return plan_end(job, job.status, Completion(failure), observed, desired, now)
-    left_s = job_restarts.restart_left_s(job, limits, now)
-    if left_s <= 0 and job_restarts.is_cleared(job, observed):
-        return Plan(attrs.evolve(job.status, phase=JobPhase.CREATING), requeue_after_s=0)
-    kept = job_restarts.kept_pods(job, observed) if left_s > 0 else frozenset()
-    launcher = observed.launcher
-    if launcher is not None and launcher.newest_pod is not None:
-        launcher = None if launcher.newest_pod.metadata.name in kept else launcher
-    deadline_s = _deadline_left_s(job, now)
-    leaving = (pod for pod in observed.pods if not pod.metadata.is_terminating)
-    return Plan(
-        job.status,
-        deleted_pods=tuple(pod for pod in leaving if pod.metadata.name not in kept),
-        kueue_held_pods=tuple(held_by_kueue(observed.pods)),
-        dependents=DependentChanges(patched=idle_dependents(observed, desired).patched),
-        launcher_job=deletion(launcher) if launcher else None,
-        requeue_after_s=earliest(left_s if left_s > 0 else None, deadline_s),
-    )
+        The services stay: the next run has the same names.
+        """
+        job, observed = self.job, self.observed
+        # Also the deadline for its start: a job that never ran may restart until then.
+        if failure := self._exceeded_limit(job.status):
+            outcome = Completion(failure)
+            return plan_end(job, job.status, outcome, observed, self.desired, self.now)
+        left_s = job_restarts.restart_left_s(job, self.limits, self.now)
+        if left_s <= 0 and job_restarts.is_cleared(job, observed):
+            return Plan(attrs.evolve(job.status, phase=JobPhase.CREATING), requeue_after_s=0)
+        kept = job_restarts.kept_pods(job, observed) if left_s > 0 else frozenset()
+        launcher = observed.launcher
+        if launcher is not None and launcher.newest_pod is not None:
+            launcher = None if launcher.newest_pod.metadata.name in kept else launcher
+        leaving = (pod for pod in observed.remaining_pods if pod.metadata.name not in kept)
+        return Plan(
+            job.status,
+            deleted_pods=tuple(leaving),
+            kueue_held_pods=tuple(held_by_kueue(observed.pods)),
+            dependents=DependentChanges(patched=idle_dependents(observed, self.desired).patched),
+            launcher_job=deletion(launcher) if launcher else None,
+            requeue_after_s=earliest(
+                left_s if left_s > 0 else None, self._deadline_left_s(job.status)
+            ),
+        )
