@@ -5,6 +5,7 @@ work or writes; losing it changes no decision.
 """
 
 import datetime
+from collections.abc import Callable
 from functools import partial
 from typing import Final
 
@@ -130,7 +131,8 @@ class JobReconciler:
         await self.guard.check_stored(decoded.obj, decoded.status)
         read = _with_own_status(decoded, cache)
         if read.job is None:
-            context, plan = self._invalid(read.obj, read.status, cache, str(read.error))
+            error = str(read.error)
+            context, plan = self._plan_status(invalid_plan, read.obj, read.status, cache, error)
         elif await self._adopt(read.job, read.obj.dialect, cache):
             # Planning requires that the stores show the adopted children.
             return Result(requeue_after_s=0)
@@ -202,12 +204,12 @@ class JobReconciler:
         # may have run.
         rejection = cache.rejected.permanent_failure(job.generation)
         if rejection is not None and not job.status.is_finished:
-            return self._invalid(obj, job.status, cache, str(rejection))
+            return self._plan_status(invalid_plan, obj, job.status, cache, str(rejection))
         try:
             with wrap_content_errors("planning"):
                 return await self._plan_valid(job, obj, observed, cache)
         except InvalidJobError as error:
-            return self._invalid(obj, job.status, cache, str(error))
+            return self._plan_status(invalid_plan, obj, job.status, cache, str(error))
 
     async def _plan_valid(
         self, job: Job, obj: DecodedObject, observed: Observed, cache: JobCache
@@ -267,21 +269,22 @@ class JobReconciler:
             observed = await to_thread_if_large(size, observe, with_members, children, now)
         return members, with_members, observed
 
-    def _invalid(
-        self, obj: DecodedObject, status: JobStatus, cache: JobCache, reason: str
+    def _plan_status(
+        self,
+        make_plan: Callable[[Job, str, datetime.datetime], Plan],
+        obj: DecodedObject,
+        status: JobStatus,
+        cache: JobCache,
+        message: str,
     ) -> tuple[ReconcileContext, Plan]:
+        """Return a plan that reports a message in the status, whatever the spec."""
         context = ReconcileContext.of_status(obj, status, cache)
-        return context, invalid_plan(context.job, reason, self.clock.now())
-
-    def _malformed(
-        self, obj: DecodedObject, status: JobStatus, cache: JobCache, message: str
-    ) -> tuple[ReconcileContext, Plan]:
-        context = ReconcileContext.of_status(obj, status, cache)
-        return context, malformed_plan(context.job, message, self.clock.now())
+        return context, make_plan(context.job, message, self.clock.now())
 
     async def _apply_unknown_version(self, obj: DecodedObject, cache: JobCache) -> Result:
         """Report why the version of a job is unknown; only a change of the job settles it."""
-        context, plan = self._malformed(obj, _read_status(obj), cache, obj.version_problem)
+        status, problem = _read_status(obj), obj.version_problem
+        context, plan = self._plan_status(malformed_plan, obj, status, cache, problem)
         return await self.executor.apply(context, attrs.evolve(plan, requeue=False))
 
     async def _apply_malformed(
@@ -290,12 +293,12 @@ class JobReconciler:
         """Report that a job's content cannot be processed, in its status if it can be written."""
         self.content_errors.report(cache, error)
         try:
-            return await self.executor.apply(
-                *self._malformed(obj, _read_status(obj), cache, str(error))
-            )
+            status = _read_status(obj)
+            planned = self._plan_status(malformed_plan, obj, status, cache, str(error))
+            return await self.executor.apply(*planned)
         except ContentError as second:
             self.content_errors.report(cache, second)
-        context, plan = self._malformed(obj, JobStatus(), cache, str(error))
+        context, plan = self._plan_status(malformed_plan, obj, JobStatus(), cache, str(error))
         return await self.executor.apply(context, attrs.evolve(plan, status=context.job.status))
 
     def _drop_spec(self, stored: JobObject, read: DecodedJob) -> None:
