@@ -12,7 +12,7 @@ from dlctl.kube.client import Client
 from dlctl.kube.errors import ApiError, InvalidError, NamespaceTerminatingError, NotFoundError
 from dlctl.kube.queries import PatchKind
 from dlctl.local.job_controller.job_types import Job
-from dlctl.local.job_controller.plan import JobEvent, JobPlan
+from dlctl.local.job_controller.plan import JobPlan
 from dlctl.local.job_controller.pod_state import FINALIZER
 from dlctl.local.job_controller.pod_template import new_pod
 from dlctl.local.node.api_types import NodePod
@@ -40,7 +40,7 @@ class JobWriter:
         for pod in plan.release:
             await self.remove_finalizer(pod)
         for event in plan.events:
-            self._record(job, event)
+            self._record(job, event.type, event.reason, event.message)
         if error is not None:
             raise error
 
@@ -54,12 +54,12 @@ class JobWriter:
             except NamespaceTerminatingError:
                 return count - index, None
             except ApiError as error:
-                self._record(job, JobEvent("Warning", "FailedCreate", f"Error creating: {error}"))
+                self._record(job, "Warning", "FailedCreate", f"Error creating: {error}")
                 return count - index, error
             version = created.metadata.resource_version
             self.objects.expectations.expect_write(job.metadata.uid, PODS, version)
             message = f"Created pod: {created.metadata.name}"
-            self._record(job, JobEvent("Normal", "SuccessfulCreate", message))
+            self._record(job, "Normal", "SuccessfulCreate", message)
         return 0, None
 
     async def _delete(self, job: Job, pod: NodePod, *, forget: bool) -> None:
@@ -67,7 +67,7 @@ class JobWriter:
             await self.remove_finalizer(pod)
         await self.objects.delete(job.metadata.uid, PODS, pod)
         message = f"Deleted pod: {pod.metadata.name}"
-        self._record(job, JobEvent("Normal", "SuccessfulDelete", message))
+        self._record(job, "Normal", "SuccessfulDelete", message)
 
     async def remove_finalizer(self, pod: NodePod) -> None:
         """Remove the finalizer of a pod, unless that has been done or the pod is gone."""
@@ -99,5 +99,5 @@ class JobWriter:
             propagation="Foreground",
         )
 
-    def _record(self, job: Job, event: JobEvent) -> None:
-        self.recorder.record(BATCH_JOBS, job.metadata, event.type, event.reason, event.message)
+    def _record(self, job: Job, type_: str, reason: str, message: str) -> None:
+        self.recorder.record(BATCH_JOBS, job.metadata, type_, reason, message)

@@ -33,8 +33,8 @@ _replace = msgspec.structs.replace
 
 
 @attrs.frozen
-class JobEvent:
-    """An event about the job."""
+class PlannedEvent:
+    """An event about the job, recorded after the status is written."""
 
     type: str
     reason: str
@@ -53,7 +53,7 @@ class JobPlan:
     failures: FailureRecord = NO_FAILURES
     # Pods whose finalizer is removed once the status is written.
     release: Sequence[NodePod] = ()
-    events: Sequence[JobEvent] = ()
+    events: Sequence[PlannedEvent] = ()
     requeue_after_s: float | None = None
 
 
@@ -167,13 +167,13 @@ def _with_suspension(observed: ObservedJob, plan: JobPlan) -> JobPlan:
         status = conditions.with_condition(
             plan.status, "Suspended", "JobSuspended", "Job suspended", observed.now
         )
-        start, event = None, JobEvent("Normal", "Suspended", "Job suspended")
+        start, event = None, PlannedEvent("Normal", "Suspended", "Job suspended")
     else:
         status = conditions.without_condition(
             plan.status, "Suspended", "JobResumed", "Job resumed", observed.now
         )
         start = observed.now.replace(microsecond=0)
-        event = JobEvent("Normal", "Resumed", "Job resumed")
+        event = PlannedEvent("Normal", "Resumed", "Job resumed")
     if status is plan.status:
         return plan
     return attrs.evolve(plan, status=_replace(status, start_time=start), events=(event,))
@@ -219,13 +219,13 @@ def _finish(plan: JobPlan, job: Job, outcome: Outcome | None, now: datetime.date
         status, outcome.terminal, outcome.reason, outcome.message, now
     )
     if not outcome.is_success:
-        event = JobEvent("Warning", outcome.reason, outcome.message)
+        event = PlannedEvent("Warning", outcome.reason, outcome.message)
         return attrs.evolve(plan, status=status, events=(event,))
     ended = status.condition(outcome.terminal)
     assert ended is not None, "it has just been added"
     status = _replace(status, completion_time=ended.last_transition_time)
-    events = [JobEvent("Normal", "Completed", "Job completed")]
+    events = [PlannedEvent("Normal", "Completed", "Job completed")]
     if job.spec.completions is not None and status.succeeded > job.spec.completions:
         message = "Too many succeeded pods running after completion count reached"
-        events.insert(0, JobEvent("Warning", "TooManySucceededPods", message))
+        events.insert(0, PlannedEvent("Warning", "TooManySucceededPods", message))
     return attrs.evolve(plan, status=status, events=events)
