@@ -152,22 +152,17 @@ async def label_child(writer: ObjectWriter, owner: UID, resource: Resource, chil
         await writer.patch(owner, resource, child, {"metadata": {"labels": _LABELS}})
 
 
-def is_controlled_by(child: Object, owner: UID) -> bool:
-    controller = child.metadata.controller
-    return controller is not None and controller.uid == owner
-
-
 def _by_controller(resource: Resource, objects: Collection[Object]) -> Iterator[tuple[UID, Orphan]]:
     for obj in objects:
         metadata = obj.metadata
-        if metadata.controller is not None:
+        if (controller := metadata.controller_uid) is not None:
             identity = ObjectMeta(
                 metadata.name,
                 metadata.namespace,
                 metadata.uid,
                 resource_version=metadata.resource_version,
             )
-            yield metadata.controller.uid, Orphan(resource, Object(identity))
+            yield controller, Orphan(resource, Object(identity))
 
 
 def _must_adopt(orphan: Orphan, job: Job) -> bool:

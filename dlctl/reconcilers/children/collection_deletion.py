@@ -63,7 +63,7 @@ def collection_deletion(
         and labels.items() <= (obj.metadata.labels or {}).items()
         and obj.metadata.uid not in deleted
     ]
-    if any(other.controller is None or other.controller.uid != owner for other in others):
+    if any(other.controller_uid != owner for other in others):
         return None
     # To delete children once more that are already terminating changes nothing.
     kept = [other.name for other in others if not other.is_terminating]

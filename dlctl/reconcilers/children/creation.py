@@ -109,10 +109,16 @@ class CreateResult:
         )
 
 
-# The result for a child that an earlier request created.
-ALREADY_CREATED: Final = Rejection(RejectionCause.ALREADY_EXISTS, PODS, "", "")
-# The result for a child in whose place an object of somebody else is used.
-_USED_AS_IS: Final = Rejection(RejectionCause.ALREADY_EXISTS, PODS, "", "used")
+class _Success(enum.Enum):
+    """Why a child exists."""
+
+    CREATED = enum.auto()
+    # By an earlier request, or by the previous operator.
+    ALREADY_CREATED = enum.auto()
+    # An object of somebody else takes its place.
+    USED_AS_IS = enum.auto()
+
+
 _CAUSE_TEXTS: Final[Mapping[RejectionCause, str]] = {
     RejectionCause.FORBIDDEN: "forbidden",
     RejectionCause.DENIED: "rejected",
@@ -156,12 +162,12 @@ class Creator:
                 # The others are on their way: cancelled, a slow one would not succeed in any retry.
                 failures.append(error)
                 return
-            if answer is None:
-                names.setdefault(child.resource, []).append(child.key.name)
-            elif answer is _USED_AS_IS:
-                used.add((child.resource, child.key.name))
-            elif answer is not ALREADY_CREATED:
+            if isinstance(answer, Rejection):
                 rejections[child.key.name] = answer
+            elif answer is _Success.CREATED:
+                names.setdefault(child.resource, []).append(child.key.name)
+            elif answer is _Success.USED_AS_IS:
+                used.add((child.resource, child.key.name))
 
         for stage in creation_stages(children, rejected):
             await map_all(create, stage, limit=MAX_PARALLEL)
@@ -169,8 +175,7 @@ class Creator:
                 raise failures[0]
         return CreateResult(names, rejections, frozenset(used))
 
-    async def _create_one(self, owner: UID, child: Child) -> Rejection | None:
-        """Return None if the child was created, or a rejection, such as ALREADY_CREATED."""
+    async def _create_one(self, owner: UID, child: Child) -> _Success | Rejection:
         resource = child.resource
         try:
             await self.writer.create(owner, resource, child.key, partial(_render, child))
@@ -189,9 +194,9 @@ class Creator:
             if (rejection := rejection_of(resource, child.key.name, error)) is None:
                 raise
             return rejection
-        return None
+        return _Success.CREATED
 
-    async def _existing(self, owner: UID, child: Child, error: str) -> Rejection:
+    async def _existing(self, owner: UID, child: Child, error: str) -> _Success | Rejection:
         """Return whether the owner already has the child, or why its name is taken."""
         cause = RejectionCause.ALREADY_EXISTS
         try:
@@ -203,9 +208,9 @@ class Creator:
             # An earlier create that the store does not show yet, or a child of the previous
             # operator, which the store never shows without dlctl's label.
             await label_child(self.writer, owner, child.resource, existing)
-            return ALREADY_CREATED
+            return _Success.ALREADY_CREATED
         if child.may_exist and controller is None and not existing.metadata.is_terminating:
-            return _USED_AS_IS
+            return _Success.USED_AS_IS
         holder = f"{controller.kind} {controller.name}" if controller else "no controller"
         message = f"the name of {_title(child)} is taken: the existing object belongs to {holder}"
         return Rejection(cause, child.resource, message, error)

@@ -29,7 +29,7 @@ from dlctl.controller.object_writer import ObjectWriter
 from dlctl.dialects.elastic_dialect import ElasticDialect
 from dlctl.informers.store import Store
 from dlctl.kube.errors import NotFoundError
-from dlctl.reconcilers.children.adoption import is_controlled_by, label_child
+from dlctl.reconcilers.children.adoption import label_child
 from dlctl.reconcilers.large_jobs import to_thread_if_large
 from dlctl.reconcilers.lifecycle.past_times import with_past_times
 from dlctl.reconcilers.membership import scaler_reconciler
@@ -179,7 +179,7 @@ class MembershipManager:
             pod = await self.writer.client.get(PODS, ObjectKey(job.key.namespace, name), Object)
         except NotFoundError:
             return False
-        if not is_controlled_by(pod, job.uid) or pod.metadata.is_terminating:
+        if pod.metadata.controller_uid != job.uid or pod.metadata.is_terminating:
             return False
         await label_child(self.writer, job.uid, PODS, pod)
         return True
