@@ -8,7 +8,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Final
@@ -27,7 +27,7 @@ from dlctl.local.node.agent.sandboxes import (
 from dlctl.local.node.protocol import LINE_LIMIT, AgentMessage, AgentStarted
 
 _STOP_TIMEOUT_S: Final = 10.0
-_HELLO_BYTES: Final = 1 << 16
+_STARTED_BYTES: Final = 1 << 16
 
 _decode = msgspec.json.Decoder(AgentMessage).decode
 
@@ -38,21 +38,19 @@ async def open_sandboxes(log_path: Path, *, choice: NetworkChoice) -> AsyncItera
     async with AsyncExitStack() as stack:
         reason = "requested"
         for mode in _isolated_modes() if choice != "host" else ():
-            trial = _agent(log_path, mode)
-            started, sockets, descriptors, reader, writer = await stack.enter_async_context(trial)
-            if not started.error:
-                network = Network("isolated", no_internet=started.no_internet)
-                yield Sandboxes(network, reader, writer, descriptors, NodeSockets(*sockets))
+            trial = _run_agent(log_path, mode)
+            agent = await stack.enter_async_context(trial)
+            if not agent.started.error:
+                network = Network("isolated", no_internet=agent.started.no_internet)
+                yield agent.sandboxes(network, NodeSockets(*agent.sockets))
                 return
-            reason = started.error
+            reason = agent.started.error
         if choice == "isolated":
             raise ConfigError(
                 f"this machine allows no network namespaces: {reason}; use --network host"
             )
-        _, _, descriptors, reader, writer = await stack.enter_async_context(
-            _agent(log_path, "host")
-        )
-        yield Sandboxes(Network("host", reason), reader, writer, descriptors)
+        agent = await stack.enter_async_context(_run_agent(log_path, "host"))
+        yield agent.sandboxes(Network("host", reason))
 
 
 def _isolated_modes() -> tuple[str, ...]:
@@ -61,17 +59,24 @@ def _isolated_modes() -> tuple[str, ...]:
     return ("root", "user") if os.geteuid() == 0 else ("user",)
 
 
-_AgentConnection = tuple[
-    AgentStarted,
-    list[socket.socket],
-    socket.socket,
-    asyncio.StreamReader,
-    asyncio.StreamWriter,
-]
+@attrs.frozen
+class _AgentConnection:
+    """The connection to a running agent, with its first message."""
+
+    started: AgentStarted
+    # Sent with it; none of an agent without namespaces.
+    sockets: Sequence[socket.socket]
+    # Receives the sockets that are requested later.
+    descriptors: socket.socket
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+
+    def sandboxes(self, network: Network, sockets: NodeSockets | None = None) -> Sandboxes:
+        return Sandboxes(network, self.reader, self.writer, self.descriptors, sockets)
 
 
 @asynccontextmanager
-async def _agent(log_path: Path, mode: str) -> AsyncIterator[_AgentConnection]:
+async def _run_agent(log_path: Path, mode: str) -> AsyncIterator[_AgentConnection]:
     ours, theirs = socket.socketpair()
     descriptors, their_descriptors = socket.socketpair(type=socket.SOCK_SEQPACKET)
     given = theirs.fileno(), their_descriptors.fileno()
@@ -93,7 +98,7 @@ async def _agent(log_path: Path, mode: str) -> AsyncIterator[_AgentConnection]:
         # Before asyncio reads from the socket: it ignores file descriptors sent along with the
         # bytes.
         try:
-            started, sockets = await asyncio.to_thread(_receive_hello, ours)
+            started, sockets = await asyncio.to_thread(_receive_started, ours)
         except BaseException:
             ours.shutdown(socket.SHUT_RDWR)
             ours.close()
@@ -102,7 +107,7 @@ async def _agent(log_path: Path, mode: str) -> AsyncIterator[_AgentConnection]:
             stack.enter_context(opened)
         reader, writer = await asyncio.open_connection(sock=ours, limit=LINE_LIMIT)
         stack.callback(writer.close)
-        yield started, sockets, descriptors, reader, writer
+        yield _AgentConnection(started, sockets, descriptors, reader, writer)
 
 
 async def _ended(process: asyncio.subprocess.Process) -> None:
@@ -114,10 +119,10 @@ async def _ended(process: asyncio.subprocess.Process) -> None:
         await process.wait()
 
 
-def _receive_hello(agent: socket.socket) -> tuple[AgentStarted, list[socket.socket]]:
+def _receive_started(agent: socket.socket) -> tuple[AgentStarted, list[socket.socket]]:
     """Return the agent's first message, and the sockets sent with it; blocking."""
     agent.settimeout(RESPONSE_TIMEOUT_S)
-    line, fds, _, _ = socket.recv_fds(agent, _HELLO_BYTES, len(attrs.fields(NodeSockets)))
+    line, fds, _, _ = socket.recv_fds(agent, _STARTED_BYTES, len(attrs.fields(NodeSockets)))
     if not line:
         return AgentStarted(error="the agent ended before its first message; see its log"), []
     for fd in fds:
