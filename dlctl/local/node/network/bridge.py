@@ -7,7 +7,7 @@ vanishes with the agent. Sockets that dlctl serves lead to the API server and to
 import os
 import socket
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 
 import attrs
 from pyroute2 import IPRoute, NetlinkError
@@ -55,8 +55,8 @@ class Bridge:
 
     def netns_fd(self, pod: str) -> int | None:
         """Return the pod's network namespace; None stands for the node's."""
-        cable = self._veths.get(pod)
-        return cable.netns_fd if cable else None
+        veth = self._veths.get(pod)
+        return veth.netns_fd if veth else None
 
     def open_socket(self, pod: str) -> socket.socket:
         """Return an unconnected TCP socket in the network of the pod."""
@@ -69,7 +69,10 @@ class Bridge:
             linux.setns(self._host_netns_fd, linux.CLONE_NEWNET)
 
     def attach(self, pod: str, ip: str) -> None:
-        """Give the pod a namespace with the IP; raises OSError if the kernel refuses."""
+        """Give the pod a namespace with the IP.
+
+        :raises OSError: if the kernel refuses.
+        """
         try:
             self._attach(pod, ip)
         except NetlinkError as error:
@@ -96,30 +99,37 @@ class Bridge:
         self._veths[pod] = _Veth(netns_fd=netns_fd, name=name)
 
     def detach(self, pod: str) -> None:
-        """Close the pod's namespace and delete its veth pair; idempotent."""
-        if (cable := self._veths.pop(pod, None)) is None:
+        """Close the pod's namespace and delete its veth pair; idempotent.
+
+        :raises OSError: if the pair cannot be deleted.
+        """
+        if (veth := self._veths.pop(pod, None)) is None:
             return
         # Closed last: without a reference to the namespace, the kernel deletes the veth pair some
         # time later.
         try:
-            if found := self._ip.link_lookup(ifname=cable.name):
+            if found := self._ip.link_lookup(ifname=veth.name):
                 self._ip.link("del", index=found[0])
         except NetlinkError as error:
             raise OSError(error.code, f"network of the pod: {error}") from error
         finally:
-            os.close(cable.netns_fd)
+            os.close(veth.netns_fd)
 
     @contextmanager
     def _new_netns(self) -> Iterator[tuple[int, IPRoute]]:
+        """Create a network namespace; it is gone if the block fails, and the veth pair with it."""
         linux.unshare(linux.CLONE_NEWNET)
-        try:
-            netns_fd = _current_netns()
-            # A netlink socket stays in the namespace in which it was opened.
-            inside = IPRoute()
-        finally:
-            linux.setns(self._host_netns_fd, linux.CLONE_NEWNET)
-        with closing(inside):
-            yield netns_fd, inside
+        with ExitStack() as on_failure:
+            try:
+                netns_fd = _current_netns()
+                on_failure.callback(os.close, netns_fd)
+                # A netlink socket stays in the namespace in which it was opened.
+                inside = IPRoute()
+            finally:
+                linux.setns(self._host_netns_fd, linux.CLONE_NEWNET)
+            with closing(inside):
+                yield netns_fd, inside
+            on_failure.pop_all()
 
 
 def _current_netns() -> int:
