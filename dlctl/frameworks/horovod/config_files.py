@@ -77,13 +77,20 @@ exit "$code"
 
 def config_files(hosts: Iterable[str], *, slots: int, container: str) -> Mapping[str, str]:
     """Return all files by name; programs run in this container of the hosts."""
-    hosts = list(hosts)
     return {
-        # Horovod reads it through the discovery script.
-        HOSTFILE: colon_hostfile(hosts, slots),
-        DEEPSPEED_HOSTFILE: slots_hostfile(hosts, slots),
+        **host_files(hosts, slots),
         DISCOVER_HOSTS: _DISCOVER_HOSTS_SCRIPT,
         KUBEXEC: _kubexec_script(container),
+    }
+
+
+def host_files(hosts: Iterable[str], slots: int) -> Mapping[str, str]:
+    """Return the files that follow the hosts, by name; each host runs ``slots`` processes."""
+    hosts = list(hosts)
+    # Horovod reads the first one through the discovery script.
+    return {
+        HOSTFILE: colon_hostfile(hosts, slots),
+        DEEPSPEED_HOSTFILE: slots_hostfile(hosts, slots),
     }
 
 

@@ -16,7 +16,6 @@ from dlctl.frameworks import launcher_access
 from dlctl.frameworks.dljob import DLJob
 from dlctl.frameworks.horovod import config_files, hostfile_init, pod_specs
 from dlctl.frameworks.horovod.ssh_access import SshAccess, secret_data
-from dlctl.frameworks.hostfiles import colon_hostfile, slots_hostfile
 
 # The ports of a worker's service; launchers accept no connections.
 SERVICE_PORTS: Final = {"ssh-port": 22, "kubeai-service-port": 9009}
@@ -80,13 +79,8 @@ class TrainingJob(DLJob):
 
     def host_files(self) -> Mapping[str, str]:
         """Return the files in the launcher that follow the hosts, by path."""
-        hosts = self._host_names(self._hosts)
-        return {
-            config_files.COPY_PATHS[config_files.HOSTFILE]: colon_hostfile(hosts, self.slots),
-            config_files.COPY_PATHS[config_files.DEEPSPEED_HOSTFILE]: slots_hostfile(
-                hosts, self.slots
-            ),
-        }
+        files = config_files.host_files(self._host_names(self._hosts), self.slots)
+        return {config_files.COPY_PATHS[name]: text for name, text in files.items()}
 
     @property
     def slots(self) -> int:

@@ -11,7 +11,7 @@ from dlctl.api.objects.dependents import Dependent
 from dlctl.frameworks.kubeflow.job import KubeflowJob
 from dlctl.frameworks.kubeflow.pytorch_init import init_containers
 from dlctl.frameworks.kubeflow.torch_elastic import HORIZONTAL_POD_AUTOSCALERS, ElasticPolicy
-from dlctl.frameworks.kubeflow.torch_restarts import restart_environment
+from dlctl.frameworks.kubeflow.torch_restarts import torchrun_environment
 
 # A number of processes per node; torchrun interprets other values, such as "auto" and "gpu".
 _NUMBER: Final = re.compile(r"[0-9]{1,9}")
@@ -44,7 +44,7 @@ class PyTorchJob(KubeflowJob):
         self, replica_spec: ReplicaSpec, replica_index: int
     ) -> Mapping[str, Any]:
         replica = Replica(replica_spec.type, replica_index)
-        return {**dict(self._environment(replica)), **restart_environment(self.job, replica_spec)}
+        return {**dict(self._environment(replica)), **torchrun_environment(self.job, replica_spec)}
 
     def mutate_pod_spec(self, pod_spec: Mapping[str, Any], replica: Replica) -> Mapping[str, Any]:
         if replica.type != "worker" or not self.number_of_replicas("master"):

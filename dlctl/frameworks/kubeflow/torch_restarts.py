@@ -14,7 +14,7 @@ _SHUTDOWN_TIMEOUT: Final = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT"
 _MARGIN_S: Final = 5
 
 
-def restart_environment(job: Job, spec: ReplicaSpec) -> Mapping[str, str]:
+def torchrun_environment(job: Job, spec: ReplicaSpec) -> Mapping[str, str]:
     """Return the variables of the present attempt that the user has not set."""
     if job.run_policy.failure_policy is None:
         return {}
