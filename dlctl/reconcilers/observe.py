@@ -18,7 +18,7 @@ from dlctl.api.status.job_status import Failure, JobPhase
 from dlctl.api.status.membership import Membership
 from dlctl.api.status.waiting import Waiting
 from dlctl.reconcilers.launcher_job.launcher_state import LauncherState, launcher_state
-from dlctl.reconcilers.nodes.node_conditions import NodeConditions
+from dlctl.reconcilers.nodes.node_states import NodeStates
 from dlctl.reconcilers.restart_marks import pods_of_earlier_attempts
 from dlctl.reconcilers.termination import Termination, phase_wait_s, termination
 
@@ -95,7 +95,7 @@ class Children:
     # The Jobs of launchers, and their pods.
     launcher_jobs: Sequence[BatchJob] = ()
     launcher_pods: Sequence[Pod] = ()
-    nodes: NodeConditions = attrs.field(factory=NodeConditions)
+    nodes: NodeStates = attrs.field(factory=NodeStates)
     # What Kueue's Workload of the job waits for.
     queued: Waiting | None = None
     # The ends of logs that were read, of the last failed run in each pod.

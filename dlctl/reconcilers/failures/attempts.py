@@ -204,7 +204,7 @@ def _verdict(
 def _may_prove_more(late: Sequence[EndedRun], verdict: Verdict) -> bool:
     """Return whether a verdict is worth another look, which costs time in large jobs."""
     is_proved = verdict.confidence is Confidence.HIGH
-    has_more = any(run.member.node_fault for run in late)
+    has_more = any(run.member.faulty_node for run in late)
     return len(late) > verdict.collateral_count + 1 or (has_more and not is_proved)
 
 

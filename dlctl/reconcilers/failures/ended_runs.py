@@ -15,7 +15,7 @@ from dlctl.api.status import conditions
 from dlctl.api.status.job_status import JobPhase, RestartRecord
 from dlctl.clock import EPOCH
 from dlctl.reconcilers.failures.failed_replica import FailedReplica
-from dlctl.reconcilers.nodes.node_conditions import NodeConditions
+from dlctl.reconcilers.nodes.node_states import NodeStates
 from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState, is_discarded
 from dlctl.reconcilers.status.replica_conditions import is_running
 from dlctl.reconcilers.status.scale_downs import is_scaled_down
@@ -119,20 +119,12 @@ def _on_lost_nodes(observed: Observed, now: datetime.datetime) -> Iterator[Ended
             yield attrs.evolve(run, time=min(lost.silent_since or now, now).replace(microsecond=0))
 
 
-def _with_node(run: EndedRun, nodes: NodeConditions) -> EndedRun:
+def _with_node(run: EndedRun, nodes: NodeStates) -> EndedRun:
     """Return the run with what is wrong with its node."""
-    node = run.member.node
-    fault = nodes.faults.get(node, "")
-    if not fault:
+    state = nodes.by_name.get(run.member.node)
+    if state is None or not state.fault:
         return run
-    member = attrs.evolve(
-        run.member,
-        node_fault=fault,
-        node_cause=nodes.fault_cause(node),
-        node_fault_kind=nodes.by_name[node].fault_kind,
-        node_down_since=nodes.by_name[node].down_since,
-    )
-    return attrs.evolve(run, member=member)
+    return attrs.evolve(run, member=attrs.evolve(run.member, faulty_node=state))
 
 
 def _with_log(run: EndedRun, logs: Mapping[UID, str]) -> EndedRun:

@@ -6,8 +6,7 @@ import attrs
 
 from dlctl.api.job import Replica
 from dlctl.api.objects.pods import ContainerStateTerminated, Pod
-from dlctl.api.status.verdict import Cause
-from dlctl.reconcilers.nodes.node_conditions import NodeFault
+from dlctl.reconcilers.nodes.node_states import NodeState
 from dlctl.reconcilers.termination import Termination
 
 
@@ -31,14 +30,8 @@ class FailedReplica:
     termination: Termination | None
     # The end of the container's log, if it was read.
     log: str = ""
-    # What is wrong with the pod's node, or takes it away; empty if nothing is known to be.
-    node_fault: str = ""
-    # What the node's fault counts as.
-    node_cause: Cause = Cause.NODE
-    # What kind of fault it is.
-    node_fault_kind: NodeFault = NodeFault.SICK
-    # Since when the node is down; None if it is up, or if that is not known.
-    node_down_since: datetime.datetime | None = None
+    # Of the pod's node, if that has a fault.
+    faulty_node: NodeState | None = None
 
     @property
     def node(self) -> str:

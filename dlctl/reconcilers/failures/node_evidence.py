@@ -10,7 +10,7 @@ from dlctl.reconcilers.failures.evidence import Evidence, Proof
 from dlctl.reconcilers.failures.exit_code_evidence import KILLED, STOPPED
 from dlctl.reconcilers.failures.failed_replica import FailedReplica
 from dlctl.reconcilers.failures.pod_evidence import pod_evidence, reports_shutdown
-from dlctl.reconcilers.nodes.node_conditions import NodeFault
+from dlctl.reconcilers.nodes.node_states import NodeFault, NodeState
 from dlctl.reconcilers.program_output.log_classes import Weight
 
 _HARDWARE_FAULT: Final = re.compile(
@@ -22,8 +22,10 @@ _RUNS_PODS_BEFORE: Final = (NodeFault.DRAINING, NodeFault.DELETED, NodeFault.DOW
 
 def api_evidence(member: FailedReplica, message: str) -> Evidence | None:
     """Return what the API proves: the state of the node, or else the pod's reasons."""
-    by_pod = pod_evidence(member, message)
-    return _node_evidence(member) if _has_node_ended(member, by_pod) else by_pod
+    by_pod, node = pod_evidence(member, message), member.faulty_node
+    if node is not None and _has_ended(node, member, by_pod):
+        return _node_evidence(node)
+    return by_pod
 
 
 def tie_break(member: FailedReplica, evidence: Evidence) -> Evidence:
@@ -31,27 +33,28 @@ def tie_break(member: FailedReplica, evidence: Evidence) -> Evidence:
 
     Also if the node went down after the member had ended.
     """
-    is_leaving = member.node_fault and member.node_fault_kind in _RUNS_PODS_BEFORE
-    if not is_leaving or evidence.weight is not Weight.COLLATERAL:
+    node = member.faulty_node
+    if node is None or node.fault_kind not in _RUNS_PODS_BEFORE:
         return evidence
-    found = _node_evidence(member)
-    return attrs.evolve(found, confidence=Confidence.LOW, weight=Weight.COLLATERAL)
+    if evidence.weight is not Weight.COLLATERAL:
+        return evidence
+    return attrs.evolve(_node_evidence(node), confidence=Confidence.LOW, weight=Weight.COLLATERAL)
 
 
-def _has_node_ended(member: FailedReplica, by_pod: Evidence | None) -> bool:
+def _has_ended(node: NodeState, member: FailedReplica, by_pod: Evidence | None) -> bool:
     """Return whether the fault of its node is why a member ended.
 
     A node without a fault of its own has ended pods that were disrupted, deleted or stopped, but
     programs on it may fail by themselves, or lose their peers. So may those that ended before it
     went down.
     """
-    if not member.node_fault or member.node_fault_kind is NodeFault.SICK:
-        return bool(member.node_fault)
-    if member.node_fault_kind is NodeFault.DOWN:
-        if member.node_cause is Cause.NODE and reports_shutdown(member.pod):
+    if node.fault_kind is NodeFault.SICK:
+        return True
+    if node.fault_kind is NodeFault.DOWN:
+        if node.fault_cause is Cause.NODE and reports_shutdown(member.pod):
             # A node that was shut down in order is down since.
             return False
-        if not _ended_before_node(member):
+        if not _ended_before(node, member):
             return True
     if by_pod is not None:
         return by_pod.cause.is_infrastructure
@@ -59,15 +62,15 @@ def _has_node_ended(member: FailedReplica, by_pod: Evidence | None) -> bool:
     return end is None or end.exit_code in STOPPED or end.exit_code == KILLED
 
 
-def _ended_before_node(member: FailedReplica) -> bool:
+def _ended_before(node: NodeState, member: FailedReplica) -> bool:
     """Return whether a member ended before its node went down, as far as is known."""
-    since, end = member.node_down_since, member.termination
+    since, end = node.down_since, member.termination
     return since is not None and end is not None and end.time < since
 
 
-def _node_evidence(member: FailedReplica) -> Evidence:
-    cause = member.node_cause
-    if cause is Cause.NODE and _HARDWARE_FAULT.search(member.node_fault):
+def _node_evidence(node: NodeState) -> Evidence:
+    cause = node.fault_cause
+    if cause is Cause.NODE and _HARDWARE_FAULT.search(node.fault):
         cause = Cause.HARDWARE
-    is_planned = member.node_fault_kind is NodeFault.DELETED
-    return Evidence(cause, Proof.NODE, f"its node {member.node_fault}", is_planned=is_planned)
+    is_planned = node.fault_kind is NodeFault.DELETED
+    return Evidence(cause, Proof.NODE, f"its node {node.fault}", is_planned=is_planned)

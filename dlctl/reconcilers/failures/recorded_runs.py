@@ -9,7 +9,7 @@ from dlctl.api.status.verdict import Attempt, Verdict, last_verdict
 from dlctl.reconcilers.failures.ended_runs import EndedRun
 from dlctl.reconcilers.failures.first_cause import Judgement
 from dlctl.reconcilers.failures.run_judge import RunJudge
-from dlctl.reconcilers.nodes.node_conditions import NodeFault
+from dlctl.reconcilers.nodes.node_states import NodeFault
 
 # Replicas that end this soon after the first one are counted as its consequences.
 _CASCADE_S: Final = 60.0
@@ -132,12 +132,13 @@ def _is_late(job: Job, run: EndedRun, end: datetime.datetime) -> bool:
     first end.
     """
     member, policy, ended_at = run.member, job.run_policy.failure_policy, run.time
-    kind = member.node_fault_kind if member.node_fault else None
+    node = member.faulty_node
+    kind = node.fault_kind if node else None
     is_lost = kind is NodeFault.DOWN and member.termination is None
     if policy is None or kind is NodeFault.SICK or not (policy.restarts_replicas or is_lost):
         return False
-    if kind is NodeFault.DOWN:
-        ended_at = min(ended_at, member.node_down_since or end)
+    if node is not None and kind is NodeFault.DOWN:
+        ended_at = min(ended_at, node.down_since or end)
     return (ended_at - end).total_seconds() > _CASCADE_S
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 import attrs
 
 from dlctl.api.objects.pods import Pod
-from dlctl.reconcilers.nodes.node_conditions import LostNode
+from dlctl.reconcilers.nodes.node_states import LostNode
 
 
 @attrs.frozen

@@ -12,11 +12,11 @@ import attrs
 from dlctl.api.objects.node_signals import NodeSignals, Signal
 from dlctl.api.objects.nodes import Node
 from dlctl.informers.handlers import Change
-from dlctl.reconcilers.nodes.node_conditions import (
+from dlctl.reconcilers.nodes.node_states import (
     LostNode,
-    NodeCondition,
-    NodeConditions,
-    node_condition,
+    NodeState,
+    NodeStates,
+    node_state,
 )
 
 # Names of deleted nodes are kept: their pods end after them.
@@ -30,10 +30,10 @@ class NodeWatch:
     signals: NodeSignals = attrs.field(factory=NodeSignals)
     # Whether all nodes have been shown: until then, a missing one may exist.
     is_synced: Callable[[], bool] = lambda: True
-    _by_name: dict[str, NodeCondition] = attrs.field(init=False, factory=dict)
+    _by_name: dict[str, NodeState] = attrs.field(init=False, factory=dict)
     # The newest last.
     _deleted: OrderedDict[str, str] = attrs.field(init=False, factory=OrderedDict)
-    _current: NodeConditions | None = attrs.field(init=False, default=None)
+    _current: NodeStates | None = attrs.field(init=False, default=None)
     # Of all nodes, by name.
     _hostnames: dict[str, str] = attrs.field(init=False, factory=dict)
 
@@ -51,14 +51,14 @@ class NodeWatch:
         return self._hostnames.get(name, name)
 
     @property
-    def current(self) -> NodeConditions:
+    def current(self) -> NodeStates:
         """Return the special nodes; the same value until one of them changes."""
         if self._current is None:
             deleted = {
-                name: NodeCondition(hostname, fault="was deleted", is_deleted=True)
+                name: NodeState(hostname, fault="was deleted", is_deleted=True)
                 for name, hostname in self._deleted.items()
             }
-            self._current = NodeConditions.of({**deleted, **self._by_name})
+            self._current = NodeStates({**deleted, **self._by_name})
         return self._current
 
     def update(self, change: Change[Node]) -> bool:
@@ -72,9 +72,9 @@ class NodeWatch:
         if new is not None:
             self._deleted.pop(name, None)
             self._hostnames[name] = new.hostname
-            condition = node_condition(new, self.signals)
-            if not condition.is_normal:
-                after = self._by_name[name] = condition
+            state = node_state(new, self.signals)
+            if not state.is_normal:
+                after = self._by_name[name] = state
         elif old is not None:
             self._hostnames.pop(name, None)
             self._deleted[name] = old.hostname
@@ -84,5 +84,5 @@ class NodeWatch:
         return _urgent(before) != _urgent(after)
 
 
-def _urgent(condition: NodeCondition | None) -> tuple[Signal | None, LostNode | None]:
-    return (condition.draining, condition.lost) if condition else (None, None)
+def _urgent(state: NodeState | None) -> tuple[Signal | None, LostNode | None]:
+    return (state.draining, state.lost) if state else (None, None)

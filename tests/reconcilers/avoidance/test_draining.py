@@ -11,12 +11,12 @@ from dlctl.api.policies.failure_policy import FailurePolicy
 from dlctl.api.status.job_status import JobPhase
 from dlctl.api.status.verdict import Attempt, Cause, Confidence
 from dlctl.reconcilers.avoidance.draining import drain_verdict
-from dlctl.reconcilers.nodes.node_conditions import NodeCondition, NodeConditions
+from dlctl.reconcilers.nodes.node_states import NodeState, NodeStates
 from dlctl.reconcilers.observe import Children, Observed, observe
 from tests.builders import NOW, RUNNING, exited, make_job, make_pod
 
 SPOT = Signal("example.com/spot", "has the taint example.com/spot")
-GOING = NodeConditions.of({"node-b": NodeCondition("node-b", SPOT, fault=SPOT.text)})
+GOING = NodeStates({"node-b": NodeState("node-b", SPOT, fault=SPOT.text)})
 
 
 def job_with(phase: JobPhase = JobPhase.RUNNING, *attempts: Attempt, policy: bool = True) -> Job:
@@ -27,7 +27,7 @@ def job_with(phase: JobPhase = JobPhase.RUNNING, *attempts: Attempt, policy: boo
 
 
 def observed(
-    job: Job, node: str = "node-b", nodes: NodeConditions = GOING, code: int | None = None
+    job: Job, node: str = "node-b", nodes: NodeStates = GOING, code: int | None = None
 ) -> Observed:
     phase, state = ("Running", RUNNING) if code is None else ("Failed", exited(code))
     pods = [
@@ -62,7 +62,7 @@ def test_attempt_goes_on(job: Job) -> None:
 def test_attempt_goes_on_while_its_own_nodes_stay() -> None:
     job = job_with()
     assert drain_verdict(job, observed(job, node="node-c"), NOW) is None
-    assert drain_verdict(job, observed(job, nodes=NodeConditions()), NOW) is None
+    assert drain_verdict(job, observed(job, nodes=NodeStates()), NOW) is None
 
 
 def test_replica_that_has_ended_does_not_flee() -> None:

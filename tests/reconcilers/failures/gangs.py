@@ -8,10 +8,11 @@ import msgspec
 
 from dlctl.api.job import Job, Replica
 from dlctl.api.json_types import JSON
-from dlctl.api.status.verdict import Cause, Verdict
+from dlctl.api.objects.node_signals import Signal
+from dlctl.api.status.verdict import Verdict
 from dlctl.reconcilers.failures.failed_replica import FailedReplica
 from dlctl.reconcilers.failures.first_cause import first_cause
-from dlctl.reconcilers.nodes.node_conditions import NodeFault
+from dlctl.reconcilers.nodes.node_states import NodeState
 from dlctl.reconcilers.termination import termination
 from tests.builders import NOW, make_job, make_pod, training_job
 
@@ -56,9 +57,7 @@ def member(
     job: Job = TORCH_JOB,
     log: str = "",
     node: str = "",
-    node_fault: str = "",
-    node_cause: Cause = Cause.NODE,
-    node_fault_kind: NodeFault = NodeFault.SICK,
+    faulty_node: NodeState | None = None,
     **status: Any,
 ) -> FailedReplica:
     """Return a member by the name of its replica; ``status`` are fields of its pod's."""
@@ -72,7 +71,16 @@ def member(
     if node and pod.spec:
         pod = msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name=node))
     end = termination(pod, spec.container, rule=spec.retry_policy, now=NOW)
-    return FailedReplica(replica, pod, end, log, node_fault, node_cause, node_fault_kind)
+    return FailedReplica(replica, pod, end, log, faulty_node)
+
+
+def sick_node(fault: str) -> NodeState:
+    return NodeState("node", fault=fault, is_sick=True)
+
+
+def down_node(announced: str) -> NodeState:
+    """Return a node that does not answer any more after it has announced that it goes."""
+    return NodeState("node", Signal(announced, f"has the taint {announced}"), fault="is not ready")
 
 
 def verdict_of(*members: FailedReplica, job: Job = TORCH_JOB) -> Verdict:

@@ -11,7 +11,7 @@ from dlctl.api.objects.pods import Pod
 from dlctl.api.status.job_status import JobPhase
 from dlctl.api.status.verdict import Cause
 from dlctl.reconcilers.children.desired import Desired
-from dlctl.reconcilers.nodes.node_conditions import LostNode, NodeCondition, NodeConditions
+from dlctl.reconcilers.nodes.node_states import LostNode, NodeState, NodeStates
 from dlctl.reconcilers.observe import Children, observe
 from dlctl.reconcilers.plan import Plan
 from dlctl.reconcilers.planning.job import plan_job
@@ -139,15 +139,15 @@ def test_failure_that_was_decided_with_an_earlier_end_is_not_decided_again() -> 
     assert job.status.counted_restarts == 2
 
 
-def plan_on(job: Job, found: list[Pod], seconds: float, condition: NodeCondition) -> Plan:
+def plan_on(job: Job, found: list[Pod], seconds: float, condition: NodeState) -> Plan:
     now = at(seconds)
-    children = Children(found, nodes=NodeConditions.of({"node-b": condition}))
+    children = Children(found, nodes=NodeStates({"node-b": condition}))
     return plan_job(job, observe(job, children, now), Desired(), now, SETTINGS)
 
 
-def silent_since(time: datetime.datetime) -> NodeCondition:
+def silent_since(time: datetime.datetime) -> NodeState:
     lost = LostNode(out_of_service=False, silent_since=time)
-    return NodeCondition("node-b", None, lost, "does not answer", down_since=time)
+    return NodeState("node-b", None, lost, "does not answer", down_since=time)
 
 
 CREATED: JSON = {"uid": "b", "creationTimestamp": at(0).isoformat()}

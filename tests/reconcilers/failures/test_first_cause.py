@@ -7,21 +7,23 @@ from dlctl.api.job import Job, Replica
 from dlctl.api.status.verdict import Cause, Confidence, Verdict
 from dlctl.reconcilers.failures.failed_replica import FailedReplica
 from dlctl.reconcilers.failures.first_cause import first_cause
+from dlctl.reconcilers.nodes.node_states import NodeState
 from dlctl.reconcilers.termination import termination
 from tests.builders import NOW, exited, make_job, make_pod
+from tests.reconcilers.failures.gangs import sick_node
 
 JOB = make_job(workers=8)
 
 
 def member(
-    index: int, *, job: Job = JOB, log: str = "", node_fault: str = "", **pod: Any
+    index: int, *, job: Job = JOB, log: str = "", faulty_node: NodeState | None = None, **pod: Any
 ) -> FailedReplica:
     replica = Replica("worker", index)
     spec = job.replica_spec("worker")
     assert spec is not None
     made = make_pod(job, replica, **{"phase": "Failed", **pod})
     end = termination(made, spec.container, rule=spec.retry_policy, now=NOW)
-    return FailedReplica(replica, made, end, log, node_fault)
+    return FailedReplica(replica, made, end, log, faulty_node)
 
 
 def verdict(*members: FailedReplica) -> Verdict:
@@ -53,7 +55,7 @@ def test_stopped_members_are_collateral_of_the_one_that_failed() -> None:
 def test_node_fault_wins_over_the_pods_reason() -> None:
     found = verdict(
         member(0, state=exited(137, reason="OOMKilled")),
-        member(1, state=exited(1), node_fault="has KernelDeadlock"),
+        member(1, state=exited(1), faulty_node=sick_node("has KernelDeadlock")),
     )
     assert (found.cause, found.replica) == (Cause.NODE, "worker-1")
     assert found.message == "its node has KernelDeadlock"

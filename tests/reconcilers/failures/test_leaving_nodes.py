@@ -11,11 +11,10 @@ from dlctl.api.status.verdict import Cause, Confidence
 from dlctl.reconcilers.failures.attempts import recorded_attempts
 from dlctl.reconcilers.failures.failed_replica import FailedReplica
 from dlctl.reconcilers.failures.run_judge import RunJudge
-from dlctl.reconcilers.nodes.node_conditions import (
+from dlctl.reconcilers.nodes.node_states import (
     LostNode,
-    NodeCondition,
-    NodeConditions,
-    NodeFault,
+    NodeState,
+    NodeStates,
 )
 from dlctl.reconcilers.observe import Children, observe
 from tests.builders import NOW
@@ -31,8 +30,8 @@ BUG = raised("ValueError: nan")
 
 def leaving(state: dict[str, Any], **status: Any) -> FailedReplica:
     """Return worker-1, whose node is announced to go."""
-    node: dict[str, Any] = {"node_fault": GOING.text, "node_cause": Cause.SCALE_DOWN}
-    return member("worker-1", state, **node, node_fault_kind=NodeFault.DRAINING, **status)
+    node = NodeState("b", GOING, fault=GOING.text)
+    return member("worker-1", state, faulty_node=node, **status)
 
 
 @pytest.mark.parametrize(
@@ -95,9 +94,8 @@ def test_node_that_leaves_decides_between_members_that_lost_a_peer() -> None:
 def test_node_that_goes_down_decides_between_members_that_lost_a_peer_before() -> None:
     first = member("worker-0", ended(1, RESET, after_s=-2))
     down = NOW - datetime.timedelta(minutes=4)
-    second = attrs.evolve(
-        leaving(ended(1, RESET)), node_fault_kind=NodeFault.DOWN, node_down_since=down
-    )
+    node = NodeState("b", GOING, fault="is not ready", down_since=down)
+    second = member("worker-1", ended(1, RESET), faulty_node=node)
     found = verdict_of(first, second)
     assert (found.replica, found.confidence) == ("worker-1", Confidence.LOW)
     assert not found.is_consequence
@@ -107,25 +105,23 @@ def test_node_that_goes_down_decides_between_members_that_lost_a_peer_before() -
     ("condition", "cause", "replica"),
     [
         pytest.param(
-            NodeCondition("b", GOING, fault=GOING.text), Cause.USER_CODE, "worker-0", id="up"
+            NodeState("b", GOING, fault=GOING.text), Cause.USER_CODE, "worker-0", id="up"
         ),
         pytest.param(
-            NodeCondition("b", GOING, fault="is sick", is_sick=True),
+            NodeState("b", GOING, fault="is sick", is_sick=True),
             Cause.NODE, "worker-1", id="sick",
         ),
         pytest.param(
-            NodeCondition("b", GOING, LostNode(out_of_service=False, silent_since=None), "is lost"),
+            NodeState("b", GOING, LostNode(out_of_service=False, silent_since=None), "is lost"),
             Cause.SCALE_DOWN, "worker-1", id="lost",
         ),
         pytest.param(
-            NodeCondition("b", GOING, fault="is not ready"), Cause.SCALE_DOWN, "worker-1",
+            NodeState("b", GOING, fault="is not ready"), Cause.SCALE_DOWN, "worker-1",
             id="not ready",
         ),
     ],
 )  # fmt: skip
-def test_bug_beside_a_node_that_leaves(
-    condition: NodeCondition, cause: Cause, replica: str
-) -> None:
+def test_bug_beside_a_node_that_leaves(condition: NodeState, cause: Cause, replica: str) -> None:
     job = running(torch_job())
     late = at(35)
     ends: dict[str, Any] = {
@@ -134,7 +130,7 @@ def test_bug_beside_a_node_that_leaves(
     }
     ends["worker0"]["state"]["terminated"]["message"] = BUG
     ends["worker1"]["state"]["terminated"]["message"] = RESET
-    nodes = NodeConditions.of({"node-b": condition})
+    nodes = NodeStates({"node-b": condition})
     observed = observe(job, Children(pods(job, **ends), nodes=nodes), late)
     now = late + datetime.timedelta(seconds=1)
     verdict = recorded_attempts(job, observed, now, RunJudge(job, now))[-1].verdict

@@ -10,7 +10,7 @@ from dlctl.api.objects.node_signals import Signal
 from dlctl.api.objects.pods import Pod
 from dlctl.api.status.job_status import JobPhase
 from dlctl.reconcilers.failures.log_requests import LogRequests, log_requests
-from dlctl.reconcilers.nodes.node_conditions import LostNode, NodeCondition, NodeConditions
+from dlctl.reconcilers.nodes.node_states import LostNode, NodeState, NodeStates
 from dlctl.reconcilers.observe import Children, observe
 from tests.builders import RUNNING, exited
 from tests.reconcilers.failures.torch_jobs import after, at, failed, pods, running, torch_job
@@ -74,7 +74,7 @@ def test_logs_on_lost_nodes_cannot_be_read() -> None:
     job = running(torch_job("Never"))
     found = pods(job, worker1=failed(1, 30, node_name="gone"))
     observed = observe(job, Children(found), at(31))
-    nodes = NodeConditions(lost={"gone": LostNode(False, at(20))})
+    nodes = NodeStates({"gone": NodeState("gone", lost=LostNode(False, at(20)))})
     lost = observe(job, Children(found, nodes=nodes), at(31))
     assert log_requests(job, lost, 2, at(31)).all == ()
     assert len(log_requests(job, observed, 2, at(31)).all) == 1
@@ -113,7 +113,7 @@ def test_program_on_a_node_that_is_only_going_may_have_failed_by_itself() -> Non
     job = running(torch_job("Never"))
     going = Signal("spot", "has the taint spot")
     for fault, expected in ((going.text, ["a"]), ("is not ready", [])):
-        nodes = NodeConditions.of({"node-a": NodeCondition("a", going, fault=fault)})
+        nodes = NodeStates({"node-a": NodeState("a", going, fault=fault)})
         found = pods(job, worker1=failed(1, 30, node_name="node-a"))
         observed = observe(job, Children(found, nodes=nodes), at(40))
         assert uids(log_requests(job, observed, 2, at(40))) == (expected, [])

@@ -11,7 +11,7 @@ from dlctl.api.job import Job
 from dlctl.api.objects.node_signals import Signal
 from dlctl.api.status.verdict import Cause, Confidence
 from dlctl.reconcilers.children.desired import Desired
-from dlctl.reconcilers.nodes.node_conditions import LostNode, NodeCondition, NodeConditions
+from dlctl.reconcilers.nodes.node_states import LostNode, NodeState, NodeStates
 from dlctl.reconcilers.observe import Children, observe
 from dlctl.reconcilers.planning.job import plan_job
 from tests.reconcilers.failures.gangs import disrupted
@@ -30,15 +30,15 @@ from tests.reconcilers.nodes.charged_jobs import ledger_of, lemons
 SHUT_DOWN: dict[str, Any] = {**disrupted("TerminationByKubelet"), "reason": "Terminated"}
 DRAINING = Signal("aws-node-termination-handler/scheduled-maintenance", "has a taint")
 SILENT = LostNode(out_of_service=False, silent_since=None)
-DOWN = NodeCondition("a", fault="is not ready (KubeletNotReady)")
-GONE = NodeCondition("a", fault="was deleted", is_deleted=True)
-SICK = NodeCondition("a", fault="has the condition KernelDeadlock=True", is_sick=True)
+DOWN = NodeState("a", fault="is not ready (KubeletNotReady)")
+GONE = NodeState("a", fault="was deleted", is_deleted=True)
+SICK = NodeState("a", fault="has the condition KernelDeadlock=True", is_sick=True)
 
 
-def ended_on(condition: NodeCondition | None, code: int = 143, **status: Any) -> Job:
+def ended_on(condition: NodeState | None, code: int = 143, **status: Any) -> Job:
     """Return a job after the end of a replica on node-a, whose node is in this condition."""
     job = running(torch_job("Never", failurePolicy={"maxRestarts": 0}))
-    nodes = NodeConditions.of({"node-a": condition} if condition else {})
+    nodes = NodeStates({"node-a": condition} if condition else {})
     found = pods(job, worker1={**failed(code, 30, node_name="node-a"), **status})
     observed = observe(job, Children(found, nodes=nodes), at(40))
     return attrs.evolve(job, status=plan_job(job, observed, Desired(), at(40), SETTINGS).status)
@@ -54,7 +54,7 @@ def is_lemon(job: Job) -> bool:
     [
         pytest.param(None, SHUT_DOWN, id="graceful shutdown"),
         pytest.param(DOWN, SHUT_DOWN, id="graceful shutdown of a node that is down since"),
-        pytest.param(NodeCondition("a", None, SILENT, "does not answer"), SHUT_DOWN,
+        pytest.param(NodeState("a", None, SILENT, "does not answer"), SHUT_DOWN,
                      id="graceful shutdown of a node that is silent since"),
         pytest.param(None, {"reason": "Shutdown"}, id="shutdown, as earlier kubelets call it"),
         pytest.param(None, {"reason": "NodeShutdown"}, id="rejected at shutdown"),
@@ -64,9 +64,7 @@ def is_lemon(job: Job) -> bool:
         pytest.param(GONE, {}, id="stopped before its node was deleted"),
     ],
 )  # fmt: skip
-def test_planned_end_is_not_charged(
-    condition: NodeCondition | None, status: dict[str, Any]
-) -> None:
+def test_planned_end_is_not_charged(condition: NodeState | None, status: dict[str, Any]) -> None:
     job = ended_on(condition, **status)
     verdict = attempts(job)[-1].verdict
     assert verdict is not None
@@ -81,14 +79,12 @@ def test_planned_end_is_not_charged(
     [
         pytest.param(DOWN, {}, id="not ready"),
         pytest.param(DOWN, disrupted("DeletionByTaintManager"), id="taint of a node that is down"),
-        pytest.param(NodeCondition("a", None, SILENT, "does not answer"), {}, id="silent"),
+        pytest.param(NodeState("a", None, SILENT, "does not answer"), {}, id="silent"),
         pytest.param(SICK, SHUT_DOWN, id="shutdown of a sick node"),
         pytest.param(None, {"reason": "NodeLost"}, id="lost"),
     ],
 )
-def test_fault_of_a_node_is_charged(
-    condition: NodeCondition | None, status: dict[str, Any]
-) -> None:
+def test_fault_of_a_node_is_charged(condition: NodeState | None, status: dict[str, Any]) -> None:
     job = ended_on(condition, **status)
     verdict = attempts(job)[-1].verdict
     assert verdict is not None
@@ -98,7 +94,7 @@ def test_fault_of_a_node_is_charged(
 
 @pytest.mark.parametrize("lost", [None, SILENT])
 def test_node_that_goes_as_announced_is_not_charged(lost: LostNode | None) -> None:
-    job = ended_on(NodeCondition("a", DRAINING, lost, "is down"), code=137)
+    job = ended_on(NodeState("a", DRAINING, lost, "is down"), code=137)
     verdict = attempts(job)[-1].verdict
     assert verdict is not None
     assert verdict.cause is Cause.PREEMPTION
@@ -111,18 +107,18 @@ def test_program_that_failed_before_its_node_was_deleted_has_failed_by_itself() 
     assert verdict.cause is Cause.USER_CODE
 
 
-def silent_since(time: datetime.datetime | None) -> NodeCondition:
+def silent_since(time: datetime.datetime | None) -> NodeState:
     lost = LostNode(out_of_service=False, silent_since=time)
-    return NodeCondition("a", None, lost, "does not answer", down_since=time)
+    return NodeState("a", None, lost, "does not answer", down_since=time)
 
 
-def not_ready_since(time: datetime.datetime | None) -> NodeCondition:
+def not_ready_since(time: datetime.datetime | None) -> NodeState:
     return attrs.evolve(DOWN, down_since=time)
 
 
 @pytest.mark.parametrize("down_since", [silent_since, not_ready_since])
 def test_program_that_failed_before_its_node_went_down_has_failed_by_itself(
-    down_since: Callable[[datetime.datetime], NodeCondition],
+    down_since: Callable[[datetime.datetime], NodeState],
 ) -> None:
     job = ended_on(down_since(at(35)), code=3)
     verdict = attempts(job)[-1].verdict
@@ -165,7 +161,7 @@ def test_node_that_falls_silent_later_does_not_replace_a_verdict() -> None:
     job = running(torch_job("Never", failurePolicy=policy))
     found = pods(job, worker1=failed(3, 30, node_name="node-a"))
     for seconds, condition in ((40, None), (41, silent_since(at(75))), (80, silent_since(at(75)))):
-        nodes = NodeConditions.of({"node-a": condition} if condition else {})
+        nodes = NodeStates({"node-a": condition} if condition else {})
         now = at(seconds)
         observed = observe(job, Children(found, nodes=nodes), now)
         job = attrs.evolve(job, status=plan_job(job, observed, Desired(), now, SETTINGS).status)

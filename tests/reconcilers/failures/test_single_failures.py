@@ -5,13 +5,16 @@ from typing import Any
 import pytest
 
 from dlctl.api.status.verdict import Cause, Confidence
+from dlctl.reconcilers.nodes.node_states import NodeState
 from tests.reconcilers.failures.gangs import (
     JAX_JOB,
     MPI_JOB,
     TORCH_JOB,
     disrupted,
+    down_node,
     ended,
     member,
+    sick_node,
     verdict_of,
 )
 from tests.reconcilers.program_output import outputs
@@ -212,20 +215,20 @@ def test_stopped_program_is_not_blamed_for_what_it_logged_before() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "given", "cause"),
+    ("node", "cause"),
     [
-        ("KernelDeadlock: task blocked", Cause.NODE, Cause.NODE),
-        ("AcceleratedHardwareReady=False: NvidiaXID79Error", Cause.NODE, Cause.HARDWARE),
-        ("GpuMemWatch: DBE", Cause.NODE, Cause.HARDWARE),
-        ("aws-node-termination-handler/spot-itn", Cause.PREEMPTION, Cause.PREEMPTION),
-        ("ToBeDeletedByClusterAutoscaler", Cause.SCALE_DOWN, Cause.SCALE_DOWN),
+        (sick_node("KernelDeadlock: task blocked"), Cause.NODE),
+        (sick_node("AcceleratedHardwareReady=False: NvidiaXID79Error"), Cause.HARDWARE),
+        (sick_node("GpuMemWatch: DBE"), Cause.HARDWARE),
+        (down_node("aws-node-termination-handler/spot-itn"), Cause.PREEMPTION),
+        (down_node("ToBeDeletedByClusterAutoscaler"), Cause.SCALE_DOWN),
     ],
 )
-def test_fault_of_the_node_is_the_cause(text: str, given: Cause, cause: Cause) -> None:
+def test_fault_of_the_node_is_the_cause(node: NodeState, cause: Cause) -> None:
     state = ended(1, raised("ValueError: x"))
-    found = verdict_of(member("worker-1", state, node_fault=text, node_cause=given))
+    found = verdict_of(member("worker-1", state, faulty_node=node))
     assert (found.cause, found.confidence) == (cause, Confidence.HIGH)
-    assert found.message == f"its node {text}"
+    assert found.message == f"its node {node.fault}"
 
 
 @pytest.mark.parametrize("cut", [None, KEPT_BYTES, 1200])

@@ -8,7 +8,7 @@ import pytest
 from dlctl.api.job import Replica
 from dlctl.api.objects.pods import Pod
 from dlctl.reconcilers.lifecycle.force_deletion import ForceDeletions, force_deletions
-from dlctl.reconcilers.nodes.node_conditions import LostNode
+from dlctl.reconcilers.nodes.node_states import LostNode
 from tests.builders import NOW, RUNNING, make_job, make_pod
 
 JOB = make_job()

@@ -27,6 +27,10 @@ def node(name: str = "node-a", *taints: str, **conditions: str) -> Node:
     return msgspec.convert(wire, Node)
 
 
+def faults(watch: NodeWatch) -> dict[str, str]:
+    return {name: one.fault for name, one in watch.current.by_name.items() if one.fault}
+
+
 @pytest.fixture
 def watch() -> NodeWatch:
     return NodeWatch(NodeSignals.of(draining=["leaving"], sick=["Sick"]))
@@ -45,7 +49,7 @@ def watch() -> NodeWatch:
 )
 def test_fault_of_a_node(shown: Node, fault: str | None, watch: NodeWatch) -> None:
     watch.update(Change(None, shown))
-    text = watch.current.faults.get("node-a")
+    text = faults(watch).get("node-a")
     assert text is None if fault is None else (text or "").startswith(fault)
 
 
@@ -77,10 +81,10 @@ def test_node_that_recovers_is_special_no_more(watch: NodeWatch) -> None:
 def test_deleted_node_is_at_fault_until_it_is_back(watch: NodeWatch) -> None:
     watch.update(Change(None, node(Ready="True")))
     watch.update(Change(node(Ready="True"), None))
-    assert watch.current.faults == {"node-a": "was deleted"}
+    assert faults(watch) == {"node-a": "was deleted"}
     assert watch.current.by_name["node-a"].hostname == "host-of-node-a"
     watch.update(Change(None, node(Ready="True")))
-    assert not watch.current.faults
+    assert not faults(watch)
 
 
 def test_node_is_gone_if_it_is_none_of_the_nodes_that_are_known(watch: NodeWatch) -> None:
@@ -107,8 +111,8 @@ def test_no_node_is_gone_until_all_of_them_are_known(watch: NodeWatch) -> None:
 def test_names_of_deleted_nodes_are_bounded(watch: NodeWatch) -> None:
     for number in range(MAX_DELETED + 10):
         watch.update(Change(node(f"node-{number}"), None))
-    assert len(watch.current.faults) == MAX_DELETED
-    assert "node-0" not in watch.current.faults
+    assert len(faults(watch)) == MAX_DELETED
+    assert "node-0" not in faults(watch)
 
 
 def test_report_that_changes_nothing_keeps_the_value(watch: NodeWatch) -> None:

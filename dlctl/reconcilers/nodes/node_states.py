@@ -6,6 +6,7 @@ A healthy node costs nothing: it is in none of these mappings.
 import datetime
 import enum
 from collections.abc import Mapping
+from functools import cached_property
 
 import attrs
 
@@ -37,12 +38,13 @@ class LostNode:
 
 
 @attrs.frozen
-class NodeCondition:
+class NodeState:
     """All that is special about one node."""
 
     hostname: str
     draining: Signal | None = None
     lost: LostNode | None = None
+    # Why it may be to blame, in a clause about it; empty without a fault.
     fault: str = ""
     # A signal of a fault, rather than that it does not answer, or is draining.
     is_sick: bool = False
@@ -51,8 +53,10 @@ class NodeCondition:
     down_since: datetime.datetime | None = None
 
     @property
-    def fault_kind(self) -> NodeFault:
-        """Return what its fault says; of a node at fault."""
+    def fault_kind(self) -> NodeFault | None:
+        """Return what its fault says; None without a fault."""
+        if not self.fault:
+            return None
         if self.is_sick:
             return NodeFault.SICK
         if self.is_deleted:
@@ -61,44 +65,41 @@ class NodeCondition:
         return NodeFault.DRAINING if is_only_draining else NodeFault.DOWN
 
     @property
+    def fault_cause(self) -> Cause:
+        """Return the cause of an end for which its fault is to blame."""
+        if self.draining is None or self.is_sick:
+            return Cause.NODE
+        # One that falls silent goes as announced.
+        return self.draining.cause
+
+    @property
     def is_normal(self) -> bool:
         return self.draining is None and self.lost is None and not self.fault
 
 
 @attrs.frozen
-class NodeConditions:
+class NodeStates:
     """The special nodes of the cluster, by name; shared by all jobs."""
 
-    by_name: Mapping[str, NodeCondition] = attrs.field(factory=dict)
-    draining: Mapping[str, Signal] = attrs.field(factory=dict)
-    lost: Mapping[str, LostNode] = attrs.field(factory=dict)
-    # Why a node may be to blame, in a clause about it.
-    faults: Mapping[str, str] = attrs.field(factory=dict)
+    by_name: Mapping[str, NodeState] = attrs.field(factory=dict)
 
-    @classmethod
-    def of(cls, by_name: Mapping[str, NodeCondition]) -> "NodeConditions":
-        return cls(
-            by_name,
-            {name: one.draining for name, one in by_name.items() if one.draining},
-            {name: one.lost for name, one in by_name.items() if one.lost},
-            {name: one.fault for name, one in by_name.items() if one.fault},
-        )
+    @cached_property
+    def draining(self) -> Mapping[str, Signal]:
+        """The signals of the nodes that are about to go."""
+        return {name: one.draining for name, one in self.by_name.items() if one.draining}
 
-    def fault_cause(self, name: str) -> Cause:
-        """Return the cause of an end for which the fault of a node is to blame."""
-        one = self.by_name.get(name)
-        if one is None or one.draining is None or one.is_sick:
-            return Cause.NODE
-        # One that falls silent goes as announced.
-        return one.draining.cause
+    @cached_property
+    def lost(self) -> Mapping[str, LostNode]:
+        """The nodes whose kubelets cannot confirm an end."""
+        return {name: one.lost for name, one in self.by_name.items() if one.lost}
 
 
-def node_condition(node: Node, signals: NodeSignals) -> NodeCondition:
+def node_state(node: Node, signals: NodeSignals) -> NodeState:
     """Return what is special about a node."""
     lost, sick, draining = _lost(node), signals.sick(node), signals.draining(node)
     fault = sick.text if sick else _unready_text(node, lost) or (draining.text if draining else "")
     is_sick, down_since = sick is not None, _down_since(node)
-    return NodeCondition(node.hostname, draining, lost, fault, is_sick, down_since=down_since)
+    return NodeState(node.hostname, draining, lost, fault, is_sick, down_since=down_since)
 
 
 def _lost(node: Node) -> LostNode | None:
