@@ -5,9 +5,9 @@ so that a job does not depend on the shell it was started from.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from decimal import ROUND_CEILING, Decimal
-from typing import Final
+from typing import Final, Literal, TypeVar
 
 import attrs
 
@@ -16,11 +16,15 @@ from dlctl.errors import DlctlError
 from dlctl.local.node.api_types import (
     Container,
     EnvVar,
-    LocalObjectReference,
     NodePod,
     ResourceFieldSelector,
     ResourceRequirements,
 )
+
+T = TypeVar("T")
+
+# As messages of kubelets name them.
+SourceKind = Literal["configmap", "secret"]
 
 INHERITED: Final = ("HOME", "LANG", "LC_ALL", "PATH", "TMPDIR", "TZ", "USER")
 
@@ -38,6 +42,18 @@ class ConfigSources:
 
     config_maps: Mapping[str, Mapping[str, bytes]] = attrs.field(factory=dict)
     secrets: Mapping[str, Mapping[str, bytes]] = attrs.field(factory=dict)
+
+    def content(
+        self, kind: SourceKind, name: str | None, *, optional: bool | None
+    ) -> Mapping[str, bytes] | None:
+        """Return the values of an object by key; None if it is optional and does not exist.
+
+        :raises MissingReferenceError: if it is required and does not exist.
+        """
+        found = (self.secrets if kind == "secret" else self.config_maps).get(name or "")
+        if found is None and not optional:
+            raise MissingReferenceError(f'{kind} "{name or ""}" not found')
+        return found
 
 
 @attrs.frozen
@@ -122,14 +138,10 @@ def environment(
     env: dict[str, str] = {}
     for source in container.env_from or ():
         prefix = source.prefix or ""
-        for reference, held, kind in (
-            (source.config_map_ref, sources.config_maps, "configmap"),
-            (source.secret_ref, sources.secrets, "secret"),
-        ):
-            if reference is not None:
-                content = _content(reference, held, kind)
-                holder = f'{kind} "{reference.name}"'
-                env |= {prefix + key: _text(content, key, holder) for key in content}
+        for kind, reference in _kinds(source.config_map_ref, source.secret_ref):
+            content = sources.content(kind, reference.name, optional=reference.optional) or {}
+            holder = f'{kind} "{reference.name}"'
+            env |= {prefix + key: _text(content, key, holder) for key in content}
     for variable in container.env or ():
         value = _value(variable, container, pod, place, sources)
         if value is not None:
@@ -137,12 +149,12 @@ def environment(
     return env
 
 
-def _content(
-    reference: LocalObjectReference, held: Mapping[str, Mapping[str, bytes]], kind: str
-) -> Mapping[str, bytes]:
-    if reference.name not in held and not reference.optional:
-        raise MissingReferenceError(f'{kind} "{reference.name}" not found')
-    return held.get(reference.name, {})
+def _kinds(config_map: T | None, secret: T | None) -> Iterator[tuple[SourceKind, T]]:
+    """Yield the given ones of two references, each with the kind that it is to."""
+    if config_map is not None:
+        yield "configmap", config_map
+    if secret is not None:
+        yield "secret", secret
 
 
 def _value(
@@ -159,15 +171,8 @@ def _value(
         return field(pod, source.field_ref.field_path, place)
     if source.resource_field_ref is not None:
         return resource_field(pod, source.resource_field_ref, place, container.name)
-    for reference, held, kind in (
-        (source.config_map_key_ref, sources.config_maps, "configmap"),
-        (source.secret_key_ref, sources.secrets, "secret"),
-    ):
-        if reference is None:
-            continue
-        content = _content(
-            LocalObjectReference(name=reference.name, optional=reference.optional), held, kind
-        )
+    for kind, reference in _kinds(source.config_map_key_ref, source.secret_key_ref):
+        content = sources.content(kind, reference.name, optional=reference.optional) or {}
         if reference.key in content:
             return _text(content, reference.key, f'{kind} "{reference.name}"')
         if reference.optional:

@@ -28,6 +28,7 @@ from dlctl.local.node.containers.env import (
     ConfigSources,
     MissingReferenceError,
     PodPlacement,
+    SourceKind,
     field,
     resource_field,
 )
@@ -132,52 +133,37 @@ class VolumeManager:
     def _source_files(self, source: VolumeProjection, mode: int) -> Iterator[_File]:
         if source.config_map is not None:
             name = source.config_map.name or ""
-            held = _SourceRef("configmap", name, self.sources.config_maps)
-            yield from _projected_files(source.config_map, held, mode)
+            yield from self._projected_files(source.config_map, "configmap", name, mode)
         if source.secret is not None:
             name = source.secret.secret_name or source.secret.name or ""
-            held = _SourceRef("secret", name, self.sources.secrets)
-            yield from _projected_files(source.secret, held, mode)
+            yield from self._projected_files(source.secret, "secret", name, mode)
         if source.downward_api is not None:
             for item in msgspec.convert(
                 source.downward_api.items or [], list[DownwardAPIVolumeFile]
             ):
                 yield _File(item.path, self._pod_field(item).encode(), mode)
 
+    def _projected_files(
+        self, source: FileVolumeSource, kind: SourceKind, name: str, default_mode: int
+    ) -> Iterator[_File]:
+        content = self.sources.content(kind, name, optional=source.optional)
+        if content is None:
+            return
+        mode = source.default_mode or default_mode
+        if source.items is None:
+            yield from (_File(key, value, mode) for key, value in content.items())
+            return
+        for item in msgspec.convert(source.items, list[KeyToPath]):
+            if item.key in content:
+                yield _File(item.path, content[item.key], item.mode or mode)
+            elif not source.optional:
+                raise MissingReferenceError(f'key "{item.key}" not found in {kind} "{name}"')
+
     def _pod_field(self, item: DownwardAPIVolumeFile) -> str:
         if item.resource_field_ref is not None:
             return resource_field(self.pod, item.resource_field_ref, self.place)
         reference = item.field_ref or ObjectFieldSelector()
         return field(self.pod, reference.field_path, self.place)
-
-
-@attrs.frozen
-class _SourceRef:
-    """A ConfigMap or Secret by name, and the existing objects of its kind."""
-
-    kind: str
-    name: str
-    all: Mapping[str, Mapping[str, bytes]]
-
-
-def _projected_files(
-    source: FileVolumeSource, held: _SourceRef, default_mode: int
-) -> Iterator[_File]:
-    kind, name = held.kind, held.name
-    if name not in held.all:
-        if source.optional:
-            return
-        raise MissingReferenceError(f'{kind} "{name}" not found')
-    content = held.all[name]
-    mode = source.default_mode or default_mode
-    if source.items is None:
-        yield from (_File(key, value, mode) for key, value in content.items())
-        return
-    for item in msgspec.convert(source.items, list[KeyToPath]):
-        if item.key in content:
-            yield _File(item.path, content[item.key], item.mode or mode)
-        elif not source.optional:
-            raise MissingReferenceError(f'key "{item.key}" not found in {kind} "{name}"')
 
 
 def _host_path(source: HostPathVolumeSource) -> Path:
