@@ -5,7 +5,6 @@ Its record is what gets reported; it does not access the API server.
 
 import asyncio
 import datetime
-import os
 import signal
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -23,9 +22,10 @@ from dlctl.local.node.containers.control_groups import ContainerGroup, ControlGr
 from dlctl.local.node.containers.handler_runner import HandlerRunner
 from dlctl.local.node.containers.images import Image
 from dlctl.local.node.containers.launch import PodPaths
-from dlctl.local.node.containers.logs import LogArchive, LogFiles, tail_position
+from dlctl.local.node.containers.logs import LogArchive, LogFiles
 from dlctl.local.node.containers.probes import ContainerProbes
 from dlctl.local.node.containers.restarts import CrashLoopBackoff, should_restart
+from dlctl.local.node.containers.termination_message import termination_message
 from dlctl.local.node.handler_types import Handler, Probe
 from dlctl.local.node.protocol import StartContainer
 from dlctl.local.node.status import ContainerRecord, Running, Terminated, Waiting
@@ -37,10 +37,6 @@ _HOOK_TIMEOUT_S: Final = 24 * 3600.0
 # What container runtimes show for a program that was not executed, whatever the reason.
 _NOT_STARTED: Final = 128
 _KILLED: Final = 128 + signal.SIGKILL
-_MESSAGE_BYTES: Final = 4096
-# Of a log that is used instead.
-_LOG_BYTES: Final = 2048
-_LOG_LINES: Final = 80
 
 
 @attrs.define(eq=False)
@@ -175,7 +171,10 @@ class ContainerRunner:
             for task in tasks:
                 task.cancel()
         self._running = ""
-        message = await asyncio.to_thread(self._message, code)
+        message_file = self.paths.message(self.container.name)
+        message = await asyncio.to_thread(
+            termination_message, self.container, code, message_file, self._log_path
+        )
         reason = "Error" if code else "Completed"
         if self._group:
             if code and await asyncio.to_thread(self._group.has_run_out_of_memory):
@@ -314,24 +313,6 @@ class ContainerRunner:
     @property
     def _log_path(self) -> Path:
         return self.logs.path(self.record.restarts)
-
-    def _message(self, exit_code: int) -> str:
-        """Return the termination message; empty if its file has been removed."""
-        with suppress(OSError):
-            return self._read_message(exit_code)
-        return ""
-
-    def _read_message(self, exit_code: int) -> str:
-        with self.paths.message(self.container.name).open("rb") as file:
-            file.seek(max(0, file.seek(0, os.SEEK_END) - _MESSAGE_BYTES))
-            text = file.read(_MESSAGE_BYTES).decode(errors="replace")
-        if text:
-            return text
-        if exit_code and self.container.termination_message_policy == "FallbackToLogsOnError":
-            with self._log_path.open("rb") as log:
-                log.seek(tail_position(self._log_path, _LOG_LINES))
-                return log.read()[-_LOG_BYTES:].decode(errors="replace")
-        return ""
 
     async def _stopped_within(self, seconds: float) -> None:
         try:
