@@ -57,7 +57,7 @@ class Agent:
         self._pids: dict[str, int] = {}
         self._names: dict[int, str] = {}
         # Sockets to the first process of each container, for requests and responses.
-        self._lines: dict[str, socket.socket] = {}
+        self._init_sockets: dict[str, socket.socket] = {}
         self._pid_namespace: int | None = None
         if bridge is not None:
             self._pid_namespace = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
@@ -139,7 +139,7 @@ class Agent:
         theirs.close()
         self._pids[start.container] = pid
         self._names[pid] = start.container
-        self._lines[start.container] = ours
+        self._init_sockets[start.container] = ours
         self._selector.register(read_fd, selectors.EVENT_READ, start.id)
         self._selector.register(ours, selectors.EVENT_READ)
 
@@ -204,24 +204,24 @@ class Agent:
 
     def _forward_to_init(self, request: ExecInContainer | KillExec, fds: list[int]) -> bool:
         """Forward a request to the first process of its container, if there is one."""
-        line, pid = self._lines.get(request.container), self._pids.get(request.container)
-        if line is None or pid is None:
+        init, pid = self._init_sockets.get(request.container), self._pids.get(request.container)
+        if init is None or pid is None:
             return False
-        socket.send_fds(line, [msgspec.json.encode(request)], fds)
+        socket.send_fds(init, [msgspec.json.encode(request)], fds)
         os.kill(pid, EXEC_SIGNAL)
         return True
 
-    def _forward_to_node(self, line: socket.socket) -> None:
+    def _forward_to_node(self, init: socket.socket) -> None:
         try:
-            data = line.recv(REQUEST_BYTES)
+            data = init.recv(REQUEST_BYTES)
         except ConnectionResetError:
             # The container ended before it read its last request.
             data = b""
         if data:
             self._node.sendall(data + b"\n")
         else:
-            self._selector.unregister(line)
-            line.close()
+            self._selector.unregister(init)
+            init.close()
 
     def _reap(self) -> None:
         while self._names:
@@ -233,7 +233,7 @@ class Agent:
                 return
             # An unknown PID is an orphan of some container, inherited by this process.
             if (name := self._names.pop(pid, None)) is not None:
-                del self._pids[name], self._lines[name]
+                del self._pids[name], self._init_sockets[name]
                 self._send(Exited(name, programs.exit_code(status)))
 
 
