@@ -49,6 +49,11 @@ _DESCRIPTION_BY_CODE: Final[Mapping[int, str]] = {
 SIGNAL_BASE: Final = 128
 
 
+def shell_exit_code(returncode: int) -> int:
+    """Return the exit code that a shell shows: 128 + n for -n, which Python has for a signal."""
+    return returncode if returncode >= 0 else SIGNAL_BASE - returncode
+
+
 def describe_exit_code(code: int) -> str:
     """Return a short description of an exit code."""
     if code in _DESCRIPTION_BY_CODE:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from dlctl.api.exit_codes import SIGNAL_BASE
+from dlctl.api.exit_codes import SIGNAL_BASE, shell_exit_code
 
 _MAX_LINES: Final = 20
 _STDIN, _STDOUT, _STDERR = 0, 1, 2
@@ -58,7 +58,7 @@ def _await(child: int, reading: int, log: Path) -> int:
         print(text, flush=True)
         return 0
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    code = status if status >= 0 else SIGNAL_BASE - status
+    code = shell_exit_code(status)
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
     if status < 0 or (not lines and code > SIGNAL_BASE):
         lines.append(f"dlctl: ended by {signal.Signals(code - SIGNAL_BASE).name}")

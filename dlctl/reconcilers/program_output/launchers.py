@@ -7,7 +7,7 @@ from typing import Final
 
 import attrs
 
-from dlctl.api.exit_codes import SIGNAL_BASE
+from dlctl.api.exit_codes import SIGNAL_BASE, shell_exit_code
 from dlctl.reconcilers.program_output.log_text import LogLine
 
 _HOST: Final = r"(?P<host>[A-Za-z0-9][A-Za-z0-9_.-]{0,252})"
@@ -90,9 +90,7 @@ def _detected(report: str) -> LaunchedFailure | None:
     found = _DETECTED.search(report)
     if found is None:
         return None
-    code = int(found["code"])
-    exit_code = code if code > 0 else SIGNAL_BASE - code
-    name = found["name"]
+    exit_code, name = shell_exit_code(int(found["code"])), found["name"]
     if mpi := _MPI_NAME.fullmatch(name):
         return LaunchedFailure(int(mpi["rank"]), exit_code=exit_code)
     horovod = _HOROVOD_NAME.fullmatch(name)

@@ -6,7 +6,7 @@ from typing import Final
 
 import attrs
 
-from dlctl.api.exit_codes import SIGNAL_BASE
+from dlctl.api.exit_codes import shell_exit_code
 from dlctl.reconcilers.program_output.log_text import LogLine
 
 TORCHRUN_EXIT_CODE: Final = 1
@@ -46,7 +46,7 @@ def recovered_exit_code(code: int, message: str) -> int:
     """
     if code != TORCHRUN_EXIT_CODE:
         return code
-    codes = [_positive(int(found)) for found in _EXIT_CODES.findall(message)]
+    codes = [shell_exit_code(int(found)) for found in _EXIT_CODES.findall(message)]
     # The program may have written anything, and metrics have the code as a label.
     codes = [each for each in codes if each <= _MAX_EXIT_CODE]
     causes = (each for each in reversed(codes) if each not in _CONSEQUENCES)
@@ -70,11 +70,7 @@ def _failures(lines: Sequence[LogLine]) -> Iterator[TorchrunFailure]:
             found = _CODE.match(value)
             exit_code = int(found[1]) if found else None
         elif exit_code:
-            yield TorchrunFailure(rank, _positive(exit_code))
-
-
-def _positive(code: int) -> int:
-    return code if code >= 0 else SIGNAL_BASE - code
+            yield TorchrunFailure(rank, shell_exit_code(exit_code))
 
 
 def _start(lines: Sequence[LogLine]) -> int:
