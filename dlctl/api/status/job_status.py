@@ -148,6 +148,11 @@ class JobStatus:
         """Return whether nothing is left to do except to delete the job."""
         return self.phase in (JobPhase.DONE, JobPhase.FAILED)
 
+    @property
+    def last_attempt(self) -> Attempt | None:
+        """Return the newest of the recorded attempts."""
+        return self.attempts[-1] if self.attempts else None
+
     def completed_indexes(self, replica_type: str) -> frozenset[int]:
         return next(
             (r.completed_indexes for r in self.replica_statuses if r.type == replica_type),

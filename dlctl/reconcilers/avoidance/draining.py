@@ -97,7 +97,7 @@ def pods_to_move(job: Job, observed: Observed, now: datetime.datetime) -> tuple[
     The end of the attempt is in the status before. Pods that are newer stay: they had to return to
     the node.
     """
-    last = job.status.attempts[-1] if job.status.attempts else None
+    last = job.status.last_attempt
     if last is None or last.end_time is None or last.verdict is None:
         return ()
     # What counts was counted with the end of the attempt.

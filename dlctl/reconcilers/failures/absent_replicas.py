@@ -74,6 +74,6 @@ def _may_have_run(job: Job, one: ObservedReplica) -> bool:
 
 def _has_ended(job: Job, one: ObservedReplica) -> bool:
     """Return whether the last attempt ended with a replica, which may have run on for a while."""
-    last = job.status.attempts[-1] if job.status.attempts else None
+    last = job.status.last_attempt
     verdict = last.verdict if last is not None and last.end_time is not None else None
     return verdict is not None and verdict.may_name(str(one.replica))

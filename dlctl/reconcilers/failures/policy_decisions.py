@@ -155,7 +155,7 @@ def _reported_end(job: Job, verdict: Verdict, pod: Pod) -> datetime.datetime | N
 
 
 def _verdict_on_last_attempt(status: JobStatus) -> Verdict | None:
-    last = status.attempts[-1] if status.attempts else None
+    last = status.last_attempt
     return last.verdict if last and last.end_time else None
 
 
@@ -189,6 +189,6 @@ def _has_just_ended(job: Job, attempts: Sequence[Attempt]) -> bool:
     """Return whether the last attempt has an end that is not yet recorded."""
     if not attempts or attempts[-1].end_time is None:
         return False
-    before = job.status.attempts[-1] if job.status.attempts else None
+    before = job.status.last_attempt
     is_recorded = before is not None and before.end_time is not None
     return not is_recorded or (before is not None and before.number != attempts[-1].number)

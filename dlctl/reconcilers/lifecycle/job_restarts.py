@@ -68,7 +68,7 @@ def restart_left_s(job: Job, limits: RestartLimits, now: datetime.datetime) -> f
 
 def kept_pods(job: Job, observed: Observed) -> frozenset[str]:
     """Return the names of the pods that stay until the back-off ends, so that logs can be read."""
-    last = job.status.attempts[-1] if job.status.attempts else None
+    last = job.status.last_attempt
     if job.run_policy.failure_policy is None or last is None or last.verdict is None:
         return frozenset(map(job.child_name, job.success_policy.running_replicas))
     blamed = last.verdict.pod

@@ -138,7 +138,7 @@ class _Planner:
         job, observed, now = self.job, self.observed, self.now
         judge = RunJudge(job, now)
         status, notes = self._running_status(judge)
-        last = status.attempts[-1] if status.attempts else None
+        last = status.last_attempt
         outcome = completion(job, observed, now, last.verdict if last else None)
         if outcome is None and not job.is_partial:
             decided = policy_decisions.decided_status(job, status, observed, now, judge)
