@@ -16,8 +16,8 @@ from dlctl.informers.handlers import Change
 from dlctl.informers.informer import Informer
 from dlctl.kube.client import Client
 from dlctl.local.job_controller.job_types import Job
-from dlctl.local.job_controller.job_writer import JobWriter
-from dlctl.local.job_controller.reconciler import TRACKED, JobReconciler, job_key, job_keys
+from dlctl.local.job_controller.job_writer import BatchJobWriter
+from dlctl.local.job_controller.reconciler import TRACKED, BatchJobReconciler, job_key, job_keys
 from dlctl.local.node.api_types import NodePod
 from dlctl.metrics import Metrics
 from dlctl.workqueue.queue import WorkQueue
@@ -38,8 +38,8 @@ class JobController:
         )
         pods.store.add_index(TRACKED, job_keys)
         objects = ObjectWriter(client, Expectations(clock))
-        reconciler = JobReconciler(
-            self._jobs.store, pods.store, JobWriter(client, objects, self._recorder), clock
+        reconciler = BatchJobReconciler(
+            self._jobs.store, pods.store, BatchJobWriter(client, objects, self._recorder), clock
         )
         self._controller = Controller(
             BATCH_JOBS.group_resource,

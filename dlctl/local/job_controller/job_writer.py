@@ -19,7 +19,7 @@ from dlctl.local.node.api_types import NodePod
 
 
 @attrs.define(eq=False)
-class JobWriter:
+class BatchJobWriter:
     """The writes of the controller; the job waits until the stores show them."""
 
     client: Client

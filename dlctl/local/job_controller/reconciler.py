@@ -18,7 +18,7 @@ from dlctl.informers.store import Store
 from dlctl.kube.errors import ConflictError, NotFoundError
 from dlctl.local.job_controller.failure_backoff import NO_FAILURES, FailureRecord
 from dlctl.local.job_controller.job_types import Job
-from dlctl.local.job_controller.job_writer import JobWriter
+from dlctl.local.job_controller.job_writer import BatchJobWriter
 from dlctl.local.job_controller.plan import plan_job
 from dlctl.local.job_controller.pod_state import is_tracked
 from dlctl.local.node.api_types import NodePod
@@ -45,12 +45,12 @@ def job_key(pod: NodePod) -> ObjectKey | None:
 
 
 @attrs.define(eq=False)
-class JobReconciler:
+class BatchJobReconciler:
     """The reconciler of all jobs; it remembers the recent failures of their pods."""
 
     jobs: Store[Job]
     pods: Store[NodePod]
-    writer: JobWriter
+    writer: BatchJobWriter
     clock: Clock
     _failures: dict[UID, FailureRecord] = attrs.field(init=False, factory=dict)
     _uids: dict[ObjectKey, UID] = attrs.field(init=False, factory=dict)
