@@ -35,12 +35,8 @@ def workload_waiting(workload: Workload, position: str | None = None) -> Waiting
 
     ``position`` is its place in the cluster queue as :func:`shown_position` returns it, if known.
     """
-    name = workload.metadata.name
     if workload.spec is not None and workload.spec.active is False:
-        cause = workload.condition("Evicted") or workload.condition("DeactivationTarget")
-        said = f" ({_said(cause)})" if cause and _said(cause) else ""
-        text = f"Kueue has deactivated Workload {name}{said}: set its spec.active to true"
-        return _waiting("WorkloadDeactivated", text)
+        return _waiting_for_activation(workload)
     if workload.is_true("Admitted") or workload.is_true("Finished"):
         return None
     evicted = workload.condition("Evicted")
@@ -50,6 +46,19 @@ def workload_waiting(workload: Workload, position: str | None = None) -> Waiting
     if workload.is_true("QuotaReserved"):
         checks = "; ".join(_pending_checks(workload)) or "the admission checks of its queue"
         return _waiting("AdmissionCheckPending", f"{again}Kueue waits for {checks}")
+    return _waiting_for_quota(workload, again, position)
+
+
+def _waiting_for_activation(workload: Workload) -> Waiting:
+    cause = workload.condition("Evicted") or workload.condition("DeactivationTarget")
+    said = f" ({_said(cause)})" if cause and _said(cause) else ""
+    name = workload.metadata.name
+    text = f"Kueue has deactivated Workload {name}{said}: set its spec.active to true"
+    return _waiting("WorkloadDeactivated", text)
+
+
+def _waiting_for_quota(workload: Workload, again: str, position: str | None) -> Waiting:
+    """Return the wait for quota; ``again`` begins the sentence about a job that was evicted."""
     quota = workload.condition("QuotaReserved")
     reason = (quota.reason if quota else None) or ""
     message = detail_of(quota.message, _MAX_PART_CHARS) if quota else ""
