@@ -4,12 +4,12 @@ Such a request names no UIDs: the server deletes whatever its selectors find at 
 It is right only where the store of that version shows that they find nothing else.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeVar
 
 import attrs
 
-from dlctl.api.meta import MANAGED_BY, MANAGED_BY_LABEL, UID, Object, Resource
+from dlctl.api.meta import MANAGED_BY, MANAGED_BY_LABEL, UID, Object, ObjectMeta, Resource
 from dlctl.informers.store import Store
 from dlctl.kube.queries import ListOptions
 
@@ -55,14 +55,7 @@ def collection_deletion(
     if labels.get(MANAGED_BY_LABEL) != MANAGED_BY:
         # Objects without the label are not in the store.
         return None
-    deleted = {child.metadata.uid for child in children}
-    others = [
-        obj.metadata
-        for obj in store
-        if obj.metadata.namespace == namespace
-        and labels.items() <= (obj.metadata.labels or {}).items()
-        and obj.metadata.uid not in deleted
-    ]
+    others = list(_others_with(labels, namespace, children, store))
     if any(other.controller_uid != owner for other in others):
         return None
     # To delete children once more that are already terminating changes nothing.
@@ -80,6 +73,18 @@ def collection_deletion(
             resource_version_match="Exact",
         ),
     )
+
+
+def _others_with(
+    labels: Mapping[str, str], namespace: str, children: Iterable[Object], store: Store[T]
+) -> Iterator[ObjectMeta]:
+    """Yield the metadata of further objects that a selector of these labels finds."""
+    known = {child.metadata.uid for child in children}
+    for obj in store:
+        found = obj.metadata
+        is_selected = labels.items() <= (found.labels or {}).items()
+        if found.namespace == namespace and is_selected and found.uid not in known:
+            yield found
 
 
 def _shared_labels(children: Iterable[Object]) -> dict[str, str]:
