@@ -124,9 +124,9 @@ class HostsFiles:
         self._changed.set()
 
     def set_ready(self, uid: UID, *, ready: bool) -> None:
-        neighbour = self._pod_addresses.get(uid)
-        if neighbour is not None and neighbour.ready != ready:
-            neighbour.ready = ready
+        pod = self._pod_addresses.get(uid)
+        if pod is not None and pod.ready != ready:
+            pod.ready = ready
             self._changed.set()
 
     def set_finished(self, uid: UID) -> None:

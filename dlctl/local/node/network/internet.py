@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Final, NoReturn
 
 from dlctl.local.node.network.addresses import CLUSTER_NETWORKS, DNS_PORT, NODE_IP
-from dlctl.local.node.network.name_server import NameServer, name_servers
+from dlctl.local.node.network.name_server import SocketAddress, name_servers
 
 _SO_ORIGINAL_DST: Final = 80
 _CHUNK_BYTES: Final = 1 << 18
@@ -65,7 +65,7 @@ async def _relay(accepted: socket.socket) -> None:
             accepted.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
 
 
-def _destination(accepted: socket.socket) -> NameServer:
+def _destination(accepted: socket.socket) -> tuple[int, SocketAddress]:
     """Return the address family and address that the program of a pod has connected to."""
     original = accepted.getsockopt(socket.SOL_IP, _SO_ORIGINAL_DST, 16)
     port, packed = struct.unpack("!2xH4s8x", original)
