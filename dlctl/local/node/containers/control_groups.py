@@ -89,11 +89,17 @@ class ControlGroups:
         for controller, files in _settings(limits, unified=self.unified).items():
             if parent := self.parents.get(controller):
                 settings.setdefault(parent / name, {}).update(files)
-        for directory, files in settings.items():
-            directory.mkdir()
-            for file, value in files.items():
-                _write(directory / file, value)
-        return ContainerGroup(tuple(settings)) if settings else None
+        group = ContainerGroup(tuple(settings))
+        try:
+            for directory in settings:
+                directory.mkdir()
+            for directory, files in settings.items():
+                for file, value in files.items():
+                    _write(directory / file, value)
+        except OSError:
+            group.remove()
+            raise
+        return group if settings else None
 
     def close(self) -> None:
         """Remove the groups; their processes have ended."""

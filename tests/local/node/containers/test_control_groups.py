@@ -78,6 +78,14 @@ def test_version_1_has_a_group_for_each_controller(tmp_path: Path) -> None:
     }
 
 
+def test_refused_group_leaves_none_behind(tmp_path: Path) -> None:
+    (tmp_path / "memory").mkdir()
+    groups = ControlGroups({"memory": tmp_path / "memory", "cpu": tmp_path / "missing"})
+    with pytest.raises(FileNotFoundError):
+        groups.create(limits(memory="1Mi", cpu="1"))
+    assert not list((tmp_path / "memory").iterdir())
+
+
 def test_groups_are_removed_also_those_of_nodes_that_were_killed(tmp_path: Path) -> None:
     unified(tmp_path)
     abandoned = tmp_path / "dlctl-node-999999999-x"
