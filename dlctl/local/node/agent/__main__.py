@@ -18,7 +18,7 @@ import msgspec
 from dlctl.local.node import linux
 from dlctl.local.node.agent import container_init, programs
 from dlctl.local.node.agent.exec_processes import EXEC_SIGNAL, REQUEST_BYTES
-from dlctl.local.node.agent.namespaces import isolate
+from dlctl.local.node.agent.namespaces import fork_first_process, isolate
 from dlctl.local.node.network.outside_sockets import outside_sockets
 from dlctl.local.node.protocol import (
     AgentMessage,
@@ -132,7 +132,15 @@ class Agent:
     def _start(self, start: StartContainer) -> None:
         read_fd, write_fd = os.pipe2(os.O_CLOEXEC)
         ours, theirs = socket.socketpair(type=socket.SOCK_SEQPACKET)
-        pid = self._fork()
+        namespace = self._pid_namespace
+        try:
+            pid = os.fork() if namespace is None else fork_first_process(namespace)
+        except OSError:
+            os.close(read_fd)
+            os.close(write_fd)
+            ours.close()
+            theirs.close()
+            raise
         if pid == 0:
             self._become_container(start, write_fd, theirs)
         os.close(write_fd)
@@ -142,15 +150,6 @@ class Agent:
         self._init_sockets[start.container] = ours
         self._selector.register(read_fd, selectors.EVENT_READ, start.id)
         self._selector.register(ours, selectors.EVENT_READ)
-
-    def _fork(self) -> int:
-        if self._pid_namespace is None:
-            return os.fork()
-        # Affects only the next child, which becomes the first process of the namespace.
-        linux.unshare(linux.CLONE_NEWPID)
-        if pid := os.fork():
-            linux.setns(self._pid_namespace, linux.CLONE_NEWPID)
-        return pid
 
     def _become_container(
         self, start: StartContainer, report_fd: int, requests: socket.socket

@@ -62,23 +62,36 @@ class ExecProcesses:
                 return
 
     def _run(self, request: ExecInContainer, fds: list[int]) -> None:
-        *given, stdout, stderr = fds
-        streams = (given[0] if given else None, stdout, stderr)
-        read_fd, write_fd = os.pipe2(os.O_CLOEXEC)
-        pid = os.fork()
-        if pid == 0:
-            self._exec(request, streams, write_fd)
-        os.close(write_fd)
-        for fd in fds:
-            os.close(fd)
-        # Execution is fast; a pipe closed by it without data means success.
-        report = os.read(read_fd, REQUEST_BYTES)
-        os.close(read_fd)
+        try:
+            pid, report = self._fork(request, fds)
+        except OSError as error:
+            # The system allows no further process.
+            pid, report = 0, programs.failure(error)
+        finally:
+            for fd in fds:
+                os.close(fd)
         if report:
             self._send(AgentResponse(request.id, report.decode(errors="replace")))
         else:
             self._pids[request.exec_id] = pid
             self._send(AgentResponse(request.id))
+
+    def _fork(self, request: ExecInContainer, fds: list[int]) -> tuple[int, bytes]:
+        """Return the process of a command, and why it was not executed; empty if it was."""
+        *given, stdout, stderr = fds
+        streams = (given[0] if given else None, stdout, stderr)
+        read_fd, write_fd = os.pipe2(os.O_CLOEXEC)
+        try:
+            try:
+                pid = os.fork()
+                if pid == 0:
+                    self._exec(request, streams, write_fd)
+            finally:
+                os.close(write_fd)
+            # Execution is fast; a pipe closed by it without data means success.
+            return pid, os.read(read_fd, REQUEST_BYTES)
+        finally:
+            os.close(read_fd)
 
     def _exec(
         self, request: ExecInContainer, streams: tuple[int | None, int, int], report_fd: int

@@ -37,6 +37,23 @@ def _write(path: str, content: bytes) -> None:
         os.close(fd)
 
 
+def fork_first_process(own_namespace_fd: int) -> int:
+    """Fork the first process of a new PID namespace, and return as :func:`os.fork` does.
+
+    :raises OSError: if the system allows no further process.
+    """
+    # Affects only the next child.
+    linux.unshare(linux.CLONE_NEWPID)
+    pid = None
+    try:
+        pid = os.fork()
+    finally:
+        # Also without a child: otherwise the next namespace would be refused.
+        if pid != 0:
+            linux.setns(own_namespace_fd, linux.CLONE_NEWPID)
+    return pid
+
+
 def isolate(node: socket.socket, *, user_namespace: bool) -> "Bridge":
     """Continue as the first process of new namespaces; the caller's process waits for it."""
     _enter_namespaces(user_namespace=user_namespace)
