@@ -22,7 +22,7 @@ def write_condition(condition: Condition) -> JSON:
     return {
         "type": condition.type,
         "status": "True" if condition.status else "False",
-        "reason": condition.reason,
+        **({"reason": condition.reason} if condition.reason else {}),
         "message": condition.message,
         "lastUpdateTime": write_time(condition.last_update_time),
         "lastTransitionTime": write_time(condition.last_transition_time),

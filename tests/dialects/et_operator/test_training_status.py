@@ -82,7 +82,7 @@ def read(wire: Any, job: str = "linear") -> JobStatus:
 
 def condition(type_: str, status: str = "True") -> JSON:
     times = {"lastUpdateTime": WRITTEN, "lastTransitionTime": WRITTEN}
-    return {"type": type_, "status": status, "reason": "", "message": "", **times}
+    return {"type": type_, "status": status, "message": "", **times}
 
 
 def et_operator_status(phase: str, *conditions: JSON, **fields: Any) -> JSON:

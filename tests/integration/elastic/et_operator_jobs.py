@@ -22,7 +22,7 @@ async def left_by_et_operator(stage: ElasticHarness) -> None:
         "replicaStatuses": {"Launcher": {"active": 1}, "Worker": {"active": 2}},
         "restartCount": 0,
         "conditions": [
-            {"type": type_, "status": "True", "reason": ""}
+            {"type": type_, "status": "True"}
             for type_ in ("Created", "WorkersCreated", "WorkersReady", "LauncherCreated", "Running")
         ],
     }

@@ -38,8 +38,11 @@ async def test_launcher_that_ends_at_once_has_been_created(code: int, end: str) 
         job = elastic_job(launcherAttachMode="kubexec")
         await stage.cluster.submit(job, {"launcher-0": [Exit(code)]})
         await stage.cluster.until(lambda: stage.cluster.phase() == end)
-        types = [condition["type"] for condition in stage.cluster.status()["conditions"]]
+        conditions = stage.cluster.status()["conditions"]
+        types = [condition["type"] for condition in conditions]
         assert types == ["Created", "WorkersCreated", "WorkersReady", "LauncherCreated", end]
+        # Like et-operator, which leaves out an empty reason.
+        assert [c["type"] for c in conditions if "reason" in c] == ["Created", end]
 
 
 @pytest.mark.parametrize(
