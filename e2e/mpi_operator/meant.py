@@ -84,6 +84,13 @@ MEANT: Final = (
         "a name that is taken holds the job up, with a condition", "^objects/|^events$", "taken-.*"
     ),
     Meant("so does a missing priority class", "^objects/MPIJob|^events$", "gang-unknown-class"),
+    Meant("a worker that has succeeded is done", "^objects/", "succeeded-worker-deleted"),
+    Meant("no worker of a removed type stays", "^objects/(Pod|ConfigMap)", "workers-removed"),
+    Meant("a Service is never changed", "publishNotReadyAddresses$", "as-worker-edited"),
+    Meant("a gang is no larger than its job", "minMember$", "gang-min-available-above"),
+    Meant("the plugin counts pods that run", "minMember$", "gang-worker-succeeds"),
+    Meant("equal variables are as in a pod", "^$|^objects|^events$", "same-variable"),
+    Meant("pod templates have no defaults", "ports/ssh/protocol$", "port"),
     Meant("what others write into an object stays", "^objects/", "hostfile-edited|service-edited"),
     Meant("a suspended or ended job's last condition says so", "conditions order$", what=_ORDER),
     Meant(

@@ -10,6 +10,7 @@ from e2e.mpi_operator.steps import (
     resumes,
     scales,
     suspends,
+    worker_ends,
     workers_run,
 )
 
@@ -51,6 +52,8 @@ CASES: Final = (
     gang("min-available", minAvailable=2),
     gang("min-available-one", minAvailable=1),
     gang("min-available-all", minAvailable=3),
+    gang("min-available-above", minAvailable=4),
+    gang("worker-succeeds", *_STARTS, worker_ends(1, "Succeeded")),
     gang("queue", queue="fast"),
     gang("priority-class", priorityClass="high"),
     gang("min-resources", minResources={"cpu": "7"}),

@@ -63,6 +63,13 @@ CASES: Final = (
         launcher_runs(),
         launcher_succeeds(),
     ),
+    once(
+        "succeeded-worker-deleted",
+        *_STARTS,
+        worker_ends(0, "Succeeded"),
+        deletes("Pod", "-worker-0"),
+        launcher_succeeds(),
+    ),
     once("launcher-deleted-late", *RUN, deletes("Job", "-launcher")),
     once("workers-deleted-late", *RUN, deletes("Pod", "-worker-0")),
     once("scaled-out", *_STARTS, scales(4), workers_run(), launcher_succeeds()),
@@ -75,6 +82,13 @@ CASES: Final = (
         workers=3,
         runLauncherAsWorker=True,
     ),
+    once(
+        "workers-removed",
+        *_STARTS,
+        edits("no workers", spec={"mpiReplicaSpecs": {"Worker": None}}),
+        launcher_succeeds(),
+    ),
+    once("as-worker-edited", *_STARTS, edits("as worker", spec={"runLauncherAsWorker": True})),
     once("slots-edited", *_STARTS, edits("slots 4", spec={"slotsPerWorker": 4})),
     once("implementation-edited", *_STARTS, edits("MPICH", spec={"mpiImplementation": "MPICH"})),
     once(

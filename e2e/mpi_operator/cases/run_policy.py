@@ -85,6 +85,7 @@ CASES: Final = (
         launcher_succeeds(),
     ),
     with_policy("deadline", *_STARTS, until_ended(), activeDeadlineSeconds=15),
+    with_policy("deadline-pending", until_ended(), activeDeadlineSeconds=10),
     with_policy("deadline-suspended", suspends(), activeDeadlineSeconds=30),
     with_policy("never-runs", launcher_succeeds()),
     with_policy("fails-once", *_STARTS, launcher_fails(), until_ended(), **_ONCE),

@@ -29,8 +29,9 @@ _AFFINITY: Final = {
         }
     }
 }
+_MINE: Final = {"name": "MINE", "value": "1"}
 _ENVIRONMENT: Final = [
-    {"name": "MINE", "value": "1"},
+    _MINE,
     {"name": "OMPI_MCA_orte_keep_fqdn_hostnames", "value": "false"},
     {"name": "K_MPI_JOB_ROLE", "value": "mine"},
     {"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"},
@@ -47,6 +48,8 @@ CASES: Final = (
     Case(mpijob("launcher-args", 1, replicas(container={"args": ["mpirun", "a"]})), _STARTS),
     Case(mpijob("launcher-bare", 1, replicas()), _STARTS),
     both("environment", container={"env": _ENVIRONMENT}),
+    both("same-variable", container={"env": [_MINE, _MINE]}),
+    both("port", container={"ports": [{"name": "ssh", "containerPort": 2222}]}),
     both("volumes", volumes=_VOLUMES, container={"volumeMounts": _MOUNTS}),
     both("sidecars", containers=[{**_MAIN, "command": ["a"]}, _SIDECAR]),
     both("init-containers", initContainers=[{"name": "fetch", "image": "fetch:1"}]),
