@@ -56,7 +56,7 @@ def test_programs_save_their_work_after_an_interrupt(
     job = written(script_job(SAVES.format(folder=folder)))
     with running(job, tmp_path, programs=2) as process:
         process.send_signal(number)
-        out, err = process.communicate(timeout=15)
+        out, err = process.communicate(timeout=60)
     assert process.returncode == 128 + number, err
     assert "the programs have up to 30 s to end; Ctrl-C again ends them at once" in out
     assert "linear worker-0 | saved" in out
@@ -98,7 +98,7 @@ def test_interrupt_exits_with_its_number_and_leaves_no_process(
     with running(written(job), tmp_path, "--network", network) as process:
         before = _descendants(process.pid)
         process.send_signal(number)
-        _, err = process.communicate(timeout=15)
+        _, err = process.communicate(timeout=60)
     assert process.returncode == 128 + number, err
     assert "mxjob default/linear has not finished: interrupted after" in err
     assert before
@@ -122,7 +122,7 @@ def test_second_interrupt_leaves_no_process_and_no_file(written: Written, tmp_pa
             process.send_signal(signal.SIGINT)
             with suppress(subprocess.TimeoutExpired):
                 process.wait(0.05)
-        process.communicate(timeout=15)
+        process.communicate(timeout=60)
     assert process.returncode == 130
     assert [pid for pid in before if _lives(pid)] == []
     assert list(tmp_path.glob("dlctl-*")) == []
@@ -133,7 +133,7 @@ def test_interrupt_after_the_end_keeps_the_outcome(written: Written, tmp_path: P
         assert process.stdout is not None
         assert any("succeeded in" in line for line in process.stdout)
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=15)
+        _, err = process.communicate(timeout=60)
     assert process.returncode == 0, err
     assert "interrupted" not in err
     assert "ClientSession" not in err
