@@ -39,7 +39,10 @@ _OTHERS: Final = (
     (
         "floor",
         "pods and services of {0:,} jobs of {1:,}, created and read without a controller",
-        (("floor_ratio", "relative to plain writers", "{:.2f}"),),
+        (
+            ("floor_ratio", "until they exist, relative to plain writers", "{:.2f}"),
+            ("floor_running_ratio", "until all pods run, relative to that as well", "{:.2f}"),
+        ),
     ),
     (
         "fairness",

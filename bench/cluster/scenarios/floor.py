@@ -1,4 +1,4 @@
-"""What any operator needs to create dlctl's pods and services: no controller is in the clock.
+"""What any operator needs for dlctl's pods and services: no controller is in the clock.
 
 The plain writers' own pods are smaller, have no owner, and nobody reads what becomes of them. An
 operator has to do both, in one process beside the API server.
@@ -7,25 +7,24 @@ operator has to do both, in one process beside the API server.
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack
-from typing import ClassVar, Final
+from typing import ClassVar
 
 import attrs
 
 from bench.cluster import plain_writers
-from bench.cluster.api_server import ApiServer
+from bench.cluster.api_server import METADATA_ONLY, ApiServer
 from bench.cluster.concurrency import each
-from bench.cluster.manifests import PYTORCH_JOBS, pytorch_job
+from bench.cluster.manifests import PYTORCH_JOBS, RUNNING_PODS, pytorch_job
 from bench.cluster.namespaces import namespace
 from bench.cluster.operators import Program
-from bench.cluster.scenario import Bench, Figures
+from bench.cluster.scenario import Bench, Figures, ratio
+from bench.cluster.seen import Seen
 from dlctl.api.json_types import JSON
 from dlctl.cli.frameworks import installed_frameworks
 from dlctl.cli.manifests.job_renderer import job_renderer
 from dlctl.cli.manifests.loading import job_kind
 from dlctl.dialects.kind import Kind
 from dlctl.dialects.kinds import served_kinds
-
-_WATCHED: Final = ("pods", "services")
 
 
 @attrs.frozen
@@ -38,17 +37,27 @@ class Floor:
 
     async def measure(self, bench: Bench, program: Program) -> Figures:
         plain_s = await plain_writers.create_s(bench.server, self.jobs * self.replicas)
+        running = Seen()
         async with namespace(bench.server) as name, AsyncExitStack() as stack:
             base = f"/api/v1/namespaces/{name}"
-            for resource in _WATCHED:
+            for resource, on_object, accept in (
+                ("pods", _ignore, "application/json"),
+                ("services", _ignore, "application/json"),
+                (RUNNING_PODS, running.add, METADATA_ONLY),
+            ):
                 await stack.enter_async_context(
-                    bench.server.watching(f"{base}/{resource}", _ignore, "application/json")
+                    bench.server.watching(f"{base}/{resource}", on_object, accept)
                 )
             kinds = served_kinds(installed_frameworks())
             start = time.perf_counter()
             await _create(bench.server, name, kinds, self.jobs, self.replicas)
             created_s = time.perf_counter() - start
-        return {"floor_ratio": created_s / plain_s, "plain_s": plain_s}
+            running_s = await running.complete_s(self.jobs * self.replicas, start)
+        return {
+            "floor_ratio": created_s / plain_s,
+            "floor_running_ratio": ratio(running_s, plain_s),
+            "plain_s": plain_s,
+        }
 
 
 async def _create(
