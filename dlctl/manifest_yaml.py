@@ -43,6 +43,9 @@ _MAX_INTEGRAL: Final = 2.0**53
 _MAX_FLOW_LEVEL: Final = 1000
 # As many values may aliases add to those that are written out.
 _MAX_ALIASED_VALUES: Final = 100_000
+_BLOCK_INDICATORS: Final = re.compile("[+-][1-9]?|[1-9]?[+-]?")
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_NO_CHARACTER: Final = "an escape of no character: write the character itself"
 _LEADING_ZERO: Final = re.compile(r"[-+]?0[0-7]+")
 
 
@@ -73,6 +76,33 @@ class ManifestLoader(yaml.SafeLoader):
             self.forward(length)
         found: list[str] | None = super().scan_plain_spaces(indent, start_mark)
         return [spaces] if "\t" in spaces and found == [] else found
+
+    def scan_block_scalar_indicators(self, start_mark: yaml.Mark) -> tuple[bool | None, int | None]:
+        found = _BLOCK_INDICATORS.match(self.prefix(2))
+        indicators = found[0] if found else ""
+        self.forward(len(indicators))
+        chomping = indicators.strip("123456789")
+        indent = indicators.strip("+-")
+        return (chomping == "+" if chomping else None), (int(indent) if indent else None)
+
+    def scan_block_scalar_ignored_line(self, start_mark: yaml.Mark) -> None:
+        while self.peek() in " \t":
+            self.forward()
+        super().scan_block_scalar_ignored_line(start_mark)
+
+    def scan_flow_scalar_non_spaces(self, double: bool, start_mark: yaml.Mark) -> list[str]:
+        try:
+            found: list[str] = super().scan_flow_scalar_non_spaces(double, start_mark)
+        except (OverflowError, ValueError):
+            raise yaml.scanner.ScannerError(None, None, _NO_CHARACTER, self.get_mark()) from None
+        return found
+
+    def construct_scalar(self, node: yaml.ScalarNode | yaml.MappingNode) -> Any:
+        value = super().construct_scalar(node)
+        # The scanner also reads JSON, which escapes characters in pairs.
+        if _SURROGATE.search(value):
+            raise yaml.constructor.ConstructorError(None, None, _NO_CHARACTER, node.start_mark)
+        return value
 
     def construct_document(self, node: yaml.Node) -> Any:
         _check_aliases(node)

@@ -9,7 +9,13 @@ import attrs
 
 from dlctl.cli.frameworks import installed_frameworks
 from dlctl.cli.manifests.checks import Problem, can_admit, in_order, manifest_problems
-from dlctl.cli.manifests.loading import Manifest, job_kind, load, scaler_resource
+from dlctl.cli.manifests.loading import (
+    Manifest,
+    job_kind,
+    load,
+    scaler_resource,
+    spec_warnings,
+)
 from dlctl.cli.manifests.operators import operator_of
 from dlctl.cli.manifests.pod_references import containers, templates
 from dlctl.cli.manifests.start_checks import StartChecks
@@ -70,6 +76,8 @@ class Report:
     operator: str | None = None
     page: str = ""
     differences: Sequence[str] = ()
+    # What the controller will report as events.
+    warnings: Sequence[str] = ()
     ignored: Sequence[str] = ()
     # Why it would not start on this machine as it is.
     start_problems: Sequence[Problem] = ()
@@ -87,6 +95,7 @@ class Report:
             "name": metadata.get("name") or metadata.get("generateName"),
             "operator": self.operator,
             "differences": list(self.differences),
+            "warnings": list(self.warnings),
             "ignoredOnLaptops": list(self.ignored),
             "problems": [_wire(problem) for problem in self.problems],
             "startProblems": [_wire(problem) for problem in self.start_problems],
@@ -105,6 +114,8 @@ class Report:
             yield f"  written for: {self.operator} ({self.page})"
         for difference in self.differences:
             yield f"  differs: {difference}"
+        for warning in self.warnings:
+            yield f"  warning: {warning}"
         if self.ignored:
             yield f"  ignored by dlctl run: {', '.join(self.ignored)}"
         for problem in self.start_problems:
@@ -128,7 +139,8 @@ def manifest_reports(
     unstartable = [] if problems else list(checks.problems())
     for manifest in manifests:
         own = [problem for problem in problems if problem.manifest is manifest]
-        if job_kind(kinds, manifest.obj) is None:
+        kind = job_kind(kinds, manifest.obj)
+        if kind is None:
             is_scaler = scaler_resource(kinds, manifest.obj) is not None
             yield Report(manifest=manifest, problems=own, checked=is_scaler)
             continue
@@ -139,6 +151,7 @@ def manifest_reports(
             operator=operator.name,
             page=operator.page,
             differences=operator.differences_of(manifest.obj),
+            warnings=[] if own else spec_warnings(kind, manifest.obj),
             ignored=_ignored(manifest),
             start_problems=[problem for problem in unstartable if problem.manifest is manifest],
         )

@@ -45,6 +45,9 @@ def _boolean(value: Any) -> str:
 
 def _integer(bounds: range) -> Callable[[Any], str]:
     def check(value: Any) -> str:
+        # Digits beyond 64 bits are read as a float.
+        if isinstance(value, float) and value.is_integer() and int(value) not in bounds:
+            value = int(value)
         # In Python a bool is an int, but ``true`` does not mean 1.
         if not isinstance(value, int) or isinstance(value, bool):
             digits = isinstance(value, str) and value.isascii() and value.isdigit()

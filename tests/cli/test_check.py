@@ -34,6 +34,19 @@ def test_valid_job_exits_0_with_its_operator_and_differences(
     assert "differs: restartPolicy ExitCode: 128, 139 and OOMKilled" in done.out
 
 
+def test_policy_of_a_template_that_is_overwritten_is_a_warning(
+    dlctl: Dlctl, written: Written
+) -> None:
+    job = pytorch_job()
+    job["spec"]["pytorchReplicaSpecs"]["Master"]["template"]["spec"]["restartPolicy"] = "Nevver"
+    warning = "Restart policy in pod template will be overwritten by restart policy in replica spec"
+    done = dlctl("check", written(job))
+    assert (done.code, done.err) == (0, "")
+    assert f"  warning: {warning}\n" in done.out
+    (report,) = json.loads(dlctl("check", "-o", "json", written(job)).out)
+    assert report["warnings"] == [warning]
+
+
 def test_problems_exit_1_and_are_listed_with_their_lines(dlctl: Dlctl, written: Written) -> None:
     done = dlctl("check", written(pytorch_job(runpolicy={}), pytorch_job()))
     assert done.code == 1
@@ -87,6 +100,13 @@ def test_items_of_a_list_are_checked(
     done = dlctl("check", "-o", "json", written(document))
     assert done.code == 0
     assert [each["name"] for each in json.loads(done.out)] == ["a", "b"]
+
+
+def test_list_in_a_list_is_refused_as_by_kubectl(dlctl: Dlctl, written: Written) -> None:
+    inner = {"apiVersion": "v1", "kind": "List", "items": [pytorch_job()]}
+    done = dlctl("check", written({"apiVersion": "v1", "kind": "List", "items": [inner]}))
+    assert (done.code, done.out) == (2, "")
+    assert "job.yaml, line 3: a list in a list: move its items to the outer one\n" in done.err
 
 
 def test_what_a_run_would_refuse_is_no_problem_of_the_manifest(

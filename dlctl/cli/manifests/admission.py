@@ -38,6 +38,8 @@ _WRONG_TYPE_RE: Final = re.compile(r"must be of type ([a-z,]+): ")
 _OUT_OF_RANGE_RE: Final = re.compile(
     r"Checked value must be of type integer .*(32|default).* in (\S+)$"
 )
+# A rule that reads such a number.
+_UNREAD_RE: Final = re.compile("invalid data, expected int, .* evaluating rule: ")
 _TYPE_OF_SCHEMA: Final = {
     "string": "str",
     "boolean": "bool",
@@ -164,6 +166,8 @@ def _create_errors(strategy: Strategy, resource: Resource, obj: JSON) -> list[Fi
 
 def _without_repetitions(errors: Sequence[FieldError], obj: JSON) -> Iterator[Rejection]:
     seen = set[Rejection]()
+    if any(_OUT_OF_RANGE_RE.search(error.message) for error in errors):
+        errors = [error for error in errors if _UNREAD_RE.search(error.message) is None]
     errors = list(_with_fields(errors, obj))
     typed = {error.field for error in errors if error.reason == "FieldValueTypeInvalid"}
     for error in errors:

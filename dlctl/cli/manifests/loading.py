@@ -97,8 +97,10 @@ def parse(text: str, name: str) -> Iterator[Manifest]:
             items = value.get("items") or []
             if not isinstance(items, list):
                 raise ConfigError(f"{document.of(('items',))}: items must be a list")
-            places = zip(items, document.items(), strict=False)
-            yield from (_manifest(item, place) for item, place in places)
+            for item, place in zip(items, document.items(), strict=False):
+                if _is_list(item):
+                    raise ConfigError(f"{place}: a list in a list: move its items to the outer one")
+                yield _manifest(item, place)
         else:
             yield _manifest(value, document)
 
@@ -204,6 +206,12 @@ def replica_names(kind: Kind, manifest: JSON) -> list[str]:
         return []
     # Replicas of a job that scales come and go.
     return [] if job.elasticity else [str(replica) for replica in job.replicas]
+
+
+def spec_warnings(kind: Kind, manifest: JSON) -> list[str]:
+    """Return what in a valid job has another effect than it seems to have."""
+    job = kind.read(kind.decode(as_job_object(kind, as_new(manifest, "default"))))
+    return [warning.message for warning in job.warnings]
 
 
 def images(manifest: Any) -> Iterator[str]:

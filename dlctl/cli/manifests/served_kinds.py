@@ -1,9 +1,10 @@
 """Whether dlctl serves the kind of a manifest, and what it serves instead."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from dlctl.cli.suggestions import did_you_mean
+from dlctl.cli.suggestions import closest
 from dlctl.dialects.kind import Kind
 
 _FIRST_TF_OPERATOR: Final = (
@@ -36,9 +37,17 @@ def unserved_reason(kinds: Sequence[Kind], manifest: Mapping[str, Any]) -> str:
     if versions:
         return f"{title}; it serves {name} in {', '.join(versions)}"
     if same_group:
-        names = sorted({n for kind in same_group for n in _names(kind)})
-        return f"{title}{did_you_mean(name, names) or '; it serves ' + ', '.join(names) + ' there'}"
+        served = sorted({n for kind in same_group for n in _names(kind)})
+        # All jobs are alike but for the name of their framework.
+        by_stem = {_stem(each): each for each in served}
+        if similar := closest(_stem(name), by_stem):
+            return f"{title}; did you mean {by_stem[similar]}?"
+        return f"{title}; it serves {', '.join(served)} of this group"
     return ""
+
+
+def _stem(name: str) -> str:
+    return re.sub("jobs?$", "", name, flags=re.IGNORECASE)
 
 
 def _names(kind: Kind) -> list[str]:

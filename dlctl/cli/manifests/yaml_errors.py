@@ -5,11 +5,13 @@ The parser names the token that it did not expect, and not the indentation that 
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Final
 
 import yaml
 
 from dlctl.cli.manifests.yaml_lines import DuplicateFieldError
+from dlctl.manifest_yaml import ManifestLoader
 
 _KEY_WITHOUT_SPACE: Final = re.compile(r"\s*(?:- )*([\w.-]+):[^\s:]\S*$")
 _NO_COLON: Final = "has no colon after its field: write NAME: VALUE"
@@ -27,7 +29,7 @@ def describe_yaml_error(error: yaml.YAMLError, text: str) -> str:
         return " ".join(str(error).split())
     mark, lines = error.problem_mark, text.splitlines()
     is_duplicate = isinstance(error, DuplicateFieldError)
-    if not is_duplicate and (found := _foreign(lines, mark.line)):
+    if not is_duplicate and (found := _foreign(lines, mark.line, _literal_lines(text))):
         return found
     message = _explained(error, mark, lines) or str(error.problem)
     return f"line {mark.line + 1}, column {mark.column + 1}: {message}"
@@ -39,9 +41,21 @@ def _control_character(error: yaml.reader.ReaderError, text: str) -> str:
     return f"{place}: a control character (U+{error.character:04X}): remove it"
 
 
-def _foreign(lines: list[str], last: int) -> str:
+def _literal_lines(text: str) -> set[int]:
+    """Return the lines, from 0, that are the text of block scalars before the first error."""
+    found = set[int]()
+    with suppress(yaml.YAMLError):
+        for token in yaml.scan(text, Loader=ManifestLoader):
+            if isinstance(token, yaml.ScalarToken) and token.style in ("|", ">"):
+                found.update(range(token.start_mark.line + 1, token.end_mark.line))
+    return found
+
+
+def _foreign(lines: list[str], last: int, literal: set[int]) -> str:
     """Return what the line of an error, or the one above it, has that is not YAML; or nothing."""
     for number in range(max(last - 1, 0), min(last + 1, len(lines))):
+        if number in literal or lines[number].lstrip().startswith("#"):
+            continue
         if found := _NO_BREAK_SPACE.search(lines[number]):
             column = found.end()
             problem = "a no-break space, as web pages have: use plain spaces"

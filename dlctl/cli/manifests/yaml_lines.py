@@ -55,11 +55,22 @@ def _json_values(text: str) -> Sequence[tuple[Any, str, int]]:
             value, end = _JSON.raw_decode(text, begin)
         except ValueError:
             return ()
+        value = _without_surrogates(value)
         # Strings of JSON have no tabs.
         source = text[begin:end].replace("\t", " ")
         found.append((value, source, line))
         line += source.count("\n")
     return () if text[end:].strip(_JSON_SPACE) else found
+
+
+def _without_surrogates(value: Any) -> Any:
+    """Return a value of JSON with U+FFFD for each escape of half a character, as Go reads it."""
+    text = json.dumps(value, ensure_ascii=False)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return _JSON.decode(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
+    return value
 
 
 def _compose(source: str, line: int) -> yaml.Node:

@@ -300,6 +300,11 @@ def test_field_that_the_controller_cannot_read_is_reported_once(
     assert "spec.runPolicy.backoffLimit: must be an integer, not 'x'" in done.out
 
 
+def test_integer_beyond_64_bits_is_one_problem(dlctl: Dlctl, written: Written) -> None:
+    job = training_job("PyTorchJob", Master=10**20)
+    _assert_refused(dlctl, written(job), f"Master.replicas: is {10**20}, but must be between")
+
+
 @pytest.mark.parametrize("command", ["run", "render"])
 def test_other_commands_refuse_it_too(command: str, dlctl: Dlctl, written: Written) -> None:
     done = dlctl(command, written(_policy(cleanPodPolicy="all")))

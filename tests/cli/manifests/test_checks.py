@@ -130,6 +130,18 @@ CONTAINER = f"{TEMPLATE}.spec.containers[0]"
             id="field apiVersion",
         ),
         pytest.param(
+            "kubeflow.org/v1\nkind: PyTorchJob",
+            "kubeflow.org/v1\nkind: TFJobs",
+            ["TFJobs in kubeflow.org/v1; did you mean TFJob?"],
+            id="plural",
+        ),
+        pytest.param(
+            "kubeflow.org/v1\nkind: PyTorchJob",
+            "mpba.fbk.eu/v2\nkind: DLJob",
+            ["dlctl does not serve DLJob in mpba.fbk.eu/v2; it serves MXJob, TFJob of this group"],
+            id="kind unlike others of its group",
+        ),
+        pytest.param(
             "kind: PyTorchJob",
             "Kind: PyTorchJob",
             ["document 2, line 6: unknown field 'Kind'; did you mean kind?"],

@@ -144,10 +144,28 @@ def test_check_accepts_what_kubectl_reads_as_the_right_type(dlctl: Dlctl, tmp_pa
         ("a: [\n\t\tb\t,\n\tc\n\t]\n", {"a": ["b", "c"]}),
         ("a: b \tc\n", {"a": "b \tc"}),
         ("a: b\t\n  c\n", {"a": "b c"}),
+        ("a: |\t\n  b\n", {"a": "b\n"}),
+        ("a: >-\t # c\n  b\n", {"a": "b"}),
+        ("a:\t|2-\t\t# c\n   b\n", {"a": " b"}),
+        ("a: |+1# c\n b\n\n", {"a": "b\n\n"}),
     ],
 )
 def test_tab_may_separate_and_follow_values(text: str, value: object) -> None:
     assert loaded(text) == value
+
+
+@pytest.mark.parametrize("header", ["|x", "|\tx", "|0", "|11", "|+-", "|\t-"])
+def test_header_of_a_block_of_text_has_no_other_indicators(header: str) -> None:
+    with pytest.raises(yaml.YAMLError, match="expected a comment or a line break"):
+        loaded(f"a: {header}\n  b\n")
+
+
+@pytest.mark.parametrize("escape", ["\\ud83d\\ude00", "\\udfff", "\\U00110000", "\\UFFFFFFFF"])
+def test_escape_of_no_character_is_refused_with_its_line(escape: str) -> None:
+    with pytest.raises(yaml.MarkedYAMLError, match="write the character itself") as raised:
+        loaded(f'a: b\nc: "{escape}"\n')
+    assert raised.value.problem_mark is not None
+    assert raised.value.problem_mark.line == 1
 
 
 @pytest.mark.parametrize("text", ["a:\n\tb: 1\n", "-\ta: 1\n", "a: 1\n\t\nb: 2\n", "a: 1\n\t# b\n"])
@@ -172,6 +190,9 @@ def test_tab_may_not_indent(text: str) -> None:
             id="stream",
         ),
         pytest.param('{"b": "\\ud83d\\ude00\\t"}', [{"b": "\U0001f600\t"}], [1], id="escapes"),
+        pytest.param(
+            '{"b": ["\\ud83d", "a\\ude00"]}', [{"b": ["\ufffd", "a\ufffd"]}], [1], id="half"
+        ),
         pytest.param('\ufeff{"b": 1}', [{"b": 1}], [1], id="byte order mark"),
         pytest.param('{"b": Infinity}', [{"b": "Infinity"}], [1], id="no number of JSON"),
         pytest.param("{b: yes}\n---\n{b: no}\n", [{"b": True}, {"b": False}], [1, 3], id="YAML"),

@@ -116,6 +116,21 @@ from dlctl.cli.manifests.yaml_lines import documents
             id="field twice below a template",
         ),
         pytest.param(
+            "a: |\n  {{ x }}\n  b:\u00a0c\nd: e: f\n",
+            "line 4, column 5: a second colon in the line: put the value in quotes",
+            id="below a text with a template",
+        ),
+        pytest.param(
+            "# a: {{ x }}\nd: e: f\n",
+            "line 2, column 5: a second colon in the line: put the value in quotes",
+            id="below a comment with a template",
+        ),
+        pytest.param(
+            "a: |\n  {{ x }}\nb: {{ y }}\n",
+            "line 3, column 4: {{ }} is for templates: render it first, as with `helm template`",
+            id="template below a text",
+        ),
+        pytest.param(
             "a: 1\nb: x\x07y\n",
             "line 2, column 5: a control character (U+0007): remove it",
             id="control character",
