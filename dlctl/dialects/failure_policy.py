@@ -61,7 +61,7 @@ def schema(types: Iterable[str]) -> JSON:
         "properties": {
             "containerName": {"type": "string", "maxLength": _MAX_CONTAINER_CHARS},
             "operator": _one_of("In", "NotIn"),
-            "values": _list(_MAX_EXIT_CODE, exit_code),
+            "values": {**_list(_MAX_EXIT_CODE, exit_code), "minItems": 1},
         },
         "x-kubernetes-validations": [
             {
@@ -195,9 +195,9 @@ def _read_exit_codes(fields: FieldReader) -> ExitCodes:
     if operator not in ("In", "NotIn"):
         message = f"is {quoted(operator)}, but must be one of In, NotIn"
         raise InvalidJobError(message, field=fields.path_of("operator"))
-    if "values" not in fields:
-        raise InvalidJobError("has no values: list the exit codes", field=fields.path)
     values = _list_of(fields, "values", _MAX_EXIT_CODE)
+    if not values:
+        raise InvalidJobError("has no values: list the exit codes", field=fields.path)
     for value in values:
         # In Python a bool is an int, but ``true`` does not mean 1.
         if type(value) is not int or not 0 <= value <= _MAX_EXIT_CODE:

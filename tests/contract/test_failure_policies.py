@@ -48,6 +48,11 @@ def rule(**fields: object) -> JSON:
             id="exit code",
         ),
         pytest.param(
+            failures(rule(onExitCodes={"operator": "In", "values": []})),
+            f"{RULES}[0].onExitCodes.values in body should have at least 1 items",
+            id="no exit codes",
+        ),
+        pytest.param(
             failures(rule(onExitCodes={"values": [1]})),
             f"{RULES}[0].onExitCodes.operator: Required value",
             id="no operator",

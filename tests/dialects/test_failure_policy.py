@@ -116,6 +116,11 @@ def test_policy_is_read() -> None:
             id="no exit codes",
         ),
         pytest.param(
+            {"rules": [{"action": "FailJob", "onExitCodes": {"operator": "In", "values": []}}]},
+            f"{RULES}[0].onExitCodes: has no values: list the exit codes",
+            id="empty exit codes",
+        ),
+        pytest.param(
             {"rules": [{"action": "FailJob", "onExitCodes": {"operator": "In", "values": [0]}}]},
             f"{RULES}[0].onExitCodes.values: has 0, which is not a failure: remove it",
             id="exit code of a success",
