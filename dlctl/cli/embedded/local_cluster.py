@@ -93,7 +93,8 @@ async def local_control_plane(
             )
         except OSError as error:
             where = f" on port {options.port}" if options.port else ""
-            raise ConfigError(f"the embedded cluster cannot start{where}: {error}") from error
+            reason = f"{error.filename}: {error.strerror}" if error.filename else error
+            raise ConfigError(f"the embedded cluster cannot start{where}: {reason}") from error
         client = await stack.enter_async_context(Client(cluster.config(), user_agent="dlctl-cli"))
         for definition in (each for kind in kinds for each in kind_crds(kind)):
             await _install(client, definition)

@@ -19,6 +19,8 @@ _DEV = Path("/dev")
 _MESSAGE = Path(MESSAGE_PATH)
 # Where a copy of /dev is made; its own entries are hidden meanwhile.
 _STAGE = Path("/tmp")
+# Nothing starts without what these hold.
+_IRREPLACEABLE = ("/", "/dev", "/proc")
 # Inside a user namespace, a remount without one of these flags is refused.
 _KEPT_FLAGS = (
     (os.ST_NOSUID, linux.MS_NOSUID),
@@ -28,8 +30,17 @@ _KEPT_FLAGS = (
 
 
 def mount_all(mounts: Iterable[Mount], scratch: Path) -> None:
-    """Mount each source at its target; outer paths first, so that they do not hide inner ones."""
+    """Mount each source at its target; outer paths first, so that they do not hide inner ones.
+
+    :raises ValueError: if a target is a directory that a container needs.
+    """
     ordered = sorted(map(_resolved, mounts), key=lambda entry: Path(entry.target).parts)
+    for entry in ordered:
+        if entry.target in _IRREPLACEABLE and not os.path.samefile(entry.source, entry.target):
+            raise ValueError(
+                f"mountPath {entry.target}: a container needs what is there: mount the volume at "
+                "another path"
+            )
     # All are opened before the first is mounted, which may hide the others (on /tmp).
     sources = [os.open(entry.source, os.O_PATH | os.O_CLOEXEC) for entry in ordered]
     if any(_lacks_parent(Path(entry.target)) for entry in ordered):

@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import os
 import signal
 from contextlib import suppress
 from pathlib import Path
@@ -99,6 +100,24 @@ async def test_script_whose_interpreter_is_missing_says_so(
     assert exit_code(status) == 128
     assert message in (log := await harness.log(name))
     assert "No such file" not in log
+
+
+@pytest.mark.parametrize("path", ["/", "/dev", "/proc", "/proc/../dev"])
+async def test_volume_in_place_of_what_containers_need_fails_the_pod(
+    harness: NodeHarness, path: str
+) -> None:
+    if not harness.isolated:
+        pytest.skip("needs mounts")
+    mount = {"name": "v", "mountPath": path}
+    status = await harness.run(
+        f"over-{len(path)}",
+        containers=[make_container(volumeMounts=[mount])],
+        volumes=[{"name": "v", "emptyDir": {}}],
+    )
+    state = container(status)["state"]["terminated"]
+    assert (state["exitCode"], state["reason"]) == (128, "StartError")
+    directory = os.path.normpath(path)
+    assert state["message"].startswith(f"mountPath {directory}: a container needs what is there")
 
 
 @pytest.mark.parametrize(
