@@ -17,6 +17,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from dlctl.errors import ConfigError
+from dlctl.http_logger import HTTP_LOGGER
 from dlctl.probes.authorization import Authorize, allow_all
 from dlctl.probes.health_checks import Checks, health_response
 
@@ -54,7 +55,7 @@ async def serving(
         for path, checks in (("healthz", health.live), ("readyz", health.ready)):
             app.router.add_get(f"/{path}", _health(path, checks))
             app.router.add_get(f"/{path}/{{check}}", _health(path, checks))
-    runner = web.AppRunner(app, access_log=None)
+    runner = web.AppRunner(app, access_log=None, logger=HTTP_LOGGER)
     await runner.setup()
     try:
         site = web.TCPSite(runner, host, port)

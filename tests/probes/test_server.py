@@ -56,6 +56,15 @@ async def test_metrics_are_rendered_at_most_once_a_second(monkeypatch: pytest.Mo
     assert len(rendered) <= 3
 
 
+async def test_malformed_request_is_refused_and_not_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with served() as get:
+        status, _ = await get("/metrics?a=" + "b" * 70_000)
+    assert status == 400
+    assert caplog.records == []
+
+
 async def test_passing_health_check_returns_ok() -> None:
     async with served() as get:
         assert await get("/healthz") == (200, "ok")

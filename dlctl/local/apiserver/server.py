@@ -17,6 +17,7 @@ from aiohttp import web
 from dlctl.api.json_types import JSON
 from dlctl.api.meta import CLUSTER_ROLES, NAMESPACES, ObjectKey
 from dlctl.clock import Clock, SystemClock
+from dlctl.http_logger import HTTP_LOGGER
 from dlctl.kube.config import ClusterConfig
 from dlctl.local.apiserver.auth import certificates, reviews
 from dlctl.local.apiserver.auth.authentication import Tokens
@@ -216,6 +217,7 @@ async def _http_runner(handler: RequestHandler) -> AsyncIterator[web.ServerRunne
             # A watch must end when its client has disconnected.
             handler_cancellation=True,
             access_log=None,
+            logger=HTTP_LOGGER,
             # A selector is part of the URL.
             max_line_size=_URL_BYTES,
             max_field_size=_URL_BYTES,

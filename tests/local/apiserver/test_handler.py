@@ -30,6 +30,17 @@ async def test_request_without_the_token_is_unauthorized(
         }
 
 
+async def test_too_long_a_request_line_is_refused_and_not_logged(
+    server: ApiServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with (
+        aiohttp.ClientSession(server.url) as session,
+        session.get("/version", params={"a": "b" * 70_000}) as response,
+    ):
+        assert response.status == 400
+    assert caplog.records == []
+
+
 @pytest.mark.parametrize("path", ["/healthz", "/readyz", "/livez", "/version"])
 async def test_health_and_version_need_no_token(server: ApiServer, path: str) -> None:
     async with aiohttp.ClientSession(server.url) as session, session.get(path) as response:

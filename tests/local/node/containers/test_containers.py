@@ -2,7 +2,6 @@
 
 import asyncio
 import itertools
-import os
 import signal
 from contextlib import suppress
 from pathlib import Path
@@ -102,7 +101,7 @@ async def test_script_whose_interpreter_is_missing_says_so(
     assert "No such file" not in log
 
 
-@pytest.mark.parametrize("path", ["/", "/dev", "/proc", "/proc/../dev"])
+@pytest.mark.parametrize("path", ["/", "/dev", "/proc"])
 async def test_volume_in_place_of_what_containers_need_fails_the_pod(
     harness: NodeHarness, path: str
 ) -> None:
@@ -116,8 +115,7 @@ async def test_volume_in_place_of_what_containers_need_fails_the_pod(
     )
     state = container(status)["state"]["terminated"]
     assert (state["exitCode"], state["reason"]) == (128, "StartError")
-    directory = os.path.normpath(path)
-    assert state["message"].startswith(f"mountPath {directory}: a container needs what is there")
+    assert state["message"].startswith(f"mountPath {path}: a container needs what is there")
 
 
 @pytest.mark.parametrize(
