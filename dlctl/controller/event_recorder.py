@@ -211,8 +211,8 @@ class EventRecorder:
 
     def _drop(self, correlated: CorrelatedEvent, why: str, error: Exception) -> None:
         self._dropped.labels(why).inc()
-        # A namespace that is being deleted takes no events, and nobody would read them.
-        is_expected = isinstance(error, NamespaceTerminatingError)
+        # A namespace that is being deleted, or is gone, takes no events.
+        is_expected = isinstance(error, NamespaceTerminatingError | NotFoundError)
         logger.log(
             logging.DEBUG if is_expected else logging.WARNING,
             "event dropped",

@@ -26,6 +26,7 @@ pytestmark = pytest.mark.looptime
 
 JOB = ObjectMeta(name="linear", namespace="ml", uid=UID("job-uid"))
 NOT_FOUND = NotFoundError("no such event", code=404, reason="NotFound")
+NO_NAMESPACE = NotFoundError('namespaces "ml" not found', code=404, reason="NotFound")
 FORBIDDEN = ForbiddenError("no rights", code=403, reason="Forbidden")
 TERMINATING = NamespaceTerminatingError("the namespace goes away", code=403, reason="Forbidden")
 EXISTS = AlreadyExistsError("there is one", code=409, reason="AlreadyExists")
@@ -160,13 +161,14 @@ async def test_rejected_event_is_dropped_after_one_attempt(
 async def test_only_rejections_that_are_not_expected_are_warned_of(
     recorder: EventRecorder, sink: FakeSink, metrics: Metrics, caplog: pytest.LogCaptureFixture
 ) -> None:
-    sink.errors = [TERMINATING, FORBIDDEN]
+    sink.errors = [TERMINATING, NO_NAMESPACE, FORBIDDEN]
     async with running(recorder):
         warn(recorder, "first")
         warn(recorder, "second")
+        warn(recorder, "third")
         await asyncio.sleep(60)
 
-    assert dropped(metrics, "rejected") == 2
+    assert dropped(metrics, "rejected") == 3
     assert [vars(record)["error"] for record in caplog.records] == ["no rights"]
 
 

@@ -16,7 +16,7 @@ from dlctl.api.meta import EVENTS
 from dlctl.clock import Clock, timestamp
 from dlctl.errors import DlctlError
 from dlctl.kube.client import Client
-from dlctl.kube.errors import NamespaceTerminatingError
+from dlctl.kube.errors import NamespaceTerminatingError, NotFoundError
 from dlctl.local.node.api_types import NodePod
 from dlctl.token_bucket import TokenBucket
 
@@ -96,8 +96,8 @@ class PodEvents:
     async def _try_write(self, event: _Event) -> None:
         try:
             await self._write(event)
-        except NamespaceTerminatingError:
-            # It takes no events, and nobody would read them.
+        except (NamespaceTerminatingError, NotFoundError):
+            # A namespace that is being deleted, or is gone, takes no events.
             return
         except DlctlError as error:
             logger.warning(

@@ -1,11 +1,16 @@
 """The events of a pod, as ``kubectl describe pod`` shows them."""
 
+import asyncio
+
+import msgspec
 import pytest
 
 from dlctl.api.meta import EVENTS
 from dlctl.cli.jobs.job_events import JobEvent
+from dlctl.clock import SystemClock
 from dlctl.kube.client import Client
-from tests.local.node.builders import make_container
+from dlctl.local.node.pod_events import PodEvents
+from tests.local.node.builders import make_container, make_pod
 from tests.local.node.harness import NodeHarness
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -45,6 +50,21 @@ async def test_container_that_fails_its_liveness_probe_is_killed(harness: NodeHa
     await harness.start("unhealthy", containers=[main], terminationGracePeriodSeconds=0)
     await harness.event("Container main failed liveness probe", pod="unhealthy")
     await harness.finished("unhealthy")
+
+
+async def test_event_in_a_namespace_that_is_gone_is_no_warning(
+    harness: NodeHarness, caplog: pytest.LogCaptureFixture
+) -> None:
+    events, here = PodEvents(harness.client, {}, SystemClock()), make_pod("here")
+    gone = msgspec.structs.replace(
+        here, metadata=msgspec.structs.replace(here.metadata, namespace="gone")
+    )
+    writing = asyncio.create_task(events.run())
+    events.warn(gone, "Failed", "there")
+    events.warn(here, "Failed", "written in order")
+    await harness.event("written in order", pod="here")
+    writing.cancel()
+    assert "event of a pod not written" not in caplog.messages
 
 
 async def test_container_that_restarts_backs_off(harness: NodeHarness) -> None:
