@@ -9,6 +9,7 @@ import socket
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Final
 
 import attrs
@@ -21,7 +22,7 @@ from dlctl.http_logger import HTTP_LOGGER
 from dlctl.kube.config import ClusterConfig
 from dlctl.local.apiserver.auth import certificates, reviews
 from dlctl.local.apiserver.auth.authentication import Tokens
-from dlctl.local.apiserver.auth.default_roles import DEFAULT_CLUSTER_ROLES
+from dlctl.local.apiserver.auth.default_roles import DEFAULT_CLUSTER_ROLES, with_missing_defaults
 from dlctl.local.apiserver.auth.identity import Identity
 from dlctl.local.apiserver.auth.rbac import Authorizer
 from dlctl.local.apiserver.auth.token_requests import TokenRequests
@@ -232,11 +233,14 @@ async def _http_runner(handler: RequestHandler) -> AsyncIterator[web.ServerRunne
 
 
 def _create_defaults(objects: Objects, registry: ResourceRegistry) -> None:
-    """Create the namespaces and ClusterRoles of every cluster, unless the journal has them."""
+    """Create the namespaces and ClusterRoles of every cluster, or complete those of the journal."""
     spaces = [{"metadata": {"name": name}} for name in _START_NAMESPACES]
     for resource, defaults in ((NAMESPACES, spaces), (CLUSTER_ROLES, DEFAULT_CLUSTER_ROLES)):
         served = registry.find(resource.group, resource.version, resource.plural)
         assert served is not None
         for default in defaults:
-            if objects.storage.get(resource, ObjectKey("", default["metadata"]["name"])) is None:
+            key = ObjectKey("", default["metadata"]["name"])
+            if objects.storage.get(resource, key) is None:
                 objects.create(served, "", default)
+            elif resource == CLUSTER_ROLES:
+                objects.rewrite(served, key, partial(with_missing_defaults, default=default))

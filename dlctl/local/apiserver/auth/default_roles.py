@@ -64,6 +64,7 @@ _ADMINISTERED: Final = (
     _rule("rbac.authorization.k8s.io", [*_READ, *_WRITE], "rolebindings", "roles"),
 )
 ALL_RESOURCES: Final = _rule("*", ["*"], "*")
+_AUTOUPDATE: Final = "rbac.authorization.kubernetes.io/autoupdate"
 _ALL_PATHS: Final = {"nonResourceURLs": ["*"], "verbs": ["*"]}
 
 
@@ -85,6 +86,20 @@ def _aggregated(
 
 def _label(name: str) -> str:
     return f"rbac.authorization.k8s.io/aggregate-to-{name}"
+
+
+def with_missing_defaults(role: JSON, default: JSON) -> JSON:
+    """Return a default role with the rules that it lacks, unless its user has opted out of them.
+
+    Servers do this at each start.
+    """
+    meta = role["metadata"]
+    if (meta.get("annotations") or {}).get(_AUTOUPDATE) == "false":
+        return role
+    rules = role.get("rules") or []
+    labels = {**default["metadata"]["labels"], **(meta.get("labels") or {})}
+    missing = [rule for rule in default["rules"] if rule not in rules]
+    return {**default, **role, "metadata": {**meta, "labels": labels}, "rules": [*rules, *missing]}
 
 
 DEFAULT_CLUSTER_ROLES: Final = (

@@ -49,6 +49,7 @@ from dlctl.local.apiserver.validation.job_updates import job_update_errors
 from dlctl.local.apiserver.validation.jobs import job_errors
 from dlctl.local.apiserver.validation.pod_updates import pod_update_errors
 from dlctl.local.apiserver.validation.pods import pod_errors
+from dlctl.local.apiserver.validation.roles import cluster_role_errors, role_errors
 
 FieldErrors = Sequence[FieldError]
 
@@ -217,8 +218,8 @@ def _strategies() -> list[BuiltinStrategy]:
             status_errors=job_status_errors,
         ),
         BuiltinStrategy(_PRIORITIES),
-        BuiltinStrategy(meta.ROLES),
+        BuiltinStrategy(meta.ROLES, errors=role_errors),
         BuiltinStrategy(meta.ROLE_BINDINGS, default=default_role_binding),
-        BuiltinStrategy(meta.CLUSTER_ROLES),
+        BuiltinStrategy(meta.CLUSTER_ROLES, errors=cluster_role_errors),
         BuiltinStrategy(meta.CLUSTER_ROLE_BINDINGS, default=default_role_binding),
     ]
