@@ -69,7 +69,8 @@ class Manifest:
     def title(self) -> str:
         """Return the kind and name, for messages."""
         metadata = self.obj.get("metadata") or {}
-        return f"{self.obj.get('kind')} {metadata.get('name') or metadata.get('generateName')}"
+        name = metadata.get("name") or metadata.get("generateName") or "without a name"
+        return f"{self.obj.get('kind')} {name}"
 
     def titled(self, path: Path = ()) -> str:
         """Return the title, after the place of a field, if it is known."""

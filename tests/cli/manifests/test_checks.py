@@ -165,7 +165,12 @@ CONTAINER = f"{TEMPLATE}.spec.containers[0]"
             ["does not serve TfJob", "write apiVersion kubeflow.org/v1alpha1 and kind TFJob"],
             id="TfJob",
         ),
-        pytest.param("  name: train\n", "  {}\n", ["metadata.name: is missing"], id="no name"),
+        pytest.param(
+            "  name: train\n",
+            "  {}\n",
+            ["PyTorchJob without a name: metadata.name: is missing"],
+            id="no name",
+        ),
         pytest.param(
             "      replicas: 1",
             "      replicas: 1\n      replicas: 1",
