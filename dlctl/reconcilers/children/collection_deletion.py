@@ -82,8 +82,10 @@ def _others_with(
     known = {child.metadata.uid for child in children}
     for obj in store:
         found = obj.metadata
-        is_selected = labels.items() <= (found.labels or {}).items()
-        if found.namespace == namespace and is_selected and found.uid not in known:
+        # Cheap first: most objects are of other namespaces.
+        if found.namespace != namespace or found.uid in known:
+            continue
+        if labels.items() <= (found.labels or {}).items():
             yield found
 
 

@@ -1,6 +1,6 @@
 """The nodes that are draining, lost or at fault, as of their last reports. Values.
 
-A healthy node costs nothing: it is in none of these mappings.
+A healthy node costs nothing: it has no state here.
 """
 
 import datetime

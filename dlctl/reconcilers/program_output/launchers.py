@@ -90,7 +90,9 @@ def _detected(report: str) -> LaunchedFailure | None:
     found = _DETECTED.search(report)
     if found is None:
         return None
-    exit_code, name = shell_exit_code(int(found["code"])), found["name"]
+    code, name = int(found["code"]), found["name"]
+    # A failed process has no exit code of 0, whatever its launcher says.
+    exit_code = SIGNAL_BASE if code == 0 else shell_exit_code(code)
     if mpi := _MPI_NAME.fullmatch(name):
         return LaunchedFailure(int(mpi["rank"]), exit_code=exit_code)
     horovod = _HOROVOD_NAME.fullmatch(name)

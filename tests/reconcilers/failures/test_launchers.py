@@ -134,6 +134,9 @@ _LAUNCHED = {
     "horovodrun, by rank": _Row(
         [launcher(outputs.horovodrun("2", 17))], Cause.USER_CODE, "launcher-0", 2, 17,
     ),
+    "horovodrun, code 0 of a failure": _Row(
+        [launcher(outputs.horovodrun("2", 0))], Cause.USER_CODE, "launcher-0", 2, 128,
+    ),
     "horovodrun, by host": _Row(
         [launcher(outputs.horovodrun(f"{_HOST}[0]", 17))], Cause.USER_CODE, "worker-1", None, 17,
     ),
