@@ -195,9 +195,10 @@ def _read_exit_codes(fields: FieldReader) -> ExitCodes:
     if operator not in ("In", "NotIn"):
         message = f"is {quoted(operator)}, but must be one of In, NotIn"
         raise InvalidJobError(message, field=fields.path_of("operator"))
-    values = _list_of(fields, "values", _MAX_EXIT_CODE)
-    if not values:
+    if "values" not in fields:
         raise InvalidJobError("has no values: list the exit codes", field=fields.path)
+    # Jobs that are stored already may have an empty list, which servers take no more.
+    values = _list_of(fields, "values", _MAX_EXIT_CODE)
     for value in values:
         # In Python a bool is an int, but ``true`` does not mean 1.
         if type(value) is not int or not 0 <= value <= _MAX_EXIT_CODE:

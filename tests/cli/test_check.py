@@ -47,6 +47,13 @@ def test_policy_of_a_template_that_is_overwritten_is_a_warning(
     assert report["warnings"] == [warning]
 
 
+def test_job_with_only_a_generate_name_is_valid(dlctl: Dlctl, written: Written) -> None:
+    job = pytorch_job()
+    job["metadata"] = {"generateName": "train-"}
+    done = dlctl("check", written(job))
+    assert (done.code, done.err) == (0, "")
+
+
 def test_problems_exit_1_and_are_listed_with_their_lines(dlctl: Dlctl, written: Written) -> None:
     done = dlctl("check", written(pytorch_job(runpolicy={}), pytorch_job()))
     assert done.code == 1

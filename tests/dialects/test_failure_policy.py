@@ -45,6 +45,13 @@ def test_job_without_a_failure_policy_has_none() -> None:
     assert make_job(training_job("PyTorchJob", Worker=2)).run_policy.failure_policy is None
 
 
+def test_stored_rule_without_exit_codes_matches_none() -> None:
+    rule = {"action": "FailJob", "onExitCodes": {"operator": "In", "values": []}}
+    read = pytorch_job({"rules": [rule]}).run_policy.failure_policy
+    assert read is not None
+    assert read.rules == (FailureRule(FailureAction.FAIL_JOB, exit_codes=ExitCodes(frozenset())),)
+
+
 def test_policy_is_read() -> None:
     rules = [
         {
@@ -114,11 +121,6 @@ def test_policy_is_read() -> None:
             {"rules": [{"action": "FailJob", "onExitCodes": {"operator": "NotIn"}}]},
             f"{RULES}[0].onExitCodes: has no values: list the exit codes",
             id="no exit codes",
-        ),
-        pytest.param(
-            {"rules": [{"action": "FailJob", "onExitCodes": {"operator": "In", "values": []}}]},
-            f"{RULES}[0].onExitCodes: has no values: list the exit codes",
-            id="empty exit codes",
         ),
         pytest.param(
             {"rules": [{"action": "FailJob", "onExitCodes": {"operator": "In", "values": [0]}}]},

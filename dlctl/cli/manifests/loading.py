@@ -211,7 +211,8 @@ def replica_names(kind: Kind, manifest: JSON) -> list[str]:
 
 def spec_warnings(kind: Kind, manifest: JSON) -> list[str]:
     """Return what in a valid job has another effect than it seems to have."""
-    job = kind.read(kind.decode(as_job_object(kind, as_new(manifest, "default"))))
+    named = with_example_name(as_new(manifest, "default"))
+    job = kind.read(kind.decode(as_job_object(kind, named)))
     return [warning.message for warning in job.warnings]
 
 

@@ -44,7 +44,7 @@ def _control_character(error: yaml.reader.ReaderError, text: str) -> str:
 def _literal_lines(text: str) -> set[int]:
     """Return the lines, from 0, that are the text of block scalars before the first error."""
     found = set[int]()
-    with suppress(yaml.YAMLError):
+    with suppress(yaml.YAMLError, RecursionError):
         for token in yaml.scan(text, Loader=ManifestLoader):
             if isinstance(token, yaml.ScalarToken) and token.style in ("|", ">"):
                 found.update(range(token.start_mark.line + 1, token.end_mark.line))

@@ -77,6 +77,8 @@ class RequestHandler:
             return web.Response()
         except web.HTTPRequestEntityTooLarge:
             return error_response(status.too_large(LIMIT_BYTES))
+        except web.RequestPayloadError as error:
+            return error_response(status.bad_request(f"the body cannot be read: {error}"))
         except Exception as error:
             logger.exception("request failed", extra={"path": request.path})
             return error_response(status.internal_error(str(error)))

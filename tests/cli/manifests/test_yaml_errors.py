@@ -7,6 +7,13 @@ from dlctl.cli.manifests.yaml_errors import describe_yaml_error
 from dlctl.cli.manifests.yaml_lines import documents
 
 
+def test_later_documents_that_are_nested_too_deeply_do_not_matter() -> None:
+    text = "? [a]\n: 1\n---\n" + "[" * 1200
+    with pytest.raises(yaml.YAMLError) as raised:
+        list(documents(text))
+    assert describe_yaml_error(raised.value, text).startswith("line 1, column 3: ")
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -41,6 +41,21 @@ async def test_too_long_a_request_line_is_refused_and_not_logged(
     assert caplog.records == []
 
 
+@pytest.mark.parametrize(("is_known", "code"), [(True, 400), (False, 401)])
+async def test_body_that_is_not_compressed_as_it_says_is_refused_and_not_logged(
+    server: ApiServer, caplog: pytest.LogCaptureFixture, is_known: bool, code: int
+) -> None:
+    headers = {"Content-Encoding": "gzip", "Content-Type": "application/json"}
+    if is_known:
+        headers["Authorization"] = f"Bearer {server.token}"
+    async with (
+        aiohttp.ClientSession(server.url) as session,
+        session.post(CONFIG_MAPS, data=b"abcde", headers=headers) as response,
+    ):
+        assert response.status == code
+    assert caplog.records == []
+
+
 @pytest.mark.parametrize("path", ["/healthz", "/readyz", "/livez", "/version"])
 async def test_health_and_version_need_no_token(server: ApiServer, path: str) -> None:
     async with aiohttp.ClientSession(server.url) as session, session.get(path) as response:

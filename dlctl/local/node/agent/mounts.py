@@ -20,7 +20,7 @@ _MESSAGE = Path(MESSAGE_PATH)
 # Where a copy of /dev is made; its own entries are hidden meanwhile.
 _STAGE = Path("/tmp")
 # Nothing starts without what these hold.
-_IRREPLACEABLE = ("/", "/dev", "/proc")
+_IRREPLACEABLE = ("/dev", "/proc")
 # Inside a user namespace, a remount without one of these flags is refused.
 _KEPT_FLAGS = (
     (os.ST_NOSUID, linux.MS_NOSUID),
@@ -36,7 +36,7 @@ def mount_all(mounts: Iterable[Mount], scratch: Path) -> None:
     """
     ordered = sorted(map(_resolved, mounts), key=lambda entry: Path(entry.target).parts)
     for entry in ordered:
-        if entry.target in _IRREPLACEABLE and not os.path.samefile(entry.source, entry.target):
+        if _hides_what_is_needed(entry):
             raise ValueError(
                 f"mountPath {entry.target}: a container needs what is there: mount the volume at "
                 "another path"
@@ -77,6 +77,12 @@ def add_message_file() -> None:
 def _resolved(entry: Mount) -> Mount:
     # The mount point behind a dangling link is created at the link's target.
     return Mount(entry.source, os.path.realpath(entry.target), entry.read_only)
+
+
+def _hides_what_is_needed(mount: Mount) -> bool:
+    if mount.target == str(_ROOT):
+        return True
+    return mount.target in _IRREPLACEABLE and not os.path.samefile(mount.source, mount.target)
 
 
 def _lacks_parent(target: Path) -> bool:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from dlctl.api.json_types import JSON
 from dlctl.api.meta import CONFIG_MAPS, PODS, ObjectKey
 from dlctl.informers.handlers import Change
 from dlctl.kube.errors import NotFoundError
@@ -101,17 +102,25 @@ async def test_script_whose_interpreter_is_missing_says_so(
     assert "No such file" not in log
 
 
-@pytest.mark.parametrize("path", ["/", "/dev", "/proc"])
+@pytest.mark.parametrize(
+    ("path", "volume"),
+    [
+        ("/", {"emptyDir": {}}),
+        ("/", {"hostPath": {"path": "/"}}),
+        ("/dev", {"emptyDir": {}}),
+        ("/proc", {"emptyDir": {}}),
+    ],
+)
 async def test_volume_in_place_of_what_containers_need_fails_the_pod(
-    harness: NodeHarness, path: str
+    harness: NodeHarness, path: str, volume: JSON
 ) -> None:
     if not harness.isolated:
         pytest.skip("needs mounts")
     mount = {"name": "v", "mountPath": path}
     status = await harness.run(
-        f"over-{len(path)}",
+        f"over-{len(path)}-{next(iter(volume)).lower()}",
         containers=[make_container(volumeMounts=[mount])],
-        volumes=[{"name": "v", "emptyDir": {}}],
+        volumes=[{"name": "v", **volume}],
     )
     state = container(status)["state"]["terminated"]
     assert (state["exitCode"], state["reason"]) == (128, "StartError")
