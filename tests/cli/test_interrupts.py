@@ -26,6 +26,14 @@ SAVES = """
 """
 
 
+@pytest.fixture(autouse=True)
+def signals_of_a_terminal() -> Iterator[None]:
+    """Let programs start with the default for SIGHUP, also where the tests run below nohup."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
 @contextmanager
 def running(
     job: str, tmp_path: Path, *options: str, programs: int = 1
@@ -56,7 +64,7 @@ def test_programs_save_their_work_after_an_interrupt(
     job = written(script_job(SAVES.format(folder=folder)))
     with running(job, tmp_path, programs=2) as process:
         process.send_signal(number)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=15)
     assert process.returncode == 128 + number, err
     assert "the programs have up to 30 s to end; Ctrl-C again ends them at once" in out
     assert "linear worker-0 | saved" in out
@@ -98,12 +106,21 @@ def test_interrupt_exits_with_its_number_and_leaves_no_process(
     with running(written(job), tmp_path, "--network", network) as process:
         before = _descendants(process.pid)
         process.send_signal(number)
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=15)
     assert process.returncode == 128 + number, err
     assert "mxjob default/linear has not finished: interrupted after" in err
     assert before
     assert [pid for pid in before if _lives(pid)] == []
     assert list(tmp_path.glob("dlctl-*")) == []
+
+
+def test_run_below_nohup_outlives_its_terminal(written: Written, tmp_path: Path) -> None:
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    script = "import time; print('ready', flush=True); time.sleep(0.5)"
+    with running(written(script_job(script)), tmp_path) as process:
+        process.send_signal(signal.SIGHUP)
+        _, err = process.communicate(timeout=15)
+    assert process.returncode == 0, err
 
 
 def test_second_interrupt_leaves_no_process_and_no_file(written: Written, tmp_path: Path) -> None:
@@ -122,7 +139,7 @@ def test_second_interrupt_leaves_no_process_and_no_file(written: Written, tmp_pa
             process.send_signal(signal.SIGINT)
             with suppress(subprocess.TimeoutExpired):
                 process.wait(0.05)
-        process.communicate(timeout=60)
+        process.communicate(timeout=15)
     assert process.returncode == 130
     assert [pid for pid in before if _lives(pid)] == []
     assert list(tmp_path.glob("dlctl-*")) == []
@@ -133,7 +150,7 @@ def test_interrupt_after_the_end_keeps_the_outcome(written: Written, tmp_path: P
         assert process.stdout is not None
         assert any("succeeded in" in line for line in process.stdout)
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=15)
     assert process.returncode == 0, err
     assert "interrupted" not in err
     assert "ClientSession" not in err
