@@ -29,7 +29,7 @@ def describe_yaml_error(error: yaml.YAMLError, text: str) -> str:
         return " ".join(str(error).split())
     mark, lines = error.problem_mark, text.splitlines()
     is_duplicate = isinstance(error, DuplicateFieldError)
-    if not is_duplicate and (found := _foreign(lines, mark.line, _literal_lines(text))):
+    if not is_duplicate and (found := _foreign(lines, mark.line, _literal_lines(text, mark.line))):
         return found
     message = _explained(error, mark, lines) or str(error.problem)
     return f"line {mark.line + 1}, column {mark.column + 1}: {message}"
@@ -41,11 +41,14 @@ def _control_character(error: yaml.reader.ReaderError, text: str) -> str:
     return f"{place}: a control character (U+{error.character:04X}): remove it"
 
 
-def _literal_lines(text: str) -> set[int]:
-    """Return the lines, from 0, that are the text of block scalars before the first error."""
+def _literal_lines(text: str, last: int) -> set[int]:
+    """Return the lines, from 0 to about the last one, that are the text of block scalars."""
     found = set[int]()
-    with suppress(yaml.YAMLError, RecursionError):
+    with suppress(yaml.YAMLError):
         for token in yaml.scan(text, Loader=ManifestLoader):
+            # Not further: later documents may have errors of their own.
+            if token.start_mark.line > last:
+                break
             if isinstance(token, yaml.ScalarToken) and token.style in ("|", ">"):
                 found.update(range(token.start_mark.line + 1, token.end_mark.line))
     return found
