@@ -1,7 +1,5 @@
 """What a scenario is: something to do with an operator, and the figures that result."""
 
-import asyncio
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar, Final, Protocol
@@ -9,7 +7,7 @@ from typing import ClassVar, Final, Protocol
 import attrs
 
 from bench.cluster.api_server import ApiServer
-from bench.cluster.audit import AuditLog, is_write
+from bench.cluster.audit import AuditLog
 from bench.cluster.operators import Operator, Program
 from bench.controller_process import quantile_s
 
@@ -18,8 +16,6 @@ Figures = Mapping[str, float | Sequence[float] | None]
 TRAINING_OPERATOR: Final = "training-operator"
 MPI_OPERATOR: Final = "mpi-operator"
 _SHARE: Final = 0.999
-_STEADY_S: Final = 2.0
-_STEADY_LIMIT_S: Final = 60.0
 
 
 @attrs.frozen
@@ -48,16 +44,6 @@ class Scenario(Protocol):
 def fits(program: Program, scenario: Scenario) -> bool:
     """Return whether an operator can do what a scenario is about."""
     return program.is_dlctl or (scenario.peer != "" and program.name.startswith(scenario.peer))
-
-
-async def steady(bench: Bench) -> None:
-    """Wait until the operator has written nothing for some seconds, or a minute is over."""
-    deadline = time.monotonic() + _STEADY_LIMIT_S
-    while time.monotonic() < deadline:
-        mark = bench.audit.end()
-        await asyncio.sleep(_STEADY_S)
-        if not any(map(is_write, bench.audit.requests(mark))):
-            return
 
 
 def ratio(value: float | None, plain_s: float) -> float | None:

@@ -11,12 +11,14 @@ from bench.cluster.audit import is_write
 from bench.cluster.controller_metrics import Metrics, scrape
 from bench.cluster.namespaces import LIMIT_S, namespace
 from bench.cluster.operators import Operator, Program
-from bench.cluster.scenario import Bench, Figures, loop_lag, steady
+from bench.cluster.scenario import Bench, Figures, loop_lag
 from bench.cluster.scenarios.creation import create_jobs
 from bench.process_usage import peak_rss_mb, rss_mb
 
 _POLL_S: Final = 0.2
 _WATCHED_S: Final = 5.0
+# Longer than a status waits for more pods to start.
+_STEADY_S: Final = 15.0
 
 
 @attrs.frozen
@@ -31,7 +33,7 @@ class Restart:
         async with namespace(bench.server) as name:
             with program.run():
                 await create_jobs(bench.server, name, self.jobs, self.replicas)
-                await steady(bench)
+                await _steady(bench)
             mark, since = bench.audit.end(), time.monotonic()
             flags = ("--leader-elect", f"--leader-election-namespace={name}")
             with program.run(*flags, until_ready=False) as operator:
@@ -69,6 +71,16 @@ def has_reconciled(metrics: Metrics, jobs: int) -> bool:
     unfinished = metrics.total("workqueue_depth")
     unfinished += metrics.total("controller_runtime_active_workers")
     return metrics.total("controller_runtime_reconcile_total") >= jobs and not unfinished
+
+
+async def _steady(bench: Bench) -> None:
+    """Wait until the operator has written nothing for a while, as long as pods may start."""
+    async with asyncio.timeout(LIMIT_S):
+        mark = bench.audit.end()
+        await asyncio.sleep(_STEADY_S)
+        while any(map(is_write, bench.audit.requests(mark))):
+            mark = bench.audit.end()
+            await asyncio.sleep(_STEADY_S)
 
 
 async def _leading_at(bench: Bench, name: str) -> float:
