@@ -27,6 +27,12 @@ _DISRUPTION_REASONS: Final = frozenset(
         "UnexpectedPredicateFailureType", "UnknownReason",
     }
 )  # fmt: skip
+# Reasons set by the kubelet for pods whose own spec is to blame.
+_OWN_REASONS: Final = frozenset(
+    {"AppArmor", "DeadlineExceeded", "InitContainerRestartPolicyForbidden", "SysctlForbidden"}
+)
+# Its messages for evicted pods that exceeded a limit of their own, unlike those of a full node.
+_OWN_LIMIT: Final = ("exceeds the total limit", "exceeds the limit", "exceeded its local ephemeral")
 # The node lacks a resource: OutOfcpu, OutOfnvidia.com/gpu.
 OUT_OF_PREFIX: Final = "OutOf"
 # The kubelet sets this condition after the containers have terminated; others come before.
@@ -199,9 +205,14 @@ def _from_pod(
         message=printable(message or "", MAX_QUOTED_CHARS) or _default_message(terminated),
         time=_end(pod, terminated, now),
         started_at=status.start_time if status else None,
-        # A deadline in the pod's own spec is set by the user, not by the cluster.
-        is_disruption=reason != "DeadlineExceeded",
+        # What the pod's own spec causes is up to the user, not to the cluster.
+        is_disruption=reason not in _OWN_REASONS and not exceeded_own_limit(reason, message),
     )
+
+
+def exceeded_own_limit(reason: str | None, message: str | None) -> bool:
+    """Return whether the kubelet has evicted a pod because of a limit in its own spec."""
+    return reason == "Evicted" and any(phrase in (message or "") for phrase in _OWN_LIMIT)
 
 
 def _default_message(terminated: ContainerStateTerminated | None) -> str:

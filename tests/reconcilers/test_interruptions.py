@@ -16,6 +16,8 @@ from tests.reconcilers.terminations import (
     termination_of,
 )
 
+STORAGE = "Pod ephemeral local storage usage"
+
 
 @pytest.mark.parametrize(
     "status",
@@ -153,6 +155,26 @@ def test_eviction_of_a_restarted_container_costs_no_failure() -> None:
     assert (end.exit_class, end.is_disruption) == (ExitClass.RETRYABLE, True)
 
 
-def test_pod_past_its_own_deadline_has_failed() -> None:
-    end = found(phase="Failed", reason="DeadlineExceeded", containerStatuses=None)
+@pytest.mark.parametrize(
+    ("reason", "message"),
+    [
+        pytest.param("DeadlineExceeded", "", id="deadline"),
+        pytest.param("SysctlForbidden", "", id="sysctl"),
+        pytest.param("AppArmor", "", id="profile"),
+        pytest.param(
+            "Evicted", 'Usage of EmptyDir volume "shm" exceeds the limit "1Gi". ', id="shm"
+        ),
+        pytest.param("Evicted", f"{STORAGE} exceeds the total limit of containers 1Gi. ", id="pod"),
+        pytest.param(
+            "Evicted",
+            'Container mxnet exceeded its local ephemeral storage limit "1Gi". ',
+            id="container",
+        ),
+    ],
+)
+@pytest.mark.parametrize("state", [None, exited(137)], ids=["not started", "killed"])
+def test_pod_that_its_own_spec_has_ended_costs_a_failure(
+    reason: str, message: str, state: dict[str, Any] | None
+) -> None:
+    end = found(phase="Failed", reason=reason, message=message, state=state)
     assert (end.exit_class, end.is_disruption) == (ExitClass.RETRYABLE, False)

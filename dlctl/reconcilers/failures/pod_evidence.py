@@ -7,7 +7,7 @@ from dlctl.api.objects.pods import Pod
 from dlctl.api.status.verdict import Cause
 from dlctl.reconcilers.failures.evidence import Evidence, Proof
 from dlctl.reconcilers.failures.failed_replica import FailedReplica
-from dlctl.reconcilers.termination import OUT_OF_PREFIX
+from dlctl.reconcilers.termination import OUT_OF_PREFIX, exceeded_own_limit
 
 _PREEMPTED: Final = (Cause.PREEMPTION, "preempted by a pod of higher priority")
 _SHUT_DOWN: Final = (Cause.NODE, "its node shut down")
@@ -64,8 +64,6 @@ _CAUSE_BY_REASON: Final[Mapping[str, tuple[Cause, str]]] = {
 # By these, pods make way for somebody who takes their node down, or has removed it.
 _SHUTDOWN_REASONS: Final = frozenset({"Terminated", "Shutdown", "NodeShutdown"})
 _PLANNED: Final = _SHUTDOWN_REASONS | {"DeletionByTaintManager", "DeletionByPodGC"}
-# The kubelet's messages for pods that exceed limits of their own, unlike those of a full node.
-_OWN_LIMIT: Final = ("exceeds the total limit", "exceeds the limit", "exceeded its local ephemeral")
 
 
 def pod_evidence(member: FailedReplica, message: str) -> Evidence | None:
@@ -103,7 +101,7 @@ def _by_reason(reason: str | None, message: str | None) -> Evidence | None:
         cause, meaning = Cause.PLATFORM, f"its node did not have enough {resource}"
     else:
         return None
-    if reason == "Evicted" and any(phrase in (message or "") for phrase in _OWN_LIMIT):
+    if exceeded_own_limit(reason, message):
         cause = Cause.CONFIGURATION
     text = f"{meaning}: {message.strip()}" if message and message.strip() else meaning
     return Evidence(cause, Proof.POD, text, is_planned=reason in _PLANNED)
