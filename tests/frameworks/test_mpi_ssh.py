@@ -288,20 +288,6 @@ def test_labels_of_pods_are_those_of_mpi_operator(
         }
 
 
-@pytest.mark.parametrize(
-    ("policy", "members"),
-    [
-        pytest.param("AtStartup", 3, id="together"),
-        pytest.param("WaitForWorkersReady", 2, id="wait"),
-    ],
-)
-def test_gang_does_not_wait_for_a_launcher_that_waits_for_it(policy: str, members: int) -> None:
-    wire = mpi_job(launcherCreationPolicy=policy)
-    group = with_defaults(wire, gang_scheduler_name="volcano").gang.pod_group()
-    assert group is not None
-    assert group.body["spec"]["minMember"] == members
-
-
 def test_gang_scheduler_replaces_the_one_of_the_template() -> None:
     wire = mpi_job(worker={"schedulerName": "mine"})
     renderer = with_defaults(wire, gang_scheduler_name="volcano")

@@ -256,7 +256,12 @@ def test_min_member_for_the_plugin_includes_a_pod_whose_sidecar_still_runs() -> 
     assert renderer.gang.finished_count(observe(job, Children([done]), NOW)) == 0
 
 
-@pytest.mark.parametrize(("creation", "members"), [("AtStartup", 3), ("WaitForWorkersReady", 2)])
-def test_launcher_that_waits_for_the_gang_is_not_waited_for(creation: str, members: int) -> None:
-    renderer = ganged(mpi_job(2, launcherCreationPolicy=creation))
+@pytest.mark.parametrize(
+    ("creation", "workers", "members"),
+    [("AtStartup", 2, 3), ("WaitForWorkersReady", 2, 2), ("WaitForWorkersReady", None, 1)],
+)
+def test_launcher_that_waits_for_workers_is_not_waited_for(
+    creation: str, workers: int | None, members: int
+) -> None:
+    renderer = ganged(mpi_job(workers, launcherCreationPolicy=creation))
     assert group(renderer)["spec"]["minMember"] == members

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import attrs
 
-from dlctl.api.job import Job, Replica, ReplicaSpec, SpecWarning
+from dlctl.api.job import WORKER, Job, Replica, ReplicaSpec, SpecWarning
 from dlctl.api.json_types import ReadOnlyJSON
 from dlctl.api.policies.launcher_job import LauncherJob
 from dlctl.api.policies.retry_policy import RetryPolicy
@@ -58,7 +58,7 @@ class MPIJobV2beta1(ReplicaMap):
 
     def read(self, obj: DecodedObject) -> Job:
         job, fields = super().read(obj), FieldReader(obj.spec, "spec")
-        launcher_job = _read_launcher_job(fields, super().run_policy(obj), obj)
+        launcher_job = _read_launcher_job(job, fields, super().run_policy(obj), obj)
         own = {
             "slotsPerWorker": fields.integer("slotsPerWorker", 1, maximum=MAX_INT32),
             "runLauncherAsWorker": fields.boolean("runLauncherAsWorker", default=False),
@@ -96,7 +96,7 @@ class MPIJobV2beta1(ReplicaMap):
         }
         # With the launcher among the workers, each pod has an index of its own.
         launcher_count = 1 if job.spec.get("runLauncherAsWorker") else 0
-        if replica.type == "worker":
+        if replica.type == WORKER:
             labels[_INDEX_LABEL] = str(replica.index + launcher_count)
         elif launcher_count:
             labels[_INDEX_LABEL] = "0"
@@ -136,7 +136,9 @@ class MPIJobV2beta1(ReplicaMap):
         yield from failure_policy.restart_policy_warnings(fields.object("runPolicy"), policies)
 
 
-def _read_launcher_job(fields: FieldReader, limits: RunPolicy, obj: DecodedObject) -> LauncherJob:
+def _read_launcher_job(
+    job: Job, fields: FieldReader, limits: RunPolicy, obj: DecodedObject
+) -> LauncherJob:
     policy = fields.string("launcherCreationPolicy") or AT_STARTUP
     decides = limits.failure_policy is not None
     return LauncherJob(
@@ -144,7 +146,8 @@ def _read_launcher_job(fields: FieldReader, limits: RunPolicy, obj: DecodedObjec
         backoff_limit=0 if decides else limits.backoff_limit,
         active_deadline_s=None if decides else limits.active_deadline_s,
         ttl_after_finished_s=None if _ttl_deletes_job(obj) else limits.ttl_after_finished_s,
-        waits_for_workers=policy != AT_STARTUP,
+        # Without workers, the launcher alone is the gang.
+        waits_for_workers=policy != AT_STARTUP and job.replica_count(WORKER) > 0,
     )
 
 
@@ -174,7 +177,7 @@ def _with_retries(spec: ReplicaSpec, launcher_job: LauncherJob) -> ReplicaSpec:
     The first container is the one that takes part in the job, whatever its name is.
     """
     container = str(spec.template["spec"]["containers"][0]["name"])
-    if spec.type == "worker":
+    if spec.type == WORKER:
         return attrs.evolve(spec, container=container, retry_policy=RetryPolicy.ALL)
     return attrs.evolve(
         spec,
