@@ -23,4 +23,8 @@ def first_slice(plan: Plan, limit: int = MAX_CHANGES) -> Plan:
         parts[name] = getattr(plan, name)[:remaining]
         remaining -= len(parts[name])
     unfinished = any(len(part) < len(getattr(plan, name)) for name, part in parts.items())
-    return attrs.evolve(plan, **parts, has_more=unfinished)
+    launcher_job = plan.launcher_job
+    if unfinished and launcher_job is not None and launcher_job.write.creates:
+        # Its pod connects to all of the others.
+        launcher_job = None
+    return attrs.evolve(plan, **parts, launcher_job=launcher_job, has_more=unfinished)
