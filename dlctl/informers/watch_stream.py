@@ -125,18 +125,17 @@ async def read_initial_events(stream: WatchStream[T]) -> Listing[T] | None:
 
     Only an annotated bookmark marks their end. Changes in between are part of the result.
     """
-    objects: dict[ObjectKey, T] = {}
+    objects = dict[ObjectKey | None, T]()
     malformed = dict[ObjectKey | None, Malformed]()
     async with aclosing(stream.read()) as events:
         async for event in events:
             match event:
-                case ObjectEvent(type=WatchEventType.DELETED, object=obj):
-                    objects.pop(obj.metadata.key, None)
+                case ObjectEvent() | MalformedEvent() if event.type is WatchEventType.DELETED:
+                    objects.pop(event.object.key, None)
+                    malformed.pop(event.object.key, None)
                 case ObjectEvent(object=obj):
-                    objects[obj.metadata.key] = obj
-                    malformed.pop(obj.metadata.key, None)
-                case MalformedEvent(type=WatchEventType.DELETED, object=broken) if broken.key:
-                    objects.pop(broken.key, None)
+                    objects[obj.key] = obj
+                    malformed.pop(obj.key, None)
                 case MalformedEvent(object=broken):
                     malformed[broken.key] = broken
                 case Bookmark(initial_end=True, version=version):

@@ -143,6 +143,19 @@ async def test_throttled_watch_after_a_streamed_list_causes_no_relist(
     assert len(server.asked("stream")) == 1
 
 
+async def test_malformed_object_that_is_deleted_before_the_end_is_not_kept(
+    server: ScriptedServer,
+) -> None:
+    broken = pod("a", 14, labels={"x": 1})
+    server.streams += [
+        watched(added(pod("a")), bookmark(13, INITIAL_END), failure(410, "Expired")),
+        watched(added(broken), deleted(broken), bookmark(20, INITIAL_END), then="hold"),
+    ]
+    async with watching(server) as watch:
+        await until(lambda: watch.version == "20")
+        assert watch.names == []
+
+
 async def test_malformed_initial_object_is_reported_separately(server: ScriptedServer) -> None:
     broken = added(pod("b", 2, labels={"x": 1}))
     server.streams += [watched(added(pod("a")), broken, bookmark(13, INITIAL_END), then="hold")]
