@@ -40,6 +40,7 @@ _MAX_EXIT_CODE: Final = 255
 _STATUSES: Final = ("True", "False", "Unknown")
 # A checkpoint of a large model is rarely written sooner.
 _MIN_GRACE_S: Final = 60
+_NO_EXIT_CODES: Final = "has no values: list the exit codes"
 _SECOND_LIMIT: Final = f"cannot be combined with {FIELD}: use its maxRestarts"
 LIMIT_RULE: Final[JSON] = {
     "rule": f"!has(self.{FIELD}) || !has(self.backoffLimit)",
@@ -144,7 +145,13 @@ def read_annotation(
     except (msgspec.DecodeError, RecursionError) as error:
         message = f"is not JSON: {error}; write the policy as a JSON object"
         raise InvalidJobError(message, field=ANNOTATION_FIELD) from error
-    return _read_policy(FieldReader(decoded, ANNOTATION_FIELD), types)
+    policy = _read_policy(FieldReader(decoded, ANNOTATION_FIELD), types)
+    for index, rule in enumerate(policy.rules):
+        # Of a field, servers require them.
+        if rule.exit_codes is not None and not rule.exit_codes.values:
+            field = f"{ANNOTATION_FIELD}.rules[{index}].onExitCodes"
+            raise InvalidJobError(_NO_EXIT_CODES, field=field)
+    return policy
 
 
 def _read_policy(fields: FieldReader, types: Mapping[str, str]) -> FailurePolicy:
@@ -196,7 +203,7 @@ def _read_exit_codes(fields: FieldReader) -> ExitCodes:
         message = f"is {quoted(operator)}, but must be one of In, NotIn"
         raise InvalidJobError(message, field=fields.path_of("operator"))
     if "values" not in fields:
-        raise InvalidJobError("has no values: list the exit codes", field=fields.path)
+        raise InvalidJobError(_NO_EXIT_CODES, field=fields.path)
     # Jobs that are stored already may have an empty list, which servers take no more.
     values = _list_of(fields, "values", _MAX_EXIT_CODE)
     for value in values:
