@@ -63,9 +63,7 @@ def plan_finished(job: Job, observed: Observed, desired: Desired, now: datetime.
     if job.status.phase is JobPhase.CLEAN_UP:
         return _plan_cleanup(job, job.status, observed, desired)
     if job.status.phase is JobPhase.DONE and 0 < job.status.observed_generation < job.generation:
-        edited = attrs.evolve(
-            job.status, phase=JobPhase.CLEAN_UP, observed_generation=job.generation
-        )
+        edited = attrs.evolve(job.status, phase=JobPhase.CLEAN_UP)
         return _plan_cleanup(job, edited, observed, desired)
     if job.status.phase is JobPhase.FAILED:
         return _plan_invalid(job, observed, desired, now)
@@ -108,7 +106,7 @@ def _plan_cleanup(job: Job, ended: JobStatus, observed: Observed, desired: Desir
     failed = ended.failure is not None
     launcher_write = end_write(job, launcher, failed=failed) if launcher else None
     if not left and not launcher_write:
-        ended = attrs.evolve(ended, phase=JobPhase.DONE)
+        ended = attrs.evolve(ended, phase=JobPhase.DONE, observed_generation=job.generation)
     return Plan(
         ended,
         deleted_pods=left.pods,
@@ -121,7 +119,7 @@ def _plan_cleanup(job: Job, ended: JobStatus, observed: Observed, desired: Desir
 def _deletions(job: Job, ended: JobStatus, observed: Observed, desired: Desired) -> _Deletions:
     idle, policy = idle_dependents(observed, desired), job.run_policy.clean_pod_policy
     if observed.launcher is None:
-        policy = cleanup.policy_at_end(job, ended.failure)
+        policy = cleanup.policy_at_end(job, ended)
     else:
         # The limits are those of its Job, and end the launcher only.
         idle = cleanup.dependents_to_delete(job, idle)
