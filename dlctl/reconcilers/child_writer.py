@@ -143,6 +143,9 @@ def _updates(
     """Yield patches of objects as read: a gate removed meanwhile must not come back."""
     for pod in plan.kueue_held_pods:
         yield PODS, pod, release_patch(pod), ""
+    for service in plan.patched_services:
+        publishes = renderer.dialect.publishes_not_ready_addresses(renderer.job)
+        yield SERVICES, service, {"spec": {"publishNotReadyAddresses": publishes}}, ""
     for dependent, existing in plan.dependents.patched:
         with wrap_content_errors("rendering"):
             body = update_patch(dependent, renderer.dependent(dependent), existing)

@@ -34,6 +34,8 @@ class Plan:
     # Deleted by one request each, and not among those above.
     deleted_collections: tuple[CollectionDeletion, ...] = ()
     services: tuple[Replica, ...] = ()
+    # Names resolve before pods are ready, or no longer.
+    patched_services: tuple[Service, ...] = ()
     pods: tuple[Replica, ...] = ()
     # Deleted pods that only Kueue's finalizer keeps, while their replacements need the names.
     kueue_held_pods: tuple[Pod, ...] = ()
@@ -62,7 +64,7 @@ class Plan:
     def has_writes(self) -> bool:
         """Return whether any children are created or updated."""
         dependents = self.dependents.created or self.dependents.patched
-        children = self.pods or self.services or self.ungated_pods
+        children = self.pods or self.services or self.patched_services or self.ungated_pods
         return bool(children or dependents or (self.launcher_job and not self.deleted_launcher_job))
 
     @property

@@ -220,6 +220,27 @@ async def test_workers_follow_their_number(start_cluster: StartCluster) -> None:
         await scale(cluster, 1)
 
 
+async def test_service_follows_an_edit_of_run_launcher_as_worker(
+    start_cluster: StartCluster,
+) -> None:
+    async with start_cluster(kinds=[MPI]) as cluster:
+
+        async def run_launcher_as_worker(value: bool) -> None:
+            patch = {"spec": {"runLauncherAsWorker": value}}
+            await cluster.user.patch(MPIJOBS, cluster.key(JOB), patch)
+            await cluster.until(lambda: publishes() is value)
+
+        def publishes() -> bool:
+            (service,) = cluster.objects(SERVICES)
+            return service["spec"].get("publishNotReadyAddresses") is True
+
+        await submit(cluster, mpi_job())
+        await cluster.until(lambda: is_true(cluster, "Running"))
+        assert not publishes()
+        await run_launcher_as_worker(True)
+        await run_launcher_as_worker(False)
+
+
 async def test_name_of_the_launcher_that_is_taken_is_reported(start_cluster: StartCluster) -> None:
     async with start_cluster(kinds=[MPI]) as cluster:
         foreign = {**batch_job(cluster, suspend=True), "metadata": {"name": LAUNCHER}}

@@ -248,5 +248,13 @@ class Pod(Object, frozen=True, gc=False):
         return next((c for c in conditions if c.type == type_), None)
 
 
+class ServiceSpec(Projection, frozen=True, gc=False):
+    """The part of a service that changes after its creation."""
+
+    publish_not_ready_addresses: bool | None = None
+
+
 class Service(Object, frozen=True, gc=False):
-    """A service, reduced to its metadata: the spec is never changed after creation."""
+    """A service, as far as decisions need it."""
+
+    spec: ServiceSpec = msgspec.field(default_factory=ServiceSpec)

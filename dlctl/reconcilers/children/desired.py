@@ -15,6 +15,8 @@ class Desired:
 
     # The replicas that have a service.
     services: Collection[Replica] = ()
+    # Whether names resolve before pods are ready, if all replicas share a service.
+    publishes_not_ready_addresses: bool = False
     dependents: Iterable[Dependent] = ()
     # The contents of retained dependents while the job has no pods.
     idle_dependents: Iterable[Dependent] = ()

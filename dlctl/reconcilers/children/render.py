@@ -67,6 +67,7 @@ class Renderer:
         present = observed.present
         return Desired(
             services=tuple(self.replicas_with_service()),
+            publishes_not_ready_addresses=self.dialect.publishes_not_ready_addresses(self.job),
             dependents=tuple(self.dependents(running, self.gang.finished_count(observed), present)),
             idle_dependents=tuple(self._idle_dependents()),
             retained_resources=self.framework.retained_resources,

@@ -52,6 +52,7 @@ from dlctl.reconcilers.planning.end import idle_dependents, plan_end, plan_finis
 from dlctl.reconcilers.planning.launcher_job import with_launcher_job
 from dlctl.reconcilers.planning.replicas import (
     missing_services,
+    outdated_services,
     plan_replicas,
     replicas_to_create,
     surplus_services,
@@ -196,6 +197,7 @@ class _Planner:
             ),
             deleted_services=surplus_services(job, observed, desired.services),
             services=missing_services(job, observed, desired.services),
+            patched_services=outdated_services(job, observed, desired),
             ungated_pods=tuple(ungated_pods(job, observed)),
             dependents=changed,
             # Any other update of the PodGroup triggers the scheduler as well.

@@ -145,3 +145,10 @@ def surplus_services(
     """Return the services that no replica has."""
     wanted = {job.service_name(replica) for replica in replicas_with_service}
     return tuple(service for name, service in observed.services.items() if name not in wanted)
+
+
+def outdated_services(job: Job, observed: Observed, desired: Desired) -> tuple[Service, ...]:
+    """Return the service that all replicas share, if it publishes other addresses than desired."""
+    service = observed.services.get(job.shared_service) if job.shares_service else None
+    publishes = bool(service and service.spec.publish_not_ready_addresses)
+    return (service,) if service and publishes != desired.publishes_not_ready_addresses else ()
