@@ -13,6 +13,7 @@ from dlctl.reconcilers.children.node_exclusions import (
 from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.nodes.charge_ledger import ChargeLedger
 from dlctl.reconcilers.nodes.charges import NodeCharges
+from dlctl.reconcilers.nodes.node_states import NodeFault
 from dlctl.reconcilers.nodes.node_watch import NodeWatch
 from dlctl.reconcilers.observe import Observed
 from dlctl.reconcilers.plan import Plan
@@ -34,7 +35,8 @@ class NodeAvoidance:
         charged = {one.node: one for one in self.ledger.all(job.key.namespace)}
         own = _own_nodes(job, charged, self.nodes)
         lemons = self.ledger.lemons(job.key.namespace)
-        sick = sorted(name for name, one in self.nodes.current.by_name.items() if one.is_sick)
+        special = self.nodes.current.by_name.items()
+        sick = sorted(name for name, one in special if one.fault_kind is NodeFault.SICK)
         # Each once, in this order; deleted ones would take the places of others.
         drained = _drained_nodes(job, self.nodes)
         found = dict.fromkeys((*own, *(one.node for one in lemons), *sick, *drained))

@@ -122,9 +122,7 @@ def _on_lost_nodes(observed: Observed, now: datetime.datetime) -> Iterator[Ended
 def _with_node(run: EndedRun, nodes: NodeStates) -> EndedRun:
     """Return the run with what is wrong with its node."""
     state = nodes.by_name.get(run.member.node)
-    if state is None or not state.fault:
-        return run
-    return attrs.evolve(run, member=attrs.evolve(run.member, faulty_node=state))
+    return attrs.evolve(run, member=attrs.evolve(run.member, faulty_node=state)) if state else run
 
 
 def _with_log(run: EndedRun, logs: Mapping[UID, str]) -> EndedRun:

@@ -46,35 +46,17 @@ class NodeState:
     lost: LostNode | None = None
     # Why it may be to blame, in a clause about it; empty without a fault.
     fault: str = ""
-    # A signal of a fault, rather than that it does not answer, or is draining.
-    is_sick: bool = False
-    is_deleted: bool = False
+    fault_kind: NodeFault | None = None
     # Since when it is not ready or does not answer; None if it is neither, or if that is not known.
     down_since: datetime.datetime | None = None
 
     @property
-    def fault_kind(self) -> NodeFault | None:
-        """Return what its fault says; None without a fault."""
-        if not self.fault:
-            return None
-        if self.is_sick:
-            return NodeFault.SICK
-        if self.is_deleted:
-            return NodeFault.DELETED
-        is_only_draining = self.draining is not None and self.fault == self.draining.text
-        return NodeFault.DRAINING if is_only_draining else NodeFault.DOWN
-
-    @property
     def fault_cause(self) -> Cause:
         """Return the cause of an end for which its fault is to blame."""
-        if self.draining is None or self.is_sick:
+        if self.draining is None or self.fault_kind is NodeFault.SICK:
             return Cause.NODE
         # One that falls silent goes as announced.
         return self.draining.cause
-
-    @property
-    def is_normal(self) -> bool:
-        return self.draining is None and self.lost is None and not self.fault
 
 
 @attrs.frozen
@@ -94,12 +76,18 @@ class NodeStates:
         return {name: one.lost for name, one in self.by_name.items() if one.lost}
 
 
-def node_state(node: Node, signals: NodeSignals) -> NodeState:
-    """Return what is special about a node."""
+def node_state(node: Node, signals: NodeSignals) -> NodeState | None:
+    """Return what is special about a node; None for a healthy one."""
     lost, sick, draining = _lost(node), signals.sick(node), signals.draining(node)
-    fault = sick.text if sick else _unready_text(node, lost) or (draining.text if draining else "")
-    is_sick, down_since = sick is not None, _down_since(node)
-    return NodeState(node.hostname, draining, lost, fault, is_sick, down_since=down_since)
+    faults = {
+        NodeFault.SICK: sick.text if sick else "",
+        NodeFault.DOWN: _unready_text(node, lost),
+        NodeFault.DRAINING: draining.text if draining else "",
+    }
+    for kind, text in faults.items():
+        if text:
+            return NodeState(node.hostname, draining, lost, text, kind, _down_since(node))
+    return None
 
 
 def _lost(node: Node) -> LostNode | None:

@@ -14,6 +14,7 @@ from dlctl.api.objects.nodes import Node
 from dlctl.informers.handlers import Change
 from dlctl.reconcilers.nodes.node_states import (
     LostNode,
+    NodeFault,
     NodeState,
     NodeStates,
     node_state,
@@ -55,7 +56,7 @@ class NodeWatch:
         """Return the special nodes; the same value until one of them changes."""
         if self._current is None:
             deleted = {
-                name: NodeState(hostname, fault="was deleted", is_deleted=True)
+                name: NodeState(hostname, fault="was deleted", fault_kind=NodeFault.DELETED)
                 for name, hostname in self._deleted.items()
             }
             self._current = NodeStates({**deleted, **self._by_name})
@@ -72,9 +73,8 @@ class NodeWatch:
         if new is not None:
             self._deleted.pop(name, None)
             self._hostnames[name] = new.hostname
-            state = node_state(new, self.signals)
-            if not state.is_normal:
-                after = self._by_name[name] = state
+            if after := node_state(new, self.signals):
+                self._by_name[name] = after
         elif old is not None:
             self._hostnames.pop(name, None)
             self._deleted[name] = old.hostname

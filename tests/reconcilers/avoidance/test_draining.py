@@ -11,12 +11,12 @@ from dlctl.api.policies.failure_policy import FailurePolicy
 from dlctl.api.status.job_status import JobPhase
 from dlctl.api.status.verdict import Attempt, Cause, Confidence
 from dlctl.reconcilers.avoidance.draining import drain_verdict
-from dlctl.reconcilers.nodes.node_states import NodeState, NodeStates
+from dlctl.reconcilers.nodes.node_states import NodeFault, NodeState, NodeStates
 from dlctl.reconcilers.observe import Children, Observed, observe
 from tests.builders import NOW, RUNNING, exited, make_job, make_pod
 
 SPOT = Signal("example.com/spot", "has the taint example.com/spot")
-GOING = NodeStates({"node-b": NodeState("node-b", SPOT, fault=SPOT.text)})
+GOING = NodeStates({"node-b": NodeState("node-b", SPOT, None, SPOT.text, NodeFault.DRAINING)})
 
 
 def job_with(phase: JobPhase = JobPhase.RUNNING, *attempts: Attempt, policy: bool = True) -> Job:

@@ -13,7 +13,7 @@ from dlctl.api.objects.pods import Pod
 from dlctl.api.status.job_status import JobPhase
 from dlctl.api.status.verdict import MAX_DRAINED_NODES, Cause
 from dlctl.reconcilers.children.desired import Desired
-from dlctl.reconcilers.nodes.node_states import NodeState, NodeStates
+from dlctl.reconcilers.nodes.node_states import NodeFault, NodeState, NodeStates
 from dlctl.reconcilers.observe import Children, observe
 from dlctl.reconcilers.plan import Plan
 from dlctl.reconcilers.planning.job import PlanSettings, plan_job
@@ -28,7 +28,9 @@ def at(seconds: float) -> datetime.datetime:
 
 
 def going(*names: str) -> NodeStates:
-    return NodeStates({name: NodeState(name, SPOT, fault=SPOT.text) for name in names})
+    return NodeStates(
+        {name: NodeState(name, SPOT, None, SPOT.text, NodeFault.DRAINING) for name in names}
+    )
 
 
 def torch_job(policy: dict[str, Any]) -> Job:

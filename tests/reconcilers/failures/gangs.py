@@ -12,7 +12,7 @@ from dlctl.api.objects.node_signals import Signal
 from dlctl.api.status.verdict import Verdict
 from dlctl.reconcilers.failures.failed_replica import FailedReplica
 from dlctl.reconcilers.failures.first_cause import first_cause
-from dlctl.reconcilers.nodes.node_states import NodeState
+from dlctl.reconcilers.nodes.node_states import NodeFault, NodeState
 from dlctl.reconcilers.termination import termination
 from tests.builders import NOW, make_job, make_pod, training_job
 
@@ -75,12 +75,13 @@ def member(
 
 
 def sick_node(fault: str) -> NodeState:
-    return NodeState("node", fault=fault, is_sick=True)
+    return NodeState("node", fault=fault, fault_kind=NodeFault.SICK)
 
 
 def down_node(announced: str) -> NodeState:
     """Return a node that does not answer any more after it has announced that it goes."""
-    return NodeState("node", Signal(announced, f"has the taint {announced}"), fault="is not ready")
+    signal = Signal(announced, f"has the taint {announced}")
+    return NodeState("node", signal, None, "is not ready", NodeFault.DOWN)
 
 
 def verdict_of(*members: FailedReplica, job: Job = TORCH_JOB) -> Verdict:

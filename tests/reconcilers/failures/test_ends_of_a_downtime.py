@@ -11,7 +11,7 @@ from dlctl.api.objects.pods import Pod
 from dlctl.api.status.job_status import JobPhase
 from dlctl.api.status.verdict import Cause
 from dlctl.reconcilers.children.desired import Desired
-from dlctl.reconcilers.nodes.node_states import LostNode, NodeState, NodeStates
+from dlctl.reconcilers.nodes.node_states import LostNode, NodeFault, NodeState, NodeStates
 from dlctl.reconcilers.observe import Children, observe
 from dlctl.reconcilers.plan import Plan
 from dlctl.reconcilers.planning.job import plan_job
@@ -147,7 +147,7 @@ def plan_on(job: Job, found: list[Pod], seconds: float, condition: NodeState) ->
 
 def silent_since(time: datetime.datetime) -> NodeState:
     lost = LostNode(out_of_service=False, silent_since=time)
-    return NodeState("node-b", None, lost, "does not answer", down_since=time)
+    return NodeState("node-b", None, lost, "does not answer", NodeFault.DOWN, time)
 
 
 CREATED: JSON = {"uid": "b", "creationTimestamp": at(0).isoformat()}

@@ -11,11 +11,7 @@ from dlctl.api.status.verdict import Cause, Confidence
 from dlctl.reconcilers.failures.attempts import recorded_attempts
 from dlctl.reconcilers.failures.failed_replica import FailedReplica
 from dlctl.reconcilers.failures.run_judge import RunJudge
-from dlctl.reconcilers.nodes.node_states import (
-    LostNode,
-    NodeState,
-    NodeStates,
-)
+from dlctl.reconcilers.nodes.node_states import LostNode, NodeFault, NodeState, NodeStates
 from dlctl.reconcilers.observe import Children, observe
 from tests.builders import NOW
 from tests.reconcilers.failures.gangs import disrupted, ended, member, verdict_of
@@ -30,7 +26,7 @@ BUG = raised("ValueError: nan")
 
 def leaving(state: dict[str, Any], **status: Any) -> FailedReplica:
     """Return worker-1, whose node is announced to go."""
-    node = NodeState("b", GOING, fault=GOING.text)
+    node = NodeState("b", GOING, None, GOING.text, NodeFault.DRAINING)
     return member("worker-1", state, faulty_node=node, **status)
 
 
@@ -94,7 +90,7 @@ def test_node_that_leaves_decides_between_members_that_lost_a_peer() -> None:
 def test_node_that_goes_down_decides_between_members_that_lost_a_peer_before() -> None:
     first = member("worker-0", ended(1, RESET, after_s=-2))
     down = NOW - datetime.timedelta(minutes=4)
-    node = NodeState("b", GOING, fault="is not ready", down_since=down)
+    node = NodeState("b", GOING, None, "is not ready", NodeFault.DOWN, down)
     second = member("worker-1", ended(1, RESET), faulty_node=node)
     found = verdict_of(first, second)
     assert (found.replica, found.confidence) == ("worker-1", Confidence.LOW)
@@ -105,19 +101,20 @@ def test_node_that_goes_down_decides_between_members_that_lost_a_peer_before() -
     ("condition", "cause", "replica"),
     [
         pytest.param(
-            NodeState("b", GOING, fault=GOING.text), Cause.USER_CODE, "worker-0", id="up"
+            NodeState("b", GOING, None, GOING.text, NodeFault.DRAINING),
+            Cause.USER_CODE, "worker-0", id="up",
         ),
         pytest.param(
-            NodeState("b", GOING, fault="is sick", is_sick=True),
+            NodeState("b", GOING, None, "is sick", NodeFault.SICK),
             Cause.NODE, "worker-1", id="sick",
         ),
         pytest.param(
-            NodeState("b", GOING, LostNode(out_of_service=False, silent_since=None), "is lost"),
+            NodeState("b", GOING, LostNode(False, None), "is lost", NodeFault.DOWN),
             Cause.SCALE_DOWN, "worker-1", id="lost",
         ),
         pytest.param(
-            NodeState("b", GOING, fault="is not ready"), Cause.SCALE_DOWN, "worker-1",
-            id="not ready",
+            NodeState("b", GOING, None, "is not ready", NodeFault.DOWN),
+            Cause.SCALE_DOWN, "worker-1", id="not ready",
         ),
     ],
 )  # fmt: skip

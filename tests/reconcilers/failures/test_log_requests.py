@@ -10,7 +10,7 @@ from dlctl.api.objects.node_signals import Signal
 from dlctl.api.objects.pods import Pod
 from dlctl.api.status.job_status import JobPhase
 from dlctl.reconcilers.failures.log_requests import LogRequests, log_requests
-from dlctl.reconcilers.nodes.node_states import LostNode, NodeState, NodeStates
+from dlctl.reconcilers.nodes.node_states import LostNode, NodeFault, NodeState, NodeStates
 from dlctl.reconcilers.observe import Children, observe
 from tests.builders import RUNNING, exited
 from tests.reconcilers.failures.torch_jobs import after, at, failed, pods, running, torch_job
@@ -112,8 +112,8 @@ def test_requested_logs_are_kept_over_those_of_the_same_second() -> None:
 def test_program_on_a_node_that_is_only_going_may_have_failed_by_itself() -> None:
     job = running(torch_job("Never"))
     going = Signal("spot", "has the taint spot")
-    for fault, expected in ((going.text, ["a"]), ("is not ready", [])):
-        nodes = NodeStates({"node-a": NodeState("a", going, fault=fault)})
+    for kind, expected in ((NodeFault.DRAINING, ["a"]), (NodeFault.DOWN, [])):
+        nodes = NodeStates({"node-a": NodeState("a", going, None, "is at fault", kind)})
         found = pods(job, worker1=failed(1, 30, node_name="node-a"))
         observed = observe(job, Children(found, nodes=nodes), at(40))
         assert uids(log_requests(job, observed, 2, at(40))) == (expected, [])

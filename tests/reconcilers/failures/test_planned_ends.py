@@ -11,7 +11,7 @@ from dlctl.api.job import Job
 from dlctl.api.objects.node_signals import Signal
 from dlctl.api.status.verdict import Cause, Confidence
 from dlctl.reconcilers.children.desired import Desired
-from dlctl.reconcilers.nodes.node_states import LostNode, NodeState, NodeStates
+from dlctl.reconcilers.nodes.node_states import LostNode, NodeFault, NodeState, NodeStates
 from dlctl.reconcilers.observe import Children, observe
 from dlctl.reconcilers.planning.job import plan_job
 from tests.reconcilers.failures.gangs import disrupted
@@ -30,9 +30,14 @@ from tests.reconcilers.nodes.charged_jobs import ledger_of, lemons
 SHUT_DOWN: dict[str, Any] = {**disrupted("TerminationByKubelet"), "reason": "Terminated"}
 DRAINING = Signal("aws-node-termination-handler/scheduled-maintenance", "has a taint")
 SILENT = LostNode(out_of_service=False, silent_since=None)
-DOWN = NodeState("a", fault="is not ready (KubeletNotReady)")
-GONE = NodeState("a", fault="was deleted", is_deleted=True)
-SICK = NodeState("a", fault="has the condition KernelDeadlock=True", is_sick=True)
+DOWN = NodeState("a", fault="is not ready (KubeletNotReady)", fault_kind=NodeFault.DOWN)
+GONE = NodeState("a", fault="was deleted", fault_kind=NodeFault.DELETED)
+SICK = NodeState("a", None, None, "has the condition KernelDeadlock=True", NodeFault.SICK)
+
+
+def silent_since(time: datetime.datetime | None) -> NodeState:
+    lost = LostNode(out_of_service=False, silent_since=time)
+    return NodeState("a", None, lost, "does not answer", NodeFault.DOWN, time)
 
 
 def ended_on(condition: NodeState | None, code: int = 143, **status: Any) -> Job:
@@ -54,7 +59,7 @@ def is_lemon(job: Job) -> bool:
     [
         pytest.param(None, SHUT_DOWN, id="graceful shutdown"),
         pytest.param(DOWN, SHUT_DOWN, id="graceful shutdown of a node that is down since"),
-        pytest.param(NodeState("a", None, SILENT, "does not answer"), SHUT_DOWN,
+        pytest.param(silent_since(None), SHUT_DOWN,
                      id="graceful shutdown of a node that is silent since"),
         pytest.param(None, {"reason": "Shutdown"}, id="shutdown, as earlier kubelets call it"),
         pytest.param(None, {"reason": "NodeShutdown"}, id="rejected at shutdown"),
@@ -79,7 +84,7 @@ def test_planned_end_is_not_charged(condition: NodeState | None, status: dict[st
     [
         pytest.param(DOWN, {}, id="not ready"),
         pytest.param(DOWN, disrupted("DeletionByTaintManager"), id="taint of a node that is down"),
-        pytest.param(NodeState("a", None, SILENT, "does not answer"), {}, id="silent"),
+        pytest.param(silent_since(None), {}, id="silent"),
         pytest.param(SICK, SHUT_DOWN, id="shutdown of a sick node"),
         pytest.param(None, {"reason": "NodeLost"}, id="lost"),
     ],
@@ -94,7 +99,7 @@ def test_fault_of_a_node_is_charged(condition: NodeState | None, status: dict[st
 
 @pytest.mark.parametrize("lost", [None, SILENT])
 def test_node_that_goes_as_announced_is_not_charged(lost: LostNode | None) -> None:
-    job = ended_on(NodeState("a", DRAINING, lost, "is down"), code=137)
+    job = ended_on(NodeState("a", DRAINING, lost, "is down", NodeFault.DOWN), code=137)
     verdict = attempts(job)[-1].verdict
     assert verdict is not None
     assert verdict.cause is Cause.PREEMPTION
@@ -105,11 +110,6 @@ def test_program_that_failed_before_its_node_was_deleted_has_failed_by_itself() 
     verdict = attempts(ended_on(GONE, code=3))[-1].verdict
     assert verdict is not None
     assert verdict.cause is Cause.USER_CODE
-
-
-def silent_since(time: datetime.datetime | None) -> NodeState:
-    lost = LostNode(out_of_service=False, silent_since=time)
-    return NodeState("a", None, lost, "does not answer", down_since=time)
 
 
 def not_ready_since(time: datetime.datetime | None) -> NodeState:

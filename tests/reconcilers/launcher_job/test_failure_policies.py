@@ -22,7 +22,7 @@ from dlctl.reconcilers.launcher_job.next_write import (
     end_write,
     suspended_write,
 )
-from dlctl.reconcilers.nodes.node_states import NodeState, NodeStates
+from dlctl.reconcilers.nodes.node_states import NodeFault, NodeState, NodeStates
 from dlctl.reconcilers.observe import Children, ReplicaState, observe
 from dlctl.reconcilers.plan import Plan
 from dlctl.reconcilers.planning.job import PlanSettings, plan_job
@@ -263,7 +263,7 @@ def test_success_of_the_launcher_ends_the_job() -> None:
 def test_node_that_is_going_replaces_the_launcher_alone_by_a_rule() -> None:
     job = job_of(REPLACE)
     signal = Signal("example.com/spot", "has the taint example.com/spot")
-    nodes = NodeStates({"spot": NodeState("spot", signal, fault=signal.text)})
+    nodes = NodeStates({"spot": NodeState("spot", signal, None, signal.text, NodeFault.DRAINING)})
     pod = alive(node="spot")
     first = planned(job, marked(0), pod, nodes=nodes)
     assert first.status.attempts[-1].end_time == NOW
