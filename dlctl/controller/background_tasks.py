@@ -12,7 +12,6 @@ from typing import Any, Final, Generic, TypeVar
 
 import attrs
 
-from dlctl.controller.fair_semaphore import FairSemaphore
 from dlctl.errors import DlctlError, describe, truncated
 
 # Identifies an owner, such as the key of its object.
@@ -21,7 +20,6 @@ T = TypeVar("T", bound=Hashable)
 
 logger = logging.getLogger(__name__)
 
-MAX_CONCURRENT: Final = 64
 MAX_CONCURRENT_PER_OWNER: Final = 4
 
 
@@ -65,14 +63,12 @@ class BackgroundTasks(Generic[K, T]):
         run_task: Callable[[K, T], Awaitable[object]],
         enqueue: Callable[[K], None],
         *,
-        limiter: Callable[[K, T], AbstractAsyncContextManager[None]] | None = None,
-        max_concurrent: int = MAX_CONCURRENT,
+        limiter: Callable[[K, T], AbstractAsyncContextManager[None]],
         max_concurrent_per_owner: int = MAX_CONCURRENT_PER_OWNER,
     ) -> None:
         self._run_task = run_task
         self._enqueue = enqueue
-        semaphore = FairSemaphore(max_concurrent)
-        self._limiter = limiter or (lambda owner, task: semaphore.slot(owner))
+        self._limiter = limiter
         self._max_per_owner = max_concurrent_per_owner
         self._by_owner: dict[K, _OwnerTasks] = {}
         self._task_group: asyncio.TaskGroup | None = None

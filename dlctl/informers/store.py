@@ -36,10 +36,6 @@ class Index(Generic[T]):
     def count(self, value: str) -> int:
         return len(self._objects_by_value.get(value, ()))
 
-    def __len__(self) -> int:
-        """Return the number of values with at least one object."""
-        return len(self._objects_by_value)
-
     def _values_of(self, obj: T) -> Sequence[str]:
         try:
             return tuple(self.values(obj))
@@ -87,9 +83,6 @@ class Store(Generic[T]):
     def __iter__(self) -> Iterator[T]:
         """Iterate over a snapshot of the current objects."""
         return iter(list(self._objects.values()))
-
-    def keys(self) -> set[ObjectKey]:
-        return set(self._objects)
 
     def owned_by(self, namespace: str, uid: UID) -> list[T]:
         """Return the objects whose controller is the one of this namespace with this UID."""

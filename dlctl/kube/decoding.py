@@ -46,14 +46,12 @@ class ListPage(Generic[T]):
     items: tuple[T, ...]
     resource_version: str = ""
     continue_: str = ""
-    remaining: int | None = None
     malformed: tuple[Malformed, ...] = ()
 
 
 class _ListMeta(msgspec.Struct, rename="camel", frozen=True):
     resource_version: str | None = None
     continue_: str | None = msgspec.field(default=None, name="continue")
-    remaining_item_count: int | None = None
 
 
 class _TypeMeta(msgspec.Struct):
@@ -170,7 +168,6 @@ def _page(page: _Page[Any], found: Sequence[T | Malformed]) -> ListPage[T]:
         tuple(one for one in found if not isinstance(one, Malformed)),
         meta.resource_version or "",
         meta.continue_ or "",
-        meta.remaining_item_count,
         tuple(one for one in found if isinstance(one, Malformed)),
     )
 

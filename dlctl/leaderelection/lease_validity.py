@@ -55,10 +55,10 @@ class LeaseValidity:
         if self._renewed_at > -math.inf:
             self._watchdog.arm(exit_within_s)
 
-    def healthy(self, *, tolerance_s: float = 0.0) -> bool:
+    def healthy(self) -> bool:
         """Return whether the process is in order; a leader must not outlive its lease.
 
         False only if the watchdog itself has failed: the kubelet should restart the container.
         """
         held_s = self._clock.monotonic() - self._renewed_at
-        return self._ended or held_s == math.inf or held_s <= self._timing.lease_s + tolerance_s
+        return self._ended or held_s == math.inf or held_s <= self._timing.lease_s

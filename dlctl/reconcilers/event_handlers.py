@@ -4,7 +4,7 @@ They run before the store processes the next event, so a worker that they wake u
 in the store.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from dlctl.api.meta import BATCH_JOBS, Object, ObjectKey, OwnerReference
@@ -116,11 +116,7 @@ def enqueue_jobs_on_node(
 def add_indexes(pods: Store[Pod]) -> None:
     """Add the indexes by which handlers know which pods a change concerns."""
     add_settle_indexes(pods)
-    pods.add_index(NODE, _node_names)
-
-
-def _node_names(pod: Pod) -> Iterable[str]:
-    return (pod.node_name,) if pod.node_name else ()
+    pods.add_index(NODE, lambda pod: (pod.node_name,) if pod.node_name else ())
 
 
 def _priority(change: Change[Object]) -> int:

@@ -2,15 +2,15 @@
 
 from dlctl.backoff import Backoff
 from dlctl.options import Options
+from dlctl.reconcilers.lifecycle.restart_times import RestartLimits
 from dlctl.reconcilers.membership.membership_state import MembershipSettings
 from dlctl.reconcilers.planning.job import PlanSettings
 
 
 def plan_settings(options: Options) -> PlanSettings:
     return PlanSettings(
-        backoff=_restart_backoff(options),
+        RestartLimits(_restart_backoff(options), options.max_infrastructure_restarts_per_hour),
         force_delete_after_s=options.force_delete_after_s,
-        infrastructure_restarts_per_hour=options.max_infrastructure_restarts_per_hour,
     )
 
 

@@ -49,7 +49,9 @@ class WorkQueue(Generic[K]):
         # The same levels, highest first. Empty ones stay: there are few priorities.
         self._by_priority: list[tuple[int, FairLevel[K]]] = []
         self._ready_count = 0
-        self._delaying: DelayingQueue[K] = DelayingQueue(self._due)
+        self._delaying: DelayingQueue[K] = DelayingQueue(
+            lambda key, priority: self.add(key, priority=priority)
+        )
         # Waiters get a wake-up, never a key: a cancelled waiter cannot lose one.
         self._waiters: deque[asyncio.Future[None]] = deque()
         self._closed = False
@@ -173,9 +175,6 @@ class WorkQueue(Generic[K]):
             self._timer.metrics.depth(old, level.count)
         # A waiter was woken for this key when it became ready; waking another is harmless.
         self._enqueue(key, new)
-
-    def _due(self, key: K, priority: int) -> None:
-        self.add(key, priority=priority)
 
     def _enqueue(self, key: K, priority: int) -> None:
         level = self._levels.get(priority)

@@ -2,9 +2,8 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
-from typing import Any
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 
 import attrs
 import looptime
@@ -13,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dlctl.controller.background_tasks import BackgroundTasks, TaskOutcome
+from dlctl.controller.fair_semaphore import FairSemaphore
 from dlctl.errors import MAX_QUOTED_CHARS, DlctlError
 from dlctl.kube.errors import UnreachableError
 
@@ -38,10 +38,17 @@ class SleepTasks:
     enqueued: list[str] = attrs.field(factory=list)
     running_count: Counter[str] = attrs.field(factory=Counter)
     max_running: Counter[str] = attrs.field(factory=Counter)
-    limits: Mapping[str, Any] = attrs.field(factory=dict)
+    max_concurrent: int = 64
+    max_concurrent_per_owner: int = 4
 
     def __attrs_post_init__(self) -> None:
-        self.tasks = BackgroundTasks(self.take, self.enqueued.append, **self.limits)
+        slots = FairSemaphore(self.max_concurrent)
+        self.tasks = BackgroundTasks(
+            self.take,
+            self.enqueued.append,
+            limiter=lambda owner, _: slots.slot(owner),
+            max_concurrent_per_owner=self.max_concurrent_per_owner,
+        )
 
     async def take(self, owner: str, task: SleepTask) -> str:
         self.started.append((owner, task))
@@ -58,6 +65,10 @@ class SleepTasks:
         if task.fails:
             raise task.fails("overslept")
         return f"{owner} slept {task.seconds:g} s"
+
+
+def unlimited(owner: str, task: str) -> AbstractAsyncContextManager[None]:
+    return nullcontext()
 
 
 @asynccontextmanager
@@ -168,7 +179,7 @@ async def test_failed_task_has_its_error_as_outcome(
 
 async def _error_of(perform: Callable[[str, str], Awaitable[None]]) -> str:
     """Return the error of the only task."""
-    tasks = BackgroundTasks[str, str](perform, lambda owner: None)
+    tasks = BackgroundTasks[str, str](perform, lambda owner: None, limiter=unlimited)
     tasks.set_wanted("a", ["x"])
     async with asyncio.TaskGroup() as group:
         task = group.create_task(tasks.run())
@@ -238,7 +249,7 @@ async def test_retrying_an_unwanted_task_does_nothing() -> None:
 
 
 async def test_task_waiting_for_its_retry_takes_no_slot() -> None:
-    naps = SleepTasks(limits={"max_concurrent": 1})
+    naps = SleepTasks(max_concurrent=1)
     async with running(naps) as tasks:
         tasks.set_wanted("a", [SleepTask(1)])
         await asyncio.sleep(1.5)
@@ -249,7 +260,7 @@ async def test_task_waiting_for_its_retry_takes_no_slot() -> None:
 
 
 async def test_slow_tasks_of_one_owner_do_not_delay_another() -> None:
-    naps = SleepTasks(limits={"max_concurrent": 8, "max_concurrent_per_owner": 4})
+    naps = SleepTasks(max_concurrent=8)
     async with running(naps) as tasks:
         tasks.set_wanted("slow", [SleepTask(1000, str(n)) for n in range(100)])
         await asyncio.sleep(1)
@@ -269,7 +280,7 @@ async def test_outcome_of_a_task_that_ended_during_cancellation_is_dropped() -> 
             raise UnreachableError("the socket was closed") from cancelled
         return "done"
 
-    tasks = BackgroundTasks[str, str](stubborn, woken.append)
+    tasks = BackgroundTasks[str, str](stubborn, woken.append, limiter=unlimited)
     async with asyncio.TaskGroup() as group:
         task = group.create_task(tasks.run())
         await asyncio.sleep(0)
@@ -302,7 +313,7 @@ steps = st.lists(
 def test_finally_exactly_the_wanted_tasks_have_outcomes(
     steps: list[tuple[str, set[SleepTask], float]],
 ) -> None:
-    naps = SleepTasks(limits={"max_concurrent": 3, "max_concurrent_per_owner": 2})
+    naps = SleepTasks(max_concurrent=3, max_concurrent_per_owner=2)
     last: dict[str, set[SleepTask]] = {}
 
     async def play() -> None:

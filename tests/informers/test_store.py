@@ -90,11 +90,11 @@ def test_empty_bucket_is_removed() -> None:
     a, b = make_object("a", words="x-y"), make_object("b", words="y-z")
     index.replace(key("a"), None, a)
     index.replace(key("b"), None, b)
-    assert (index["x"], index["y"], len(index)) == ([a], [a, b], 3)
+    assert (index["x"], index["y"], len(list(index))) == ([a], [a, b], 3)
     index.replace(key("a"), a, None)
-    assert (index["x"], index["y"], len(index)) == ([], [b], 2)
+    assert (index["x"], index["y"], len(list(index))) == ([], [b], 2)
     index.replace(key("b"), b, make_object("b", words="w"))
-    assert len(index) == 1
+    assert len(list(index)) == 1
 
 
 def test_index_added_later_covers_existing_objects() -> None:
@@ -173,4 +173,4 @@ def test_buckets_match_the_objects_exactly(steps: list[tuple[bool, Object]]) -> 
         labelled = {k for k, o in model.items() if o.metadata.label("job") == value}
         assert {obj.key for obj in store.indexed("job", value)} == labelled
     in_use = {o.metadata.label("job") for o in model.values()}
-    assert len(store._indexes["job"]) == len(in_use)
+    assert len(list(store._indexes["job"])) == len(in_use)

@@ -41,14 +41,6 @@ def test_validity_ends_by_time_alone(
     assert (validity.may_write(), validity.healthy()) == (may_write, healthy)
 
 
-def test_health_has_some_tolerance_if_asked(validity: LeaseValidity, clock: ManualClock) -> None:
-    validity.extend(START)
-    clock.seconds = START + 16
-    assert validity.healthy(tolerance_s=1)
-    clock.seconds += 0.1
-    assert not validity.healthy(tolerance_s=1)
-
-
 def test_standby_is_healthy(validity: LeaseValidity, clock: ManualClock) -> None:
     clock.seconds += 1e6
     assert validity.healthy()

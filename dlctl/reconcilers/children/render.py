@@ -112,7 +112,8 @@ class Renderer:
         """Yield the retained roles, given the existing pods."""
         if ROLES in self.framework.retained_resources:
             # Roles come before everything that refers to them.
-            yield from itertools.takewhile(_is_role, self.framework.dependents((), present))
+            found = self.framework.dependents((), present)
+            yield from itertools.takewhile(lambda one: one.resource == ROLES, found)
 
     def replicas_with_service(self) -> Iterator[Replica]:
         """Yield a replica of each service: the chief, or all if the API requires it.
@@ -299,10 +300,6 @@ class Renderer:
         if spec is None:
             raise LookupError(f"{self.job.key} lists no {replica.type}")
         return spec
-
-
-def _is_role(dependent: Dependent) -> bool:
-    return dependent.resource == ROLES
 
 
 def _environment_problem(variables: Any) -> str:

@@ -18,11 +18,10 @@ class ContentErrorLog:
     metrics: Metrics
     kind: str
 
-    def report(self, cache: JobCache, error: ContentError) -> bool:
-        """Count and log an error in a job's content; return whether it is new."""
+    def report(self, cache: JobCache, error: ContentError) -> None:
+        """Count an error in a job's content, and log it if it is new."""
         self.metrics.dlctl_content_errors_total.labels(self.kind, error.step).inc()
-        if cache.last_content_error == str(error):
-            return False
-        cache.last_content_error = str(error)
-        logger.error("cannot process a job's content", exc_info=error, extra={"step": error.step})
-        return True
+        if cache.last_content_error != str(error):
+            cache.last_content_error = str(error)
+            text = "cannot process a job's content"
+            logger.error(text, exc_info=error, extra={"step": error.step})

@@ -82,10 +82,10 @@ def _drained(
     if wait_s <= 0:
         names = shown_names(state.pod_names(operation.workers))
         message = f"the launcher still used {names} after {state.settings.drain_timeout_s:g} s"
-        return True, plan.with_note(
+        return True, plan.with_notes(
             EventNote("Warning", state.job.messages.reason("WorkersInUse"), message)
         )
-    plan = plan.with_wait(wait_s)
+    plan = plan.with_waits(wait_s)
     if state.launcher is None or not hosts.is_written(state, plan.membership):
         return False, plan
     check = CheckInUse(state.launcher, _addresses(state, remaining))

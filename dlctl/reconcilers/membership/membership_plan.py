@@ -75,10 +75,7 @@ class MembershipPlan:
     def with_condition(self, condition: Condition) -> Self:
         return attrs.evolve(self, conditions=(*self.conditions, condition))
 
-    def with_note(self, note: EventNote) -> Self:
-        return self.with_notes([note])
-
-    def with_notes(self, notes: Iterable[EventNote]) -> Self:
+    def with_notes(self, *notes: EventNote) -> Self:
         return attrs.evolve(self, notes=(*self.notes, *notes))
 
     def with_scaler_update(self, update: ScalerUpdate) -> Self:
@@ -94,8 +91,5 @@ class MembershipPlan:
         retries = self.retries | {task} if retry else self.retries
         return attrs.evolve(self, exec_tasks=self.exec_tasks | {task}, retries=retries)
 
-    def with_wait(self, wait_s: float) -> Self:
-        return self.with_waits([wait_s])
-
-    def with_waits(self, waits_s: Iterable[float]) -> Self:
+    def with_waits(self, *waits_s: float) -> Self:
         return attrs.evolve(self, waits_s=(*self.waits_s, *waits_s))

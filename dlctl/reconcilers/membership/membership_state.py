@@ -128,10 +128,7 @@ class MembershipState:
     def is_ready(self, worker: int) -> bool:
         """Return whether a worker's pod is running and ready."""
         one = self.workers.get(worker)
-        if one is None or one.pod is None or one.state is not ReplicaState.RUNNING:
-            return False
-        ready = one.pod.condition("Ready")
-        return ready is not None and ready.status == "True"
+        return one is not None and one.state is ReplicaState.RUNNING and one.is_ready
 
     def scaler(self, uid: str) -> Scaler | None:
         return next((one for one in self.scalers if one.uid == UID(uid)), None)

@@ -51,7 +51,7 @@ def _evacuate_more(state: MembershipState, plan: MembershipPlan) -> MembershipPl
     plan = plan.with_membership(plan.membership.with_evacuating(evacuating).add(successors))
     left, coming = shown_names(state.pod_names(draining)), shown_names(state.pod_names(successors))
     message = f"the nodes of {left} are about to be removed: {coming} will replace them"
-    return plan.with_note(EventNote("Warning", state.job.messages.reason("NodeDraining"), message))
+    return plan.with_notes(EventNote("Warning", state.job.messages.reason("NodeDraining"), message))
 
 
 def _is_evacuated(

@@ -38,7 +38,7 @@ def record_failures(state: MembershipState, plan: MembershipPlan) -> MembershipP
         reason = state.job.messages.reason("WorkerFailed")
         notes.append(EventNote("Warning", reason, message))
     retired = plan.membership.retire(one.replica.index for one in failed)
-    return plan.with_membership(retired).with_notes(notes).with_restarts(restarts)
+    return plan.with_membership(retired).with_notes(*notes).with_restarts(restarts)
 
 
 def replace_failed(state: MembershipState, plan: MembershipPlan) -> MembershipPlan:
@@ -54,7 +54,7 @@ def replace_failed(state: MembershipState, plan: MembershipPlan) -> MembershipPl
     if successors:
         replaced = frozenset(index for index, _ in due[: len(successors)])
         plan = plan.with_membership(plan.membership.remove(replaced).add(successors))
-    return plan.with_notes(notes).with_restarts(restarts).with_waits(waits_s)
+    return plan.with_notes(*notes).with_restarts(restarts).with_waits(*waits_s)
 
 
 def _recorded(state: MembershipState) -> list[int]:

@@ -6,6 +6,7 @@ stores.
 
 import datetime
 from collections.abc import Sequence
+from functools import partial
 
 import attrs
 
@@ -14,7 +15,6 @@ from dlctl.api.meta import SERVICES
 from dlctl.api.policies.failure_policy import FailureAction
 from dlctl.api.status.job_status import Failure, JobPhase, JobStatus
 from dlctl.api.status.verdict import Attempt
-from dlctl.backoff import Backoff
 from dlctl.reconcilers.avoidance.draining import (
     pods_to_move,
     with_drain_end,
@@ -68,15 +68,9 @@ from dlctl.reconcilers.status.waiting_cause import present_wait, with_waiting
 class PlanSettings:
     """The controller's settings that plans need, common to all jobs."""
 
-    backoff: Backoff = RESTART_BACKOFF
+    restart_limits: RestartLimits = attrs.field(factory=partial(RestartLimits, RESTART_BACKOFF))
     # Seconds after the deletion timestamp; 0 disables force deletion.
     force_delete_after_s: float = 0.0
-    # For jobs with a failure policy; 0 for no limit.
-    infrastructure_restarts_per_hour: int = 0
-
-    @property
-    def restart_limits(self) -> RestartLimits:
-        return RestartLimits(self.backoff, self.infrastructure_restarts_per_hour)
 
 
 def plan_job(

@@ -4,7 +4,7 @@ If nothing has changed it equals the last one, and nothing is written.
 """
 
 import datetime
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import attrs
 
@@ -23,7 +23,7 @@ from dlctl.api.status.job_status import (
 from dlctl.api.status.verdict import Attempt
 from dlctl.reconcilers.children.creation import MAX_MESSAGE_CHARS
 from dlctl.reconcilers.event_note import EventNote
-from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState
+from dlctl.reconcilers.observe import Observed, ReplicaState
 from dlctl.reconcilers.status import replica_conditions, replica_counts
 from dlctl.reconcilers.status.completion import Completion
 
@@ -63,8 +63,10 @@ def running_status(
         status.conditions, job, observed, restarting, now
     )
     notes = (*notes, *_phase_notes(job, new_conditions))
-    if any(restarts.get(name) != status.restarts.get(name) for name in _names(restarting)):
-        notes = (*notes, _restarting_note(job, restarting))
+    names = [str(one.replica) for one in restarting]
+    if any(restarts.get(name) != status.restarts.get(name) for name in names):
+        interruption = replica_conditions.interruption(job, restarting)
+        notes = (*notes, EventNote("Warning", *interruption))
     return (
         attrs.evolve(
             status,
@@ -117,7 +119,7 @@ def terminal_status(
     ended_at = completion.time or now
     new_conditions = conditions.without_condition(status.conditions, conditions.WAITING)
     message_of_running = _message_of_unseen_run(job, failure)
-    if message_of_running and not _is_set(new_conditions, conditions.RUNNING):
+    if message_of_running and conditions.find(new_conditions, conditions.RUNNING) is None:
         unseen = Condition.at(
             ended_at,
             conditions.RUNNING,
@@ -208,7 +210,7 @@ def _resumed_status(
     status: JobStatus, job: Job, now: datetime.datetime
 ) -> tuple[JobStatus, EventNote]:
     reason, message = f"{job.resource.kind}Resumed", job.messages.resumed()
-    if not _is_set(status.conditions, conditions.CREATED):
+    if conditions.find(status.conditions, conditions.CREATED) is None:
         status = _created_status(status, job, now)
     new_conditions = status.conditions
     over = [conditions.SUSPENDED]
@@ -273,10 +275,6 @@ def _phase_notes(job: Job, new_conditions: Sequence[Condition]) -> Iterator[Even
             yield EventNote("Normal", condition.reason, message)
 
 
-def _is_set(found: Iterable[Condition], type_: str) -> bool:
-    return any(condition.type == type_ for condition in found)
-
-
 def _replica_statuses(job: Job, observed: Observed) -> tuple[ReplicaStatus, ...]:
     found = tuple(replica_counts.replica_status(job, spec, observed) for spec in job.replica_specs)
     if not job.is_partial:
@@ -291,11 +289,3 @@ def _failed_count(status: JobStatus, failure: Failure) -> int:
     type_ = replica_type(failure.replica)
     counts = next((r.count_by_state for r in status.replica_statuses if r.type == type_), {})
     return max(counts.get(JobState.FAILED, 0), 1)
-
-
-def _names(replicas: Iterable[ObservedReplica]) -> Iterator[str]:
-    return (str(one.replica) for one in replicas)
-
-
-def _restarting_note(job: Job, restarting: Sequence[ObservedReplica]) -> EventNote:
-    return EventNote("Warning", *replica_conditions.interruption(job, restarting))

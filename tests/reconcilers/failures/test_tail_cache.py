@@ -3,7 +3,7 @@
 import asyncio
 import zlib
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 
 import attrs
 
@@ -113,7 +113,7 @@ async def logs_of(cache: TailCache, *names: str) -> AsyncIterator[FailureLogs]:
         def enqueue(_: ObjectKey) -> None:
             group.create_task(all_read.wait())
 
-        tasks = BackgroundTasks(read, enqueue)
+        tasks = BackgroundTasks(read, enqueue, limiter=lambda *_: nullcontext())
         run = group.create_task(tasks.run())
         logs = FailureLogs(tasks, 4, SystemClock(), cache)
         for name in names:
