@@ -17,7 +17,7 @@ from dlctl.cli.manifests.loading import (
     spec_warnings,
 )
 from dlctl.cli.manifests.operators import operator_of
-from dlctl.cli.manifests.pod_references import containers, templates
+from dlctl.cli.manifests.pod_references import containers, entry, templates
 from dlctl.cli.manifests.start_checks import StartChecks
 from dlctl.cli.manifests.yaml_lines import dotted
 from dlctl.dialects.kind import Kind
@@ -26,9 +26,11 @@ from dlctl.errors import ConfigError
 
 # Fields of pods and of containers that a node of plain processes does not act on.
 _IGNORED_HERE: Final = frozenset(
-    "affinity dnsConfig dnsPolicy hostIPC hostPID imagePullSecrets priorityClassName "
-    "runtimeClassName securityContext tolerations topologySpreadConstraints".split()
+    "dnsPolicy hostIPC hostPID imagePullSecrets priorityClassName runtimeClassName "
+    "securityContext tolerations topologySpreadConstraints".split()
 )
+# Those of which it acts on one part.
+_PARTLY_IGNORED: Final = {"affinity": "nodeAffinity", "dnsConfig": "searches"}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -162,4 +164,6 @@ def _ignored(manifest: Manifest) -> list[str]:
     for path, spec in templates(manifest.obj):
         for fields in (spec, *(container for _, container in containers(spec, path))):
             found |= _IGNORED_HERE.intersection(fields)
+        for field, used in _PARTLY_IGNORED.items():
+            found |= {f"{field}.{part}" for part in entry(spec, field) if part != used}
     return sorted(found)

@@ -131,6 +131,18 @@ def test_job_of_another_operator_is_not_served(dlctl: Dlctl, written: Written) -
     assert "does not serve PyTorchJob in kubeflow.org/v3; it serves" in done.out
 
 
+def test_parts_that_a_laptop_uses_are_not_called_ignored(dlctl: Dlctl, written: Written) -> None:
+    job = pytorch_job()
+    job["spec"]["pytorchReplicaSpecs"]["Master"]["template"]["spec"] |= {
+        "affinity": {"nodeAffinity": {}, "podAntiAffinity": {}},
+        "dnsConfig": {"searches": ["example.com"], "options": [{"name": "ndots", "value": "2"}]},
+        "tolerations": [{"operator": "Exists"}],
+    }
+    done = dlctl("check", written(job))
+    ignored = "affinity.podAntiAffinity, dnsConfig.options, tolerations"
+    assert f"  ignored by dlctl run: {ignored}\n" in done.out
+
+
 def test_object_that_is_no_job_is_left_alone(dlctl: Dlctl, written: Written) -> None:
     job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "plain"}}
     done = dlctl("check", written(job))
@@ -185,6 +197,33 @@ def test_default_that_differs_from_the_version_before_is_a_difference(
 def test_waiting_for_workers_is_not_new_to_early_mpi_jobs(version: str) -> None:
     job = {"apiVersion": f"kubeflow.org/{version}", "kind": "MPIJob", "spec": {}}
     assert "held back" not in " ".join(operator_of(job).differences_of(job))
+
+
+@pytest.mark.parametrize(
+    ("kind", "replica", "restarts"),
+    [
+        pytest.param("XGBoostJob", {}, False, id="never by default"),
+        pytest.param("XGBoostJob", {"restartPolicy": "OnFailure"}, True, id="on failure"),
+        pytest.param("PyTorchJob", {}, True, id="on failure by default"),
+        pytest.param("PyTorchJob", {"restartPolicy": "Never"}, False, id="never"),
+    ],
+)
+def test_restarts_differ_by_the_policy_of_replicas_not_of_templates(
+    kind: str, replica: dict[str, Any], restarts: bool
+) -> None:
+    template = {"spec": {"restartPolicy": "Never" if restarts else "OnFailure"}}
+    spec = {"replicaSpecs": {"Master": {**replica, "template": template}}}
+    job = {"apiVersion": "kubeflow.org/v1", "kind": kind, "spec": spec}
+    found = " ".join(operator_of(job).differences_of(job))
+    assert ("replaced after 10 s" in found) is restarts
+
+
+def test_whole_job_restarts_only_by_the_policy_of_the_job() -> None:
+    job = elastic_job()
+    job["spec"]["etReplicaSpecs"]["worker"]["restartPolicy"] = "OnFailure"
+    assert "whole-job" not in " ".join(operator_of(job).differences_of(job))
+    job["spec"]["restartPolicy"] = "OnFailure"
+    assert "whole-job" in " ".join(operator_of(job).differences_of(job))
 
 
 def test_elastic_job_has_its_operator() -> None:

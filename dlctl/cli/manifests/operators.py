@@ -9,6 +9,7 @@ from typing import Any, Final
 import attrs
 
 from dlctl.api.json_types import ReadOnlyJSON
+from dlctl.cli.manifests.pod_references import entry
 
 
 @attrs.frozen
@@ -42,13 +43,14 @@ def operator_of(job: ReadOnlyJSON) -> Operator:
 
 
 def _values(value: Any, field: str) -> list[Any]:
-    """Return the values of a field, wherever in the job it is."""
+    """Return the values of a field, wherever in the job it is, except in pod templates."""
     if isinstance(value, list):
         return [found for item in value for found in _values(item, field)]
     if not isinstance(value, dict):
         return []
     here = [value[field]] if field in value else []
-    return here + [found for item in value.values() for found in _values(item, field)]
+    below = (item for name, item in value.items() if name != "template")
+    return here + [found for item in below for found in _values(item, field)]
 
 
 def _has(field: str, *wanted: Any) -> Callable[[ReadOnlyJSON], bool]:
@@ -68,15 +70,24 @@ def _is(*kinds: str) -> Callable[[ReadOnlyJSON], bool]:
     return lambda job: job["kind"] in kinds
 
 
+def _restarts(job: ReadOnlyJSON) -> bool:
+    by_default = job["kind"] in ("PyTorchJob", "PaddleJob") and _lacks("restartPolicy")(job)
+    return by_default or _has("restartPolicy", "OnFailure", "Always", "ExitCode")(job)
+
+
 def _restarts_of(*kinds: str) -> Callable[[ReadOnlyJSON], bool]:
     restarts = _has("restartPolicy", "OnFailure", "Always")
     return lambda job: job["kind"] in kinds and restarts(job)
 
 
+def _restarts_whole_job(job: ReadOnlyJSON) -> bool:
+    return bool(entry(job, "spec").get("restartPolicy") == "OnFailure")
+
+
 _BACKOFF: Final = Difference(
-    "a failed pod is replaced after 10 s, doubling to 5 min, instead of at once",
-    _has("restartPolicy", "OnFailure", "Always", "ExitCode"),
+    "a failed pod is replaced after 10 s, doubling to 5 min, instead of at once"
 )
+_BACKOFF_OF_POLICY: Final = attrs.evolve(_BACKOFF, applies=_restarts)
 _INTERRUPTED: Final = Difference(
     "a replica whose pod is deleted, drained or preempted is restarted, and does not count as "
     "failed"
@@ -96,7 +107,7 @@ _TRAINING: Final = (
         "without a chief, the job fails if worker 0 does", _has("enableDynamicWorker", True)
     ),
     Difference("jobMode MXTune ends with its tuners", _has("jobMode", "MXTune")),
-    _BACKOFF,
+    _BACKOFF_OF_POLICY,
     _INTERRUPTED,
 )
 _CLEAN_UP, _CLEAN_UP_OF_ALL = (
@@ -130,7 +141,7 @@ _SECOND_MPI: Final = (
         "backoffLimit is unlimited by default, as in v1, instead of 6", _lacks("backoffLimit")
     ),
     Difference("a worker that fails ends the job, unless its restartPolicy restarts it"),
-    _BACKOFF,
+    _BACKOFF_OF_POLICY,
 )
 _KUBEFLOW: Final = "kubeflow.org"
 _OLDER: Final = "docs/kinds/older-versions.md"
@@ -139,7 +150,7 @@ _TF: Final = Operator(
 )
 _TENSORBOARD: Final = Difference(
     "tensorboard is ignored, as by all releases of tf-operator: run one in a Deployment",
-    lambda job: "tensorboard" in job["spec"],
+    lambda job: "tensorboard" in entry(job, "spec"),
 )
 _MX: Final = (_ENV, _NAMES, _PERMANENT, _BACKOFF)
 _OPERATORS: Final[Mapping[tuple[str, str, str], Operator]] = {
@@ -195,7 +206,7 @@ _OPERATORS: Final[Mapping[tuple[str, str, str], Operator]] = {
             Difference("replacements of workers back off, and have the worker's backoffLimit"),
             Difference(
                 "a whole-job restart backs off, and none follows a permanent exit code",
-                _has("restartPolicy", "OnFailure"),
+                _restarts_whole_job,
             ),
         ),
     ),

@@ -1,6 +1,7 @@
 """Malformed values in manifests are reported; none crashes a check."""
 
 import copy
+import itertools
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -66,3 +67,19 @@ def test_text_that_is_not_utf8_is_a_problem() -> None:
     job = _replaced((*container, "image"), "t\udcff.py")
     (report,) = manifest_reports(KINDS, [Manifest(job)], "default")
     assert "'t\\udcff.py' is not UTF-8" in str(report.problems[0])
+
+
+def test_spec_of_each_version_may_be_malformed() -> None:
+    versions = [(kind.resource, version) for kind in KINDS for version in kind.dialects]
+    jobs = [
+        {
+            "apiVersion": f"{resource.group}/{version}",
+            "kind": resource.kind,
+            "metadata": {"name": f"train-{number}"},
+            "spec": value,
+        }
+        for number, ((resource, version), value) in enumerate(itertools.product(versions, _HOSTILE))
+    ]
+    reports = list(manifest_reports(KINDS, list(map(Manifest, jobs)), "default"))
+    assert len(reports) == len(jobs)
+    assert [report for report in reports if not report.problems] == []
