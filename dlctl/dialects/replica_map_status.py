@@ -8,10 +8,12 @@ import datetime
 from collections.abc import Iterator, Sequence
 from typing import Final, Protocol
 
+import attrs
+
 from dlctl.api.json_types import JSON
 from dlctl.api.status import conditions
 from dlctl.api.status.job_status import JobPhase, JobState, JobStatus, ReplicaStatus
-from dlctl.dialects import attempts_codec, index_ranges
+from dlctl.dialects import index_ranges, own_state_codec
 from dlctl.dialects import status_codec as codec
 
 _STATE_FIELD: Final = "dlctl"
@@ -39,20 +41,9 @@ def write(status: JobStatus, types: ReplicaTypeNames) -> JSON:
         if r.completed_indexes
     }
     state = {
-        "phase": status.phase,
+        **own_state_codec.write(status),
         "version": status.version,
-        "observedGeneration": status.observed_generation,
         "completedIndexes": completed_by_type,
-        "restarts": {name: codec.write_restart(r) for name, r in sorted(status.restarts.items())},
-        "failure": codec.write_failure(status.failure) if status.failure else None,
-        "attempts": attempts_codec.write(status.attempts),
-        "firstRunTime": codec.write_time(status.first_run_time),
-        "jobRestarts": status.job_restarts,
-        "countedRestarts": status.counted_restarts,
-        "exclusionsDroppedTime": codec.write_time(status.exclusions_dropped_at),
-        "scaledDownIndexes": index_ranges.write_by_type(status.scaled_down),
-        # The reason of an invalid spec shows whether it has been reported.
-        "reason": status.reason,
     }
     wire: JSON = {
         "conditions": [codec.write_condition(condition) for condition in status.conditions],
@@ -78,31 +69,17 @@ def read(wire: JSON, types: ReplicaTypeNames) -> JobStatus:
     """Read a decoded status, dlctl's or a former operator's."""
     dlctl_state = codec.mapping(wire.get(_STATE_FIELD))
     found_conditions = tuple(codec.read_condition(c) for c in codec.mappings(wire, "conditions"))
-    phase = (
-        codec.enum_member(JobPhase, dlctl_state.get("phase"), JobPhase.NEW)
-        if dlctl_state
-        else _inferred_phase(found_conditions)
-    )
-    failure = codec.mapping(dlctl_state.get("failure"))
-    restarts = codec.mapping(dlctl_state.get("restarts"))
-    return JobStatus(
+    own_state = own_state_codec.read(dlctl_state)
+    phase = own_state.phase if dlctl_state else _inferred_phase(found_conditions)
+    return attrs.evolve(
+        own_state,
         phase=phase,
         state=_inferred_state(found_conditions, phase),
-        reason=codec.text(dlctl_state, "reason"),
         replica_statuses=tuple(_read_replica_statuses(wire, dlctl_state, types)),
         conditions=found_conditions,
         start_time=codec.read_time(wire.get("startTime")),
         completion_time=codec.read_time(wire.get("completionTime"))
         or _inferred_completion_time(found_conditions, phase),
-        restarts={name: codec.read_restart(codec.mapping(r)) for name, r in restarts.items()},
-        failure=codec.read_failure(failure) if failure else None,
-        observed_generation=codec.number(dlctl_state, "observedGeneration") or 0,
-        first_run_time=codec.read_time(dlctl_state.get("firstRunTime")),
-        attempts=attempts_codec.read(dlctl_state, "attempts"),
-        job_restarts=codec.count(dlctl_state, "jobRestarts"),
-        counted_restarts=codec.count(dlctl_state, "countedRestarts"),
-        exclusions_dropped_at=codec.read_time(dlctl_state.get("exclusionsDroppedTime")),
-        scaled_down=index_ranges.read_by_type(codec.mapping(dlctl_state.get("scaledDownIndexes"))),
         written_by_other_operator=bool(found_conditions) and not dlctl_state,
     )
 

@@ -4,33 +4,24 @@
 conditions, times, the restarts of each replica and the first cause of a failure.
 """
 
+import attrs
 import msgspec
 
 from dlctl.api.json_types import JSON
-from dlctl.api.status.job_status import JobPhase, JobState, JobStatus, ReplicaStatus
-from dlctl.dialects import attempts_codec, index_ranges
+from dlctl.api.status.job_status import JobState, JobStatus, ReplicaStatus
+from dlctl.dialects import index_ranges, own_state_codec
 from dlctl.dialects import status_codec as codec
 
 
 def write(status: JobStatus, type_field: str) -> JSON:
     """Return the wire form; empty fields are left out, except mx-operator's four."""
     wire: JSON = {
-        "phase": status.phase,
+        **own_state_codec.write(status),
         "state": status.state,
-        "reason": status.reason,
         "replicaStatuses": [_write_replica(r, type_field) for r in status.replica_statuses],
         "conditions": [codec.write_condition(condition) for condition in status.conditions],
-        "observedGeneration": status.observed_generation,
         "startTime": codec.write_time(status.start_time),
         "completionTime": codec.write_time(status.completion_time),
-        "firstRunTime": codec.write_time(status.first_run_time),
-        "restarts": {name: codec.write_restart(r) for name, r in sorted(status.restarts.items())},
-        "failure": codec.write_failure(status.failure) if status.failure else None,
-        "attempts": attempts_codec.write(status.attempts),
-        "jobRestarts": status.job_restarts,
-        "countedRestarts": status.counted_restarts,
-        "exclusionsDroppedTime": codec.write_time(status.exclusions_dropped_at),
-        "scaledDownIndexes": index_ranges.write_by_type(status.scaled_down),
     }
     required = {"phase", "state", "reason", "replicaStatuses"}
     return {name: value for name, value in wire.items() if value or name in required}
@@ -43,29 +34,15 @@ def read(raw: msgspec.Raw, type_field: str) -> JobStatus:
 
 def from_json(obj: JSON, type_field: str) -> JobStatus:
     """Read a status from decoded JSON, like :func:`read`."""
-    restarts = codec.mapping(obj.get("restarts"))
-    failure = codec.mapping(obj.get("failure"))
-    return JobStatus(
-        phase=codec.enum_member(JobPhase, obj.get("phase"), JobPhase.NEW),
+    return attrs.evolve(
+        own_state_codec.read(obj),
         state=codec.enum_member(JobState, obj.get("state"), JobState.UNKNOWN),
-        reason=codec.text(obj, "reason"),
         replica_statuses=tuple(
             _read_replica(r, type_field) for r in codec.mappings(obj, "replicaStatuses")
         ),
         conditions=tuple(codec.read_condition(c) for c in codec.mappings(obj, "conditions")),
-        observed_generation=codec.number(obj, "observedGeneration") or 0,
         start_time=codec.read_time(obj.get("startTime")),
         completion_time=codec.read_time(obj.get("completionTime")),
-        restarts={
-            name: codec.read_restart(codec.mapping(restart)) for name, restart in restarts.items()
-        },
-        failure=codec.read_failure(failure) if failure else None,
-        first_run_time=codec.read_time(obj.get("firstRunTime")),
-        attempts=attempts_codec.read(obj, "attempts"),
-        job_restarts=codec.count(obj, "jobRestarts"),
-        counted_restarts=codec.count(obj, "countedRestarts"),
-        exclusions_dropped_at=codec.read_time(obj.get("exclusionsDroppedTime")),
-        scaled_down=index_ranges.read_by_type(codec.mapping(obj.get("scaledDownIndexes"))),
     )
 
 
