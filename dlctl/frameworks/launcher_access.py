@@ -70,16 +70,3 @@ def kubectl_init_container(
         "resources": {"limits": dict(INIT_RESOURCES), "requests": dict(INIT_RESOURCES)},
         "volumeMounts": list(mounts),
     }
-
-
-def append_items(given: ReadOnlyJSON, **lists: Sequence[ReadOnlyJSON]) -> ReadOnlyJSON:
-    """Return an object with items appended to its lists."""
-    longer = {name: [*(given.get(name) or []), *items] for name, items in lists.items()}
-    return {**given, **longer}
-
-
-def add_mounts(container: ReadOnlyJSON, *mounts: ReadOnlyJSON) -> ReadOnlyJSON:
-    """Return a container with these mounts, except where the user has mounted something else."""
-    used_paths = {mount.get("mountPath") for mount in container.get("volumeMounts") or ()}
-    free = [mount for mount in mounts if mount["mountPath"] not in used_paths]
-    return append_items(container, volumeMounts=free) if free else container

@@ -31,6 +31,7 @@ from dlctl.dialects.pod_templates import read_pod_template, training_container
 from dlctl.dialects.restart_policy import RestartPolicy
 from dlctl.errors import InvalidJobError
 from dlctl.frameworks.kubeflow.job import KubeflowJob
+from dlctl.frameworks.pod_changes import append_items
 
 LABEL_PREFIX: Final = "training.kubeflow.org"
 _PRINTER_COLUMNS: Final = (
@@ -284,9 +285,7 @@ class ReplicaMap(Dialect):
             return template
         port = {"name": name, "containerPort": number}
         containers = [
-            {**each, "ports": [*(each.get("ports") or []), port]}
-            if each["name"] == container
-            else each
+            append_items(each, ports=[port]) if each["name"] == container else each
             for each in template["spec"]["containers"]
         ]
         return {**template, "spec": {**template["spec"], "containers": containers}}

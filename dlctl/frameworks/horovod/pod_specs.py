@@ -16,7 +16,8 @@ from dlctl.frameworks.horovod.config_files import (
     HOSTS_PATH,
     KUBEXEC,
 )
-from dlctl.frameworks.launcher_access import INIT_RESOURCES, KUBECTL_PATH, add_mounts, append_items
+from dlctl.frameworks.launcher_access import INIT_RESOURCES, KUBECTL_PATH
+from dlctl.frameworks.pod_changes import add_mounts, append_items, append_to_first
 
 _HOSTFILE_VOLUME: Final = "training-job-hostfile"
 _DEEPSPEED_VOLUME: Final = "deepspeed-hostfile"
@@ -85,15 +86,13 @@ def launcher(pod_spec: ReadOnlyJSON, *, account: str, config: str) -> ReadOnlyJS
 
 def with_kubectl(pod_spec: ReadOnlyJSON, *, image: str, namespace: str) -> ReadOnlyJSON:
     """Return the spec of a launcher that uses kubectl as its remote shell."""
-    container, *others = pod_spec["containers"]
-    if all(variable.get("name") != _RSH_AGENT["name"] for variable in container.get("env") or ()):
-        container = append_items(container, env=[_RSH_AGENT])
+    given = pod_spec["containers"][0].get("env") or ()
+    if all(variable.get("name") != _RSH_AGENT["name"] for variable in given):
+        pod_spec = append_to_first(pod_spec, env=[_RSH_AGENT])
     init_container = launcher_access.kubectl_init_container(
         image, namespace, _mounts(_KUBECTL_VOLUME)
     )
-    return append_items(
-        {**pod_spec, "containers": [container, *others]}, initContainers=[init_container]
-    )
+    return append_items(pod_spec, initContainers=[init_container])
 
 
 def with_hostfile_init(pod_spec: ReadOnlyJSON, *, image: str, script: str) -> ReadOnlyJSON:

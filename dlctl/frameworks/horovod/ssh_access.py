@@ -11,7 +11,7 @@ import attrs
 from dlctl.api.json_types import ReadOnlyJSON
 from dlctl.errors import InvalidJobError
 from dlctl.frameworks import ssh_keys
-from dlctl.frameworks.launcher_access import add_mounts, append_items
+from dlctl.frameworks.pod_changes import add_mounts, append_items
 
 # Names an existing Secret that is used instead of a new one; arena sets it.
 SECRET_ANNOTATION: Final = "arena.kubeflow.org/ssh-secret"

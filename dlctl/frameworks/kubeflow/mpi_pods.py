@@ -18,7 +18,8 @@ from dlctl.frameworks.kubeflow.mpi_config import (
     READABLE,
     config_volume,
 )
-from dlctl.frameworks.launcher_access import INIT_RESOURCES, KUBECTL_PATH, append_items
+from dlctl.frameworks.launcher_access import INIT_RESOURCES, KUBECTL_PATH
+from dlctl.frameworks.pod_changes import append_items, append_to_first
 
 _KUBECTL_VOLUME: Final = "mpi-job-kubectl"
 # The fields that another container of the same image needs.
@@ -43,13 +44,12 @@ def worker(pod_spec: ReadOnlyJSON, config: str) -> ReadOnlyJSON:
     container, *others = pod_spec["containers"]
     if not container.get("command"):
         container = {**container, "command": ["sleep"], "args": ["365d"]}
+    spec = {**pod_spec, "containers": [container, *others]}
     # Open MPI looks for its remote shell in every rank.
     volume = config_volume(config, {KUBEXEC: EXECUTABLE})
-    return {
-        **pod_spec,
-        "containers": [append_items(container, volumeMounts=_mounts(CONFIG_VOLUME)), *others],
-        "volumes": [*(pod_spec.get("volumes") or []), volume],
-    }
+    return append_items(
+        append_to_first(spec, volumeMounts=_mounts(CONFIG_VOLUME)), volumes=[volume]
+    )
 
 
 def launcher(
@@ -59,22 +59,12 @@ def launcher(
 
     ``init_containers`` run after the user's.
     """
-    container, *others = pod_spec["containers"]
-    variables = [
-        {"name": name, "value": value}
-        for name, value in _environment(container, uses_gpu(pod_spec))
-    ]
+    environment = _environment(pod_spec["containers"][0], uses_gpu(pod_spec))
+    variables = [{"name": name, "value": value} for name, value in environment]
     modes = {KUBEXEC: EXECUTABLE, HOSTFILE: READABLE, DISCOVER_HOSTS: EXECUTABLE}
     volumes = [{"name": _KUBECTL_VOLUME, "emptyDir": {}}, config_volume(config, modes)]
-    return {
-        **pod_spec,
-        "initContainers": [*(pod_spec.get("initContainers") or []), *init_containers],
-        "containers": [
-            append_items(container, env=variables, volumeMounts=_mounts(*_MOUNT_PATH_BY_VOLUME)),
-            *others,
-        ],
-        "volumes": [*(pod_spec.get("volumes") or []), *volumes],
-    }
+    spec = append_to_first(pod_spec, env=variables, volumeMounts=_mounts(*_MOUNT_PATH_BY_VOLUME))
+    return append_items(spec, initContainers=init_containers, volumes=volumes)
 
 
 def kubectl_init_container(image: str, namespace: str) -> ReadOnlyJSON:

@@ -19,7 +19,7 @@ from dlctl.frameworks.kubeflow.mpi_config import (
     READABLE,
     config_volume,
 )
-from dlctl.frameworks.launcher_access import append_items
+from dlctl.frameworks.pod_changes import append_items, append_to_first
 
 Variables = Iterable[tuple[str, str]]
 # Keys of the Secret; the first is that of its type.
@@ -64,7 +64,7 @@ def launcher(pod_spec: ReadOnlyJSON, *, environment: Variables, sees_gpus: bool)
     added = [*_variables([(_ROLE, "launcher"), *environment])]
     if not sees_gpus:
         added += [{"name": name} for name in _NO_GPUS]
-    return _with_cluster_dns(_change_first(pod_spec, env=added))
+    return _with_cluster_dns(append_to_first(pod_spec, env=added))
 
 
 def with_config(pod_spec: ReadOnlyJSON, config: str) -> ReadOnlyJSON:
@@ -77,7 +77,7 @@ def worker(pod_spec: ReadOnlyJSON, *, search_domain: str) -> ReadOnlyJSON:
     container, *others = pod_spec["containers"]
     if not container.get("command") and not container.get("args"):
         container = {**container, "command": list(_SSHD)}
-    spec = _change_first(
+    spec = append_to_first(
         {**pod_spec, "containers": [container, *others]}, env=_variables([(_ROLE, "worker")])
     )
     # Intel MPI and MPICH dial the launcher by its short name.
@@ -95,12 +95,7 @@ def _with_cluster_dns(pod_spec: ReadOnlyJSON) -> ReadOnlyJSON:
 
 def _with_volume(pod_spec: ReadOnlyJSON, volume: ReadOnlyJSON, path: str) -> ReadOnlyJSON:
     mount = {"name": volume["name"], "mountPath": path}
-    return append_items(_change_first(pod_spec, volumeMounts=[mount]), volumes=[volume])
-
-
-def _change_first(pod_spec: ReadOnlyJSON, **items: list[ReadOnlyJSON]) -> ReadOnlyJSON:
-    container, *others = pod_spec["containers"]
-    return {**pod_spec, "containers": [append_items(container, **items), *others]}
+    return append_items(append_to_first(pod_spec, volumeMounts=[mount]), volumes=[volume])
 
 
 def _variables(environment: Variables) -> list[ReadOnlyJSON]:

@@ -12,6 +12,7 @@ from dlctl.frameworks.kubeflow.job import KubeflowJob
 from dlctl.frameworks.kubeflow.pytorch_init import init_containers
 from dlctl.frameworks.kubeflow.torch_elastic import HORIZONTAL_POD_AUTOSCALERS, ElasticPolicy
 from dlctl.frameworks.kubeflow.torch_restarts import torchrun_environment
+from dlctl.frameworks.pod_changes import append_items
 
 # A number of processes per node; torchrun interprets other values, such as "auto" and "gpu".
 _NUMBER: Final = re.compile(r"[0-9]{1,9}")
@@ -50,7 +51,7 @@ class PyTorchJob(KubeflowJob):
         if replica.type != "worker" or not self.number_of_replicas("master"):
             return pod_spec
         init = init_containers(self.job.defaults, self.address("master", 0))
-        return {**pod_spec, "initContainers": [*(pod_spec.get("initContainers") or []), *init]}
+        return append_items(pod_spec, initContainers=init)
 
     def dependents(
         self, running: Collection[Replica], present: Collection[Replica] | None = None
