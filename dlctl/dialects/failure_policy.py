@@ -37,6 +37,7 @@ _MAX_NAME_CHARS: Final = 36
 _MAX_CONTAINER_CHARS: Final = 63
 _MAX_CONDITION_CHARS: Final = 316
 _MAX_EXIT_CODE: Final = 255
+_OPERATORS: Final = ("In", "NotIn")
 _STATUSES: Final = ("True", "False", "Unknown")
 # A checkpoint of a large model is rarely written sooner.
 _MIN_GRACE_S: Final = 60
@@ -61,7 +62,7 @@ def schema(types: Iterable[str]) -> JSON:
         "required": ["operator", "values"],
         "properties": {
             "containerName": {"type": "string", "maxLength": _MAX_CONTAINER_CHARS},
-            "operator": _one_of("In", "NotIn"),
+            "operator": _one_of(*_OPERATORS),
             "values": {**_list(_MAX_EXIT_CODE, exit_code), "minItems": 1},
         },
         "x-kubernetes-validations": [
@@ -196,12 +197,9 @@ def _read_rule(rule: FieldReader, types: Mapping[str, str]) -> FailureRule:
 
 
 def _read_exit_codes(fields: FieldReader) -> ExitCodes:
-    operator, path = fields.string("operator"), fields.path_of("values")
-    if not operator:
+    if not fields.string("operator"):
         raise InvalidJobError("has no operator: give In or NotIn", field=fields.path)
-    if operator not in ("In", "NotIn"):
-        message = f"is {quoted(operator)}, but must be one of In, NotIn"
-        raise InvalidJobError(message, field=fields.path_of("operator"))
+    operator, path = fields.choice("operator", _OPERATORS), fields.path_of("values")
     if "values" not in fields:
         raise InvalidJobError(_NO_EXIT_CODES, field=fields.path)
     # Jobs that are stored already may have an empty list, which servers take no more.
@@ -217,13 +215,9 @@ def _read_exit_codes(fields: FieldReader) -> ExitCodes:
 
 
 def _read_condition(fields: FieldReader) -> tuple[str, str]:
-    type_, status = fields.string("type"), fields.string("status") or _STATUSES[0]
-    if not type_:
+    if not (type_ := fields.string("type")):
         raise InvalidJobError("has no type: name a pod condition", field=fields.path)
-    if status not in _STATUSES:
-        message = f"is {quoted(status)}, but must be one of {', '.join(_STATUSES)}"
-        raise InvalidJobError(message, field=fields.path_of("status"))
-    return type_, status
+    return type_, fields.choice("status", _STATUSES, _STATUSES[0])
 
 
 def _read_type(text: str, types: Mapping[str, str], path: str) -> str:

@@ -5,7 +5,7 @@ Nothing here depends on an API group.
 """
 
 import enum
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Final, TypeVar
 
 from dlctl.dialects.pod_values import invalid_reason
@@ -100,6 +100,15 @@ class FieldReader:
     def enum(self, name: str, options: type[E], default: E) -> E:
         """Return the named option, case-insensitively; an empty string means the default."""
         return parse_enum(self.string(name), options, field=self.path_of(name), default=default)
+
+    def choice(self, name: str, options: Collection[str], default: str = "") -> str:
+        """Return one of these strings; an empty one means the default, as an absent one does."""
+        value = self.string(name) or default
+        if value not in options:
+            shown = ", ".join(filter(None, options))
+            message = f"is {quoted(value)}, but must be one of {shown}"
+            raise InvalidJobError(message, field=self.path_of(name))
+        return value
 
     def canonicalized(self, **fields: Any) -> dict[str, Any]:
         """Return the object with these fields under exactly these names, whatever their case was.

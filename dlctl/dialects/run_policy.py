@@ -102,10 +102,7 @@ def schema(types: Iterable[str]) -> JSON:
                 "description": "Which pods are deleted when the job has ended: All, Running, None.",
                 "pattern": "^(?i:|All|Running|None)$",
             },
-            "ttlSecondsAfterFinished": {
-                **schema_parts.int32(0),
-                "description": "Seconds from the end of the job to its deletion; never by default.",
-            },
+            "ttlSecondsAfterFinished": schema_parts.ttl(),
             "activeDeadlineSeconds": schema_parts.deadline(),
             STARTING_DEADLINE: STARTING_DEADLINE_SCHEMA,
             "backoffLimit": {
@@ -113,10 +110,7 @@ def schema(types: Iterable[str]) -> JSON:
                 "description": "Number of failures of all replicas that fails the job; unlimited "
                 "by default.",
             },
-            "suspend": {
-                "type": "boolean",
-                "description": "Whether the job is suspended: it has no pods.",
-            },
+            "suspend": schema_parts.suspend(),
             failure_policy.FIELD: failure_policy.schema(types),
         },
         "x-kubernetes-validations": [failure_policy.LIMIT_RULE],

@@ -7,6 +7,7 @@ from dlctl.api import quantities
 from dlctl.api.json_types import JSON
 from dlctl.api.meta import MANAGED_BY, MANAGED_BY_LABEL, Resource
 from dlctl.dialects import pod_schema
+from dlctl.dialects.field_reader import MAX_REPLICAS
 from dlctl.dialects.pod_schema import PRESERVE_UNKNOWN
 from dlctl.dialects.pod_values import TIME_PATTERN
 
@@ -47,6 +48,22 @@ def definition(
 
 def int32(minimum: int) -> JSON:
     return {"type": "integer", "format": "int32", "minimum": minimum}
+
+
+def ttl() -> JSON:
+    return {
+        **int32(0),
+        "description": "Seconds from the end of the job to its deletion; never by default.",
+    }
+
+
+def suspend() -> JSON:
+    description = "Whether the job is suspended: it has no pods."
+    return {"type": "boolean", "description": description}
+
+
+def replicas() -> JSON:
+    return {**int32(0), "maximum": MAX_REPLICAS, "description": "The number."}
 
 
 def deadline() -> JSON:

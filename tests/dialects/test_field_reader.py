@@ -55,6 +55,16 @@ def test_empty_choice_is_the_default() -> None:
     assert fields(fruit="").enum("fruit", Fruit, Fruit.APPLE) is Fruit.APPLE
 
 
+def test_choice_of_strings_has_one_spelling_and_a_default() -> None:
+    assert fields(fruit="Pear").choice("fruit", list(Fruit)) == "Pear"
+    assert fields(fruit="").choice("fruit", ("", "Pear")) == ""
+    assert fields().choice("fruit", list(Fruit), "Apple") == "Apple"
+    with pytest.raises(
+        InvalidJobError, match=r"spec.fruit: is 'pear', but must be one of Apple, P"
+    ):
+        fields(fruit="pear").choice("fruit", ("", *Fruit))
+
+
 @pytest.mark.parametrize(
     ("read", "message"),
     [

@@ -184,14 +184,8 @@ def _clean_pod_policy() -> JSON:
 
 def _policies() -> JSON:
     return {
-        "ttlSecondsAfterFinished": {
-            **schema_parts.int32(0),
-            "description": "Seconds from the end of the job to its deletion; never by default.",
-        },
+        "ttlSecondsAfterFinished": schema_parts.ttl(),
         "activeDeadlineSeconds": schema_parts.deadline(),
-        "suspend": {
-            "type": "boolean",
-            "description": "Whether the job is suspended: it has no pods.",
-        },
+        "suspend": schema_parts.suspend(),
         "schedulingPolicy": schema_parts.scheduling_policy({}),
     }

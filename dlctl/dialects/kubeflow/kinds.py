@@ -25,7 +25,7 @@ from dlctl.dialects.kubeflow.mpi_v2beta1.version_choice import choose_version
 from dlctl.dialects.kubeflow.replica_map import ReplicaMap
 from dlctl.dialects.pod_schema import PRESERVE_UNKNOWN
 from dlctl.dialects.restart_policy import RestartPolicy
-from dlctl.errors import InvalidJobError, quoted
+from dlctl.errors import InvalidJobError
 from dlctl.frameworks.dljob import DLJob
 from dlctl.frameworks.kubeflow.jax import JAXJob
 from dlctl.frameworks.kubeflow.mpi import MPIJob
@@ -77,25 +77,17 @@ def _check_tensorflow(fields: FieldReader, specs: Specs) -> None:
     if {"chief", "master"} <= {spec.type for spec in specs}:
         message = "lists Chief and Master, which exclude each other: list one of them"
         raise InvalidJobError(message, field=fields.path_of("tfReplicaSpecs"))
-    _check_enum(fields, "successPolicy", _SUCCESS_POLICIES)
+    fields.choice("successPolicy", _SUCCESS_POLICIES)
 
 
 def _check_mxnet(fields: FieldReader, specs: Specs) -> None:
-    _check_enum(fields, "jobMode", _JOB_MODES)
+    fields.choice("jobMode", _JOB_MODES)
 
 
 def _check_mpi(fields: FieldReader, specs: Specs) -> None:
     fields.integer("slotsPerWorker", 1, minimum=1)
     fields.string("mainContainer")
-    _check_enum(fields, "mpiDistribution", _MPI_DISTRIBUTIONS)
-
-
-def _check_enum(fields: FieldReader, name: str, options: Sequence[str]) -> None:
-    value = fields.string(name)
-    if value not in options:
-        shown_options = ", ".join(option for option in options if option)
-        message = f"is {quoted(value)}, but must be one of {shown_options}"
-        raise InvalidJobError(message, field=fields.path_of(name))
+    fields.choice("mpiDistribution", _MPI_DISTRIBUTIONS)
 
 
 _TENSORFLOW: Final = KubeflowKind(

@@ -8,7 +8,6 @@ from typing import Final
 
 from dlctl.api.json_types import JSON
 from dlctl.dialects import failure_policy, run_policy, schema_parts
-from dlctl.dialects.field_reader import MAX_REPLICAS
 from dlctl.dialects.kubeflow import cel_rules
 from dlctl.dialects.kubeflow.kind import MULTIKUEUE, KubeflowKind
 from dlctl.dialects.pod_schema import PRESERVE_UNKNOWN
@@ -67,11 +66,7 @@ def _replica_specs(kind: KubeflowKind, unknown_fields: JSON, *, is_v1: bool) -> 
         "required": ["template"],
         **unknown_fields,
         "properties": {
-            "replicas": {
-                **schema_parts.int32(0),
-                "maximum": MAX_REPLICAS,
-                "description": "The number.",
-            },
+            "replicas": schema_parts.replicas(),
             "restartPolicy": {
                 "type": "string",
                 "enum": ["", *kind.restart_policies],
@@ -122,11 +117,7 @@ def _run_policy(kind: KubeflowKind, unknown_fields: JSON, *, is_v1: bool) -> JSO
         "properties": {
             **_policies(),
             run_policy.STARTING_DEADLINE: run_policy.STARTING_DEADLINE_SCHEMA,
-            "suspend": {
-                "type": "boolean",
-                "default": False,
-                "description": "Whether the job is suspended: it has no pods.",
-            },
+            "suspend": {"type": "boolean", "default": False, **schema_parts.suspend()},
             "managedBy": {
                 "type": "string",
                 "maxLength": 63,
@@ -162,10 +153,7 @@ def _policies() -> JSON:
             "enum": ["", "All", "Running", "None"],
             "description": "Which pods are deleted when the job has ended; None by default.",
         },
-        "ttlSecondsAfterFinished": {
-            **schema_parts.int32(0),
-            "description": "Seconds from the end of the job to its deletion; never by default.",
-        },
+        "ttlSecondsAfterFinished": schema_parts.ttl(),
         "activeDeadlineSeconds": schema_parts.deadline(),
         "backoffLimit": {
             **schema_parts.int32(0),

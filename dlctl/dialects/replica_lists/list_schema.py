@@ -9,7 +9,7 @@ from typing import Final, Protocol
 
 from dlctl.api.json_types import JSON
 from dlctl.dialects import run_policy, schema_parts
-from dlctl.dialects.field_reader import MAX_REPLICAS
+from dlctl.dialects.field_reader import MAX_PORT, MAX_REPLICAS
 from dlctl.dialects.pod_schema import PRESERVE_UNKNOWN, pod_template_schema
 from dlctl.dialects.replica_map_status import ReplicaTypeNames
 from dlctl.frameworks.dljob import DLJob
@@ -74,10 +74,8 @@ def replica_list_schema(dialect: ListForm) -> JSON:
                 "maxLength": 63,
             },
             dialect.port_field: {
-                "type": "integer",
-                "format": "int32",
-                "minimum": 1,
-                "maximum": 65535,
+                **schema_parts.int32(1),
+                "maximum": MAX_PORT,
                 "description": f"Port of the replicas; {dialect.default_port} by default.",
             },
         },
@@ -192,18 +190,11 @@ def status_schema(*, shared: bool = False) -> JSON:
 
 
 def _entry_schema(properties: JSON, *, case_insensitive: bool = True) -> JSON:
-    replicas = {
-        "type": "integer",
-        "format": "int32",
-        "minimum": 0,
-        "maximum": MAX_REPLICAS,
-        "description": "The number.",
-    }
     return {
         "type": "object",
         **PRESERVE_UNKNOWN,
         "properties": {
-            "replicas": replicas,
+            "replicas": schema_parts.replicas(),
             "template": pod_template_schema(case_insensitive=case_insensitive),
             **properties,
         },

@@ -9,7 +9,7 @@ from typing import Any, Final
 from dlctl.api.json_types import JSON
 from dlctl.dialects import failure_policy
 from dlctl.dialects.field_reader import MAX_INT32, MAX_REPLICAS, FieldReader
-from dlctl.errors import InvalidJobError, quoted
+from dlctl.errors import InvalidJobError
 from dlctl.frameworks.kubeflow.mpi_ssh_pods import SSH_PATH_FIELD
 
 _GPU: Final = "nvidia.com/gpu"
@@ -27,7 +27,7 @@ def as_map(spec: Any) -> JSON:
     """
     fields = FieldReader(spec, "spec")
     template = _Template(fields.value("template"))
-    resource = _resource(fields)
+    resource = fields.choice("processingResourceType", _RESOURCES, _GPU)
     workers, units, is_given = _workers(fields, template.limit(resource))
     worker = template.with_container(_WORKER_COMMAND)
     if is_given:
@@ -84,14 +84,6 @@ class _Template:
 
     def with_spec(self, fields: JSON) -> "_Template":
         return _Template({"metadata": self.metadata, "spec": {**self.spec, **fields}})
-
-
-def _resource(fields: FieldReader) -> str:
-    resource = fields.string("processingResourceType") or _GPU
-    if resource not in _RESOURCES:
-        message = f"is {quoted(resource)}, but must be one of {', '.join(_RESOURCES)}"
-        raise InvalidJobError(message, field=fields.path_of("processingResourceType"))
-    return resource
 
 
 def _slots(fields: FieldReader) -> int:

@@ -29,7 +29,6 @@ from dlctl.frameworks.kubeflow.mpi_implementations import MPIImplementation
 from dlctl.frameworks.kubeflow.mpi_ssh_pods import DEFAULT_SSH_PATH
 
 OPERATOR: Final = "mpi-operator"
-# Whether the TTL deletes the job, and not only its launcher's Job as in mpi-operator.
 _QUEUE_ANNOTATION: Final = "scheduling.volcano.sh/queue-name"
 _ROLE_LABEL: Final = f"{LABEL_PREFIX}/job-role"
 _INDEX_LABEL: Final = f"{LABEL_PREFIX}/replica-index"
@@ -63,7 +62,9 @@ class MPIJobV2beta1(ReplicaMap):
             "slotsPerWorker": fields.integer("slotsPerWorker", 1, maximum=MAX_INT32),
             "runLauncherAsWorker": fields.boolean("runLauncherAsWorker", default=False),
             FORM_FIELD: _read_ssh_path(fields),
-            "mpiImplementation": _read_implementation(fields),
+            "mpiImplementation": fields.choice(
+                "mpiImplementation", list(MPIImplementation), MPIImplementation.OPEN_MPI.value
+            ),
         }
         specs = tuple(_with_retries(spec, launcher_job) for spec in job.replica_specs)
         policy = _with_scheduling_defaults(job.run_policy.scheduling_policy, specs, obj)
@@ -152,6 +153,7 @@ def _read_launcher_job(
 
 
 def _ttl_deletes_job(obj: DecodedObject) -> bool:
+    """Return whether the TTL deletes the job, and not only its launcher's Job."""
     return (obj.metadata.annotations or {}).get(TTL_DELETES_JOB_ANNOTATION) == "true"
 
 
@@ -161,14 +163,6 @@ def _read_ssh_path(fields: FieldReader) -> str:
         message = f"is {quoted(path)}, but a mount path has no colon: use a path like /home/me/.ssh"
         raise InvalidJobError(message, field=fields.path_of(FORM_FIELD))
     return path
-
-
-def _read_implementation(fields: FieldReader) -> str:
-    name = fields.string("mpiImplementation") or MPIImplementation.OPEN_MPI.value
-    if name not in list(MPIImplementation):
-        message = f"is {quoted(name)}, but must be one of {', '.join(MPIImplementation)}"
-        raise InvalidJobError(message, field=fields.path_of("mpiImplementation"))
-    return name
 
 
 def _with_retries(spec: ReplicaSpec, launcher_job: LauncherJob) -> ReplicaSpec:

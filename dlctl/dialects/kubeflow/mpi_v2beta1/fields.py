@@ -6,6 +6,7 @@ So a stored object keeps its fields whatever version writes it.
 from typing import Final
 
 from dlctl.api.json_types import JSON
+from dlctl.dialects import schema_parts
 from dlctl.dialects.kubeflow.mpi_v1alpha1 import fields as mpi_v1alpha1
 from dlctl.dialects.run_policy import LEGACY_SPEC_FIELDS
 from dlctl.frameworks.kubeflow.mpi_implementations import MPIImplementation
@@ -19,9 +20,7 @@ WAIT_FOR_WORKERS: Final = "WaitForWorkersReady"
 # The types of the fields, as v1 has them, too.
 FIELDS: Final[JSON] = {
     "slotsPerWorker": {
-        "type": "integer",
-        "format": "int32",
-        "minimum": 0,
+        **schema_parts.int32(0),
         "description": "Processes per worker; 1 by default.",
     },
     "runLauncherAsWorker": {
