@@ -29,7 +29,7 @@ from dlctl.cli.manifests.loading import Manifest, as_new, job_kind, load, parse
 from dlctl.cli.manifests.start_checks import StartChecks
 from dlctl.cli.manifests.submission import SubmittedJob, submit
 from dlctl.dialects.kinds import served_kinds
-from dlctl.errors import ConfigError, DlctlError
+from dlctl.errors import ConfigError, DlctlError, config_errors
 from dlctl.kube.errors import NotFoundError
 from dlctl.local.node.directories import NodeDirectories
 from dlctl.tasks import unwrap_exception_groups
@@ -92,10 +92,8 @@ class Cluster:
             raise ConfigError(f"network {network!r}: choose one of {', '.join(choices)}")
         claims = path_of("volumes", volumes) if volumes else None
         if claims:
-            try:
+            with config_errors(f"volumes {claims}"):
                 claims.mkdir(parents=True, exist_ok=True)
-            except OSError as error:
-                raise ConfigError(f"volumes {claims}: {error.strerror}") from error
         self._options = LocalOptions(
             paths,
             network,

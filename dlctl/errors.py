@@ -5,6 +5,7 @@ A wait (a quota, a name held by another, a terminating pod) is a return value, n
 
 import errno
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 # The numbers of an OSError from a disk without space, or a user without any left.
@@ -40,6 +41,15 @@ class InvalidJobError(TerminalError):
     def __init__(self, message: str, *, field: str) -> None:
         super().__init__(truncated(f"{truncated(field, MAX_QUOTED_CHARS // 4)}: {message}"))
         self.field = field
+
+
+@contextmanager
+def config_errors(subject: str) -> Iterator[None]:
+    """Raise what the system refuses in the block as a ConfigError about its subject."""
+    try:
+        yield
+    except OSError as error:
+        raise ConfigError(f"{subject}: {error.strerror}") from error
 
 
 def describe(error: BaseException) -> str:

@@ -63,15 +63,15 @@ def run(arguments: Sequence[str]) -> int:
             # At exit, Python would print a traceback if this fails.
             sys.stdout.flush()
     except OSError as error:
-        if error.errno in _BAD_PATH and error.filename:
-            print(f"dlctl: {error.filename}: {error.strerror}", file=sys.stderr)
-            return 2
+        is_bad_path = error.errno in _BAD_PATH and error.filename is not None
         # Without a word if the reader of our output is gone, as with ``| head``.
         if not isinstance(error, BrokenPipeError):
-            if error.errno not in DISK_FULL:
+            if not is_bad_path and error.errno not in DISK_FULL:
                 raise
             place = f"{error.filename}: " if error.filename else ""
             print(f"dlctl: {place}{error.strerror}", file=sys.stderr)
+        if is_bad_path:
+            return 2
         # Otherwise Python complains at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1

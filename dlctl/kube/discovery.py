@@ -12,7 +12,7 @@ from dlctl.kube.errors import NotFoundError
 T = TypeVar("T")
 
 
-class ServedResource(msgspec.Struct, frozen=True):
+class APIResource(msgspec.Struct, frozen=True):
     """A resource of an API version, such as ``pods``."""
 
     name: str = ""
@@ -29,7 +29,7 @@ class _Group(msgspec.Struct):
 
 
 class _Resources(msgspec.Struct):
-    resources: tuple[ServedResource, ...] = ()
+    resources: tuple[APIResource, ...] = ()
 
 
 async def served_version(client: Client, group: str, versions: Sequence[str]) -> str:
@@ -42,7 +42,7 @@ async def served_version(client: Client, group: str, versions: Sequence[str]) ->
     return next((version for version in versions if version in served), "")
 
 
-async def served_resources(client: Client, api_version: str) -> tuple[ServedResource, ...]:
+async def served_resources(client: Client, api_version: str) -> tuple[APIResource, ...]:
     """Return the resources of a version such as ``v1`` or ``apps/v1``, without subresources.
 
     :raises DlctlError: if the server does not say.

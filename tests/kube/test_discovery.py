@@ -3,7 +3,7 @@
 import pytest
 
 from dlctl.kube.client import Client
-from dlctl.kube.discovery import ServedResource, served_resources, served_version
+from dlctl.kube.discovery import APIResource, served_resources, served_version
 from dlctl.kube.errors import UnexpectedResponseError
 from tests.kube.scripted_server import Server, fails, replies
 
@@ -14,7 +14,7 @@ async def test_resources_of_a_version_are_without_subresources(
     client: Client, server: Server
 ) -> None:
     server.handlers.append(replies({"resources": [JOBS, JOBS | {"name": "jobs/status"}]}))
-    assert await served_resources(client, "batch/v1") == (ServedResource("jobs", "Job", True),)
+    assert await served_resources(client, "batch/v1") == (APIResource("jobs", "Job", True),)
     assert await served_resources(client, "v1")
     assert [request.path for request in server.seen] == ["/apis/batch/v1", "/api/v1"]
 

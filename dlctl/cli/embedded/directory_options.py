@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from dlctl.errors import ConfigError
+from dlctl.errors import ConfigError, config_errors
 from dlctl.local.node.directories import NodeDirectories
 from dlctl.local.node.protocol import Mount
 
@@ -97,8 +97,6 @@ def _working_dir(text: str, mounts: Iterable[Mount]) -> str:
 
 def _created(text: str) -> Path:
     path = Path(text).expanduser().absolute()
-    try:
+    with config_errors(f"--volumes {text}"):
         path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ConfigError(f"--volumes {text}: {error.strerror}") from error
     return path

@@ -13,7 +13,7 @@ from typing import Any
 import attrs
 
 from dlctl import logs
-from dlctl.errors import DISK_FULL, ConfigError
+from dlctl.errors import DISK_FULL, ConfigError, config_errors
 
 
 @attrs.define
@@ -63,10 +63,8 @@ def log_file(path: Path | None, run_dir: Path) -> Iterator[LogFile]:
     :raises ConfigError: if the file cannot be written.
     """
     log = LogFile(path or run_dir / "controller.log", kept=path is not None)
-    try:
+    with config_errors(f"cannot write {log.path}"):
         fd = os.open(log.path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    except OSError as error:
-        raise ConfigError(f"cannot write {log.path}: {error.strerror}") from error
     file = io.BufferedWriter(_LossyFile(fd))
     with io.TextIOWrapper(file, encoding="utf-8") as stream, _restore_root_logger():
         logs.configure(stream, format_=logs.LogFormat.CONSOLE)

@@ -8,7 +8,7 @@ import attrs
 from dlctl.cli.display.log_selection import MAX_SHOWN, LogSelection
 from dlctl.cli.display.restart_limit import DEFAULT, max_restarts
 from dlctl.cli.durations import duration_s
-from dlctl.errors import ConfigError
+from dlctl.errors import ConfigError, config_errors
 
 
 @attrs.frozen
@@ -68,10 +68,8 @@ def parse_output_options(args: argparse.Namespace) -> OutputOptions:
     if args.quiet and args.replica:
         raise ConfigError("--quiet shows no logs: leave out --replica")
     if args.logs is not None:
-        try:
+        with config_errors(f"--logs {args.logs}"):
             args.logs.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise ConfigError(f"--logs {args.logs}: {error.strerror}") from error
     return OutputOptions(
         LogSelection(tuple(args.replica), args.quiet),
         args.logs,

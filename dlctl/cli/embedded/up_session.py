@@ -19,7 +19,7 @@ from dlctl.cli.embedded.local_options import LocalOptions
 from dlctl.cli.frameworks import installed_frameworks
 from dlctl.cli.interrupts import Interrupts
 from dlctl.dialects.kinds import served_kinds
-from dlctl.errors import ConfigError
+from dlctl.errors import ConfigError, config_errors
 from dlctl.local.data_directory import DataDirectory
 from dlctl.local.private_file import write_private_file
 
@@ -94,10 +94,8 @@ def _copy(kubeconfig: Path, to: Path | None) -> Iterator[Path]:
     if to is None:
         yield kubeconfig
         return
-    try:
+    with config_errors(f"--kubeconfig {to}"):
         write_private_file(to, kubeconfig.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConfigError(f"--kubeconfig {to}: {error.strerror}") from error
     try:
         yield to.absolute()
     finally:
@@ -106,13 +104,12 @@ def _copy(kubeconfig: Path, to: Path | None) -> Iterator[Path]:
 
 def _check_is_own_copy(path: Path) -> None:
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (FileNotFoundError, NotADirectoryError):
-        if not path.absolute().parent.is_dir():
-            raise ConfigError(f"--kubeconfig {path}: its directory does not exist") from None
-        return
-    except OSError as error:
-        raise ConfigError(f"--kubeconfig {path}: {error.strerror}") from error
+        with config_errors(f"--kubeconfig {path}"):
+            if not path.absolute().parent.is_dir():
+                raise ConfigError(f"--kubeconfig {path}: its directory does not exist")
+            if not path.exists():
+                return
+            content = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (UnicodeDecodeError, yaml.YAMLError):
         content = None
     if not isinstance(content, dict) or content.get("current-context") != "dlctl":

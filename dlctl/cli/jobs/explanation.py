@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import attrs
 
-from dlctl.api.exit_codes import describe_exit_code
 from dlctl.api.job import LAUNCHER_REPLICA, Job
 from dlctl.api.objects.pods import Pod
 from dlctl.api.status.verdict import Verdict, last_verdict
@@ -154,7 +153,7 @@ def _restarts(job: JobSnapshot, pods: Sequence[Pod], now: datetime.datetime) -> 
         if last is not None:
             how, when = ended(last), last.finished_at
         elif record is not None:
-            how, when = _recorded(record.exit_code, record.reason), record.finished_at
+            how, when = record.describe(), record.finished_at
         else:
             how, when = "its cause is not known", None
         ago = f", {duration((now - when).total_seconds())} ago" if when else ""
@@ -166,7 +165,3 @@ def _restarts(job: JobSnapshot, pods: Sequence[Pod], now: datetime.datetime) -> 
 def _is_of_a_job(job: JobSnapshot, replica: str) -> bool:
     launched = isinstance(job.job, Job) and job.job.launcher_job is not None
     return launched and replica == str(LAUNCHER_REPLICA)
-
-
-def _recorded(code: int | None, reason: str) -> str:
-    return reason if code is None else f"exit code {code} ({describe_exit_code(code)})"

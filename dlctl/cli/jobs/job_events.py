@@ -3,26 +3,21 @@
 import datetime
 from collections.abc import Collection
 
-import msgspec
-
-from dlctl.api.meta import EVENTS, Object
-from dlctl.cli.display.pod_warnings import InvolvedObject
+from dlctl.api.meta import EVENTS
+from dlctl.cli.display.pod_warnings import DisplayedEvent
 from dlctl.cli.jobs.cluster import TargetCluster
 from dlctl.cli.jobs.job_snapshot import JobSnapshot
 from dlctl.clock import EPOCH
 
 
-class JobEvent(Object, frozen=True, gc=False):
-    """One event, as far as it is shown."""
+class JobEvent(DisplayedEvent, frozen=True, gc=False):
+    """One event with its reason and times."""
 
-    type: str = ""
     reason: str = ""
-    message: str = ""
     count: int | None = None
     first_timestamp: datetime.datetime | None = None
     last_timestamp: datetime.datetime | None = None
     event_time: datetime.datetime | None = None
-    involved_object: InvolvedObject = msgspec.field(default=InvolvedObject(), name="involvedObject")
 
     @property
     def first(self) -> datetime.datetime:

@@ -21,7 +21,7 @@ from dlctl.cli.jobs.job_argument import add_job_argument
 from dlctl.cli.jobs.job_snapshot import JobSnapshot
 from dlctl.cli.jobs.names import known_kinds, parse_replica
 from dlctl.cli.jobs.waiting_lines import waiting_lines
-from dlctl.errors import ConfigError, DlctlError
+from dlctl.errors import ConfigError, DlctlError, config_errors
 from dlctl.kube.errors import RequestError
 from dlctl.reconcilers.launcher_job.launcher_state import creation_order
 
@@ -84,10 +84,8 @@ async def forward(cluster: TargetCluster, args: argparse.Namespace) -> int:
     async with AsyncExitStack() as listening:
         for pair in args.ports:
             connected = _Forward(cluster, pod, pair.remote).connected
-            try:
+            with config_errors(f"{args.address}:{pair.local}"):
                 server = await asyncio.start_server(connected, args.address, pair.local)
-            except OSError as error:
-                raise ConfigError(f"{args.address}:{pair.local}: {error.strerror}") from error
             await listening.enter_async_context(server)
             port = server.sockets[0].getsockname()[1]
             print(f"{args.address}:{port} -> {pod.name}:{pair.remote}", flush=True)

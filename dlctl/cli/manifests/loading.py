@@ -20,7 +20,7 @@ from dlctl.cli.manifests.yaml_errors import describe_yaml_error
 from dlctl.cli.manifests.yaml_lines import DuplicateFieldError, Path, child, documents, line_of
 from dlctl.dialects.kind import Kind
 from dlctl.dialects.kinds import kind_of_api_version
-from dlctl.errors import ConfigError, InvalidJobError
+from dlctl.errors import ConfigError, InvalidJobError, config_errors
 
 # Like the suffix that the server appends to a ``generateName``, of which it keeps 58 characters.
 _SUFFIX: Final = "x5c7v"
@@ -236,10 +236,8 @@ def _text(name: str) -> str:
         if any((path / each).exists() for each in _KUSTOMIZATIONS):
             raise _KustomizationError(path)
         raise ConfigError(f"{name} is a directory: name its files, such as {path}/*.yaml")
-    try:
+    with config_errors(f"cannot read {name}"):
         data = sys.stdin.buffer.read() if name == "-" else path.read_bytes()
-    except OSError as error:
-        raise ConfigError(f"cannot read {name}: {error.strerror}") from error
     try:
         return data.decode()
     except UnicodeDecodeError as error:
