@@ -19,7 +19,6 @@ from dlctl.local.apiserver.request_options import ListRequestOptions, parse_obje
 from dlctl.local.apiserver.storage.storage import Storage
 from dlctl.local.apiserver.storage.stored_objects import (
     StorageEvent,
-    StoredObject,
     watch_event_line,
 )
 
@@ -133,12 +132,8 @@ class Watch:
             if change.revision <= self._sent or not self._in_namespace(change):
                 continue
             type_ = visible_event(change, self.selector)
-            if type_ is None:
-                continue
-            if self.presenter.representation is Representation.WHOLE:
-                yield change.event_line(type_, self.selector.resource)
-            else:
-                yield watch_event_line(type_, self.presenter.one(_as_event(change, type_)))
+            if type_ is not None:
+                yield watch_event_line(type_, self.presenter.one(change.shown_object(type_)))
 
     def _in_namespace(self, change: StorageEvent) -> bool:
         return not self.namespace or change.key.namespace == self.namespace
@@ -150,9 +145,3 @@ def visible_event(change: StorageEvent, selector: Selector) -> WatchEventType | 
     if selector.matches(change.new):
         return WatchEventType.MODIFIED if before else WatchEventType.ADDED
     return WatchEventType.DELETED if before else None
-
-
-def _as_event(change: StorageEvent, type_: WatchEventType) -> StoredObject:
-    if change.new is None or type_ is WatchEventType.DELETED:
-        return change.deleted_object()
-    return change.new

@@ -75,17 +75,15 @@ class NamespaceLifecycle:
         if served and self.objects.storage.get(served.resource, ObjectKey(name, "default")) is None:
             self.objects.create(served, name, {"metadata": {"name": "default"}})
 
-    def delete_contents(self, namespace: StoredObject) -> bool:
+    def delete_contents(self, namespace: StoredObject) -> None:
         """Delete the contents of a terminating namespace; once it is empty, finalize it.
 
-        Return whether it is gone. Objects that wait (grace period, finalizers) need another call.
+        Objects that wait (grace period, finalizers) need another call.
         """
         served_by_table = {
             (served.resource.group, served.resource.plural): served for served in self.registry
         }
-        remaining = False
-        for table, stored in list(self.objects.storage.in_namespace(namespace.key.name)):
-            remaining = True
+        for table, stored in list(self.objects.storage.all_objects(namespace.key.name)):
             if stored.meta.deletion_timestamp or table not in served_by_table:
                 continue
             deletion.delete(
@@ -94,10 +92,8 @@ class NamespaceLifecycle:
                 stored.key,
                 DeleteRequestOptions(propagation="Background"),
             )
-        if not remaining or not any(self.objects.storage.in_namespace(namespace.key.name)):
+        if not any(self.objects.storage.all_objects(namespace.key.name)):
             self._finalize(namespace.key)
-            return True
-        return False
 
     def _finalize(self, key: ObjectKey) -> None:
         stored = self.objects.storage.get(NAMESPACES, key)

@@ -81,6 +81,8 @@ class Storage:
         self.persist: Callable[[StorageEvent], None] = lambda _: None
         self._window = window
         self._tables: dict[TableName, _Table] = {}
+        # One entry per change in the history of any table, in order.
+        self._changed_tables: deque[_Table] = deque()
         self._pending_events: deque[StorageEvent] = deque()
 
     def _table(self, resource: Resource | TableName) -> _Table:
@@ -162,12 +164,6 @@ class Storage:
         for name, stored in list(self.all_objects()):
             self._observe(StorageEvent(name, stored.key, stored.revision, None, stored))
 
-    def all_objects(self) -> Iterator[tuple[TableName, StoredObject]]:
-        """Iterate over the objects of all tables."""
-        for name, table in self._tables.items():
-            for key in table.order:
-                yield name, table.objects[key]
-
     def _commit(self, change: StorageEvent) -> None:
         table = self._tables[change.table]
         at = sort_key(change.key)
@@ -181,8 +177,8 @@ class Storage:
             del table.objects[at]
             del table.order[bisect_left(table.order, at)]
         table.history.append(change)
+        self._changed_tables.append(table)
         self.compact(self.revision - self._window)
-        _trim(table, self.compacted)
         for watcher in table.watchers:
             watcher.add(change)
         self._observe(change)
@@ -203,6 +199,8 @@ class Storage:
     def compact(self, revision: int) -> None:
         """Drop the history before the revision: lists and watches from there are Expired."""
         self.compacted = max(self.compacted, min(revision, self.revision))
+        while self._changed_tables and self._changed_tables[0].history[0].revision <= revision:
+            self._changed_tables.popleft().history.popleft()
 
     def watch(self, resource: Resource, since: int, wake: Callable[[], None]) -> Watcher:
         """Start collecting changes after ``since``; raise Expired if it is too old.
@@ -230,8 +228,8 @@ class Storage:
         """Return the number of open watches."""
         return sum(len(table.watchers) for table in self._tables.values())
 
-    def in_namespace(self, namespace: str) -> Iterator[tuple[TableName, StoredObject]]:
-        """Iterate over the objects in a namespace."""
+    def all_objects(self, namespace: str = "") -> Iterator[tuple[TableName, StoredObject]]:
+        """Iterate over the objects of all tables, or over those in a namespace."""
         for name, table in list(self._tables.items()):
             for key in _within(table.order, namespace):
                 yield name, table.objects[key]
@@ -242,8 +240,3 @@ def _within(order: list[str], namespace: str) -> list[str]:
         return order[:]
     # "0" is the character after "/".
     return order[bisect_left(order, f"{namespace}/") : bisect_left(order, f"{namespace}0")]
-
-
-def _trim(table: _Table, compacted: int) -> None:
-    while table.history and table.history[0].revision <= compacted:
-        table.history.popleft()

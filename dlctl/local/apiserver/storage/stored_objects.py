@@ -113,10 +113,6 @@ class StoredObject:
         with DeepCalls():
             return _decode(self.encoded(resource))
 
-    def at_revision(self, revision: int) -> "StoredObject":
-        """Return the same object with a later revision: the last state in a deletion event."""
-        return attrs.evolve(self, revision=revision)
-
 
 def watch_event_line(type_: str, body: bytes) -> bytes:
     """Return one line of a watch stream."""
@@ -135,24 +131,15 @@ class StorageEvent:
     revision: int
     old: StoredObject | None
     new: StoredObject | None
-    _deleted_object: StoredObject | None = None
-    _event_lines: dict[tuple[str, bytes], bytes] = attrs.field(factory=dict)
 
     def deleted_object(self) -> StoredObject:
         """Return the last state, for watchers that no longer see the object."""
-        if self._deleted_object is None:
-            assert self.old is not None
-            self._deleted_object = self.old.at_revision(self.revision)
-        return self._deleted_object
+        assert self.old is not None
+        # The same object with a later revision.
+        return attrs.evolve(self.old, revision=self.revision)
 
-    def event_line(self, type_: WatchEventType, resource: Resource) -> bytes:
-        """Return the line for a watch, encoded once for all watchers."""
-        at = (type_, type_header(resource))
-        if at not in self._event_lines:
-            stored = (
-                self.new
-                if self.new and type_ is not WatchEventType.DELETED
-                else self.deleted_object()
-            )
-            self._event_lines[at] = watch_event_line(type_, stored.encoded(resource))
-        return self._event_lines[at]
+    def shown_object(self, type_: WatchEventType) -> StoredObject:
+        """Return the state that an event of a watch shows."""
+        if self.new is None or type_ is WatchEventType.DELETED:
+            return self.deleted_object()
+        return self.new

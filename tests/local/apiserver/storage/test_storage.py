@@ -1,3 +1,5 @@
+import gc
+import weakref
 from collections.abc import Mapping
 
 import attrs
@@ -6,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dlctl.api.json_types import JSON
-from dlctl.api.meta import CONFIG_MAPS, ObjectKey, WatchEventType
+from dlctl.api.meta import CONFIG_MAPS, SECRETS, ObjectKey, WatchEventType
 from dlctl.local.apiserver.endpoints.label_selectors import parse_label_selector
 from dlctl.local.apiserver.endpoints.selectors import Selector
 from dlctl.local.apiserver.endpoints.watches import visible_event
@@ -164,6 +166,17 @@ def test_watch_and_list_of_compacted_versions_are_expired() -> None:
         storage.objects_at(CONFIG_MAPS, "", start)
     assert caught.value.code == 410
     assert len(storage.watch(CONFIG_MAPS, start + 1, lambda: None).drain()) == 2
+
+
+def test_history_of_a_resource_is_dropped_while_only_others_change() -> None:
+    storage = Storage(window=2)
+    changes: list[weakref.ref[StorageEvent]] = []
+    storage.observers.append(lambda change: changes.append(weakref.ref(change)))
+    put(storage, "a")
+    for name in "bcd":
+        storage.create(SECRETS, config_map(name, "x", 0))
+    gc.collect()
+    assert [change() is None for change in changes] == [True, True, False, False]
 
 
 def test_watcher_that_is_never_read_is_dropped() -> None:
