@@ -5,7 +5,6 @@ A task follows the storage; objects that wait for others are checked again when 
 
 import asyncio
 import logging
-from collections import defaultdict
 from collections.abc import Container
 from typing import Final
 
@@ -51,8 +50,9 @@ class GarbageCollector:
     objects: Objects
     registry: ResourceRegistry
     lifecycle: NamespaceLifecycle
-    _dependents: dict[str, set[ObjectLocation]] = attrs.field(factory=lambda: defaultdict(set))
-    # Owners known to be gone, even if nothing of their kind is served any more.
+    # By the UID of the owner.
+    _dependents: dict[str, set[ObjectLocation]] = attrs.field(factory=dict)
+    # Owners with dependents that are known to be gone, even if nothing of their kind is served.
     _absent: set[str] = attrs.field(factory=set)
     _pending: dict[ObjectLocation, None] = attrs.field(factory=dict)
     _wake: asyncio.Event = attrs.field(factory=asyncio.Event)
@@ -63,28 +63,34 @@ class GarbageCollector:
     def observe(self, change: StorageEvent) -> None:
         """Queue the work that a change causes; :meth:`run` does it later."""
         place = (change.table, change.key)
-        old, new = _owner_uids(change.old), _owner_uids(change.new)
-        for uid in old - new:
-            self._dependents[uid].discard(place)
-        for uid in new - old:
-            self._dependents[uid].add(place)
+        old, new = _owner_references(change.old), _owner_references(change.new)
+        for uid in new:
+            self._dependents.setdefault(uid, set()).add(place)
+        for uid, reference in old.items():
+            if uid not in new:
+                self._forget_dependent(uid, place)
+            owner = self._owner(reference, change.key.namespace)
+            # It may wait in foreground deletion.
+            if owner is not None and new.get(uid) != reference:
+                self._enqueue((table_of(owner[0].resource), owner[1]))
         if change.new is None:
             assert change.old is not None
             self._on_deleted(change.old)
         elif new or change.new.meta.deletion_timestamp or change.table == table_of(NAMESPACES):
             self._enqueue(place)
 
+    def _forget_dependent(self, owner: str, place: ObjectLocation) -> None:
+        places = self._dependents.get(owner, set())
+        places.discard(place)
+        if not places:
+            self._dependents.pop(owner, None)
+            self._absent.discard(owner)
+
     def _on_deleted(self, stored: StoredObject) -> None:
-        dependents = self._dependents.pop(stored.uid, ())
-        if dependents:
+        for place in self._dependents.get(stored.uid, ()):
             self._absent.add(stored.uid)
-        for place in dependents:
             self._enqueue(place)
-        # Its owner may wait for it in foreground deletion, its namespace for being empty.
-        for reference in stored.meta.owner_references or ():
-            owner = self._owner(reference, stored.key.namespace)
-            if owner is not None:
-                self._enqueue((table_of(owner[0].resource), owner[1]))
+        # Its namespace may wait for being empty.
         if stored.key.namespace:
             self._enqueue((table_of(NAMESPACES), ObjectKey("", stored.key.namespace)))
 
@@ -229,7 +235,6 @@ def _without_owners(obj: JSON, uids: Container[str]) -> JSON:
     return {**obj, "metadata": meta}
 
 
-def _owner_uids(stored: StoredObject | None) -> set[str]:
-    if stored is None:
-        return set()
-    return {owner["uid"] for owner in stored.meta.owner_references or ()}
+def _owner_references(stored: StoredObject | None) -> dict[str, JSON]:
+    references = stored.meta.owner_references if stored else None
+    return {reference["uid"]: reference for reference in references or ()}

@@ -74,6 +74,21 @@ async def test_foreground_deletion_waits_for_blocking_dependents(widgets: RawCli
     await widgets.collect_garbage(f"{WIDGETS}/a")
 
 
+async def test_foreground_deletion_does_not_wait_for_what_has_left_its_owner(
+    widgets: RawClient,
+) -> None:
+    owner = await widgets.create(WIDGETS, widget("a"))
+    meta = {"ownerReferences": owned_by(owner), "finalizers": ["example.com/kept"]}
+    await widgets.create(CONFIG_MAPS, config_map("kept", **meta))
+    await widgets.delete(f"{WIDGETS}/a", {"propagationPolicy": "Foreground"})
+    await settled(widgets)
+    assert (await widgets.get(f"{WIDGETS}/a")).code == 200
+
+    await widgets.patch(f"{CONFIG_MAPS}/kept", {"metadata": {"ownerReferences": None}})
+    await widgets.collect_garbage(f"{WIDGETS}/a")
+    assert (await widgets.get(f"{CONFIG_MAPS}/kept")).code == 200
+
+
 async def test_foreground_deletion_does_not_wait_for_other_dependents(widgets: RawClient) -> None:
     owner = await widgets.create(WIDGETS, widget("a"))
     references = owned_by(owner, block=False)
