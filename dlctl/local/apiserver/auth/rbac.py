@@ -135,7 +135,7 @@ class Authorizer:
             within = namespace if resource.namespaced else ""
             for stored in self.storage.objects(resource, within):
                 binding = stored.decoded(resource)
-                if any(_is_subject(user, each) for each in binding.get("subjects") or ()):
+                if any(_is_subject(user, each, within) for each in binding.get("subjects") or ()):
                     yield resource.kind, binding
 
     def _rules(self, role: JSON, binding: JSON) -> list[JSON]:
@@ -194,11 +194,12 @@ def _forbidden(user: User, attributes: AccessAttributes) -> StatusError:
     return status.forbidden(resource, attributes.name, message)
 
 
-def _is_subject(user: User, subject: Mapping[str, Any]) -> bool:
+def _is_subject(user: User, subject: Mapping[str, Any], namespace: str) -> bool:
+    """Return whether a binding, in a namespace or in none, names the user."""
     name = subject.get("name", "")
     match subject.get("kind"):
         case "ServiceAccount":
-            return user.account == ObjectKey(subject.get("namespace", ""), name)
+            return user.account == ObjectKey(subject.get("namespace") or namespace, name)
         case "Group":
             return name in user.groups
         case "User":

@@ -1,4 +1,4 @@
-"""Defaults and validation of small core kinds, such as maps, secrets, claims and role bindings.
+"""Defaults and validation of small core kinds, such as maps, secrets and claims.
 
 Defaults modify the object in place; validation returns the errors.
 """
@@ -19,7 +19,6 @@ _SECRET_KEYS: Final = {
     "kubernetes.io/tls": ("tls.crt", "tls.key"),
     "kubernetes.io/ssh-auth": ("ssh-privatekey",),
 }
-_RBAC: Final = "rbac.authorization.k8s.io"
 
 
 def default_secret(secret: JSON) -> None:
@@ -107,13 +106,6 @@ def event_errors(event: JSON) -> list[FieldError]:
         detail = "does not match event.namespace"
         return [FieldError.invalid("involvedObject.namespace", involved, detail)]
     return []
-
-
-def default_role_binding(binding: JSON) -> None:
-    binding.setdefault("roleRef", {}).setdefault("apiGroup", _RBAC)
-    for subject in binding.get("subjects", ()):
-        if subject.get("kind") in ("User", "Group"):
-            subject.setdefault("apiGroup", _RBAC)
 
 
 def lease_errors(lease: JSON) -> list[FieldError]:

@@ -78,11 +78,8 @@ def _port_key(port: JSON) -> tuple[str, int]:
     return port.get("protocol", "TCP"), port.get("port", 0)
 
 
-def service_errors(service: JSON) -> list[FieldError]:
-    return list(_errors(service.get("spec", {})))
-
-
-def _errors(spec: JSON) -> Iterator[FieldError]:
+def service_errors(service: JSON) -> Iterator[FieldError]:
+    spec = service.get("spec", {})
     headless = spec.get("clusterIP") == _HEADLESS
     external = spec.get("type") == "ExternalName"
     if spec.get("type") not in _TYPES:

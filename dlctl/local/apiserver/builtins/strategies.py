@@ -4,7 +4,7 @@ Only those that jobs, their operator and kubectl need. Workload controllers othe
 Deployments, are not served: nothing would act on them.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Final
 
 import attrs
@@ -20,7 +20,6 @@ from dlctl.local.apiserver.builtins.core_kinds import (
     config_map_update_errors,
     default_claim,
     default_event,
-    default_role_binding,
     default_secret,
     event_errors,
     lease_errors,
@@ -49,20 +48,16 @@ from dlctl.local.apiserver.validation.job_updates import job_update_errors
 from dlctl.local.apiserver.validation.jobs import job_errors
 from dlctl.local.apiserver.validation.pod_updates import pod_update_errors
 from dlctl.local.apiserver.validation.pods import pod_errors
-from dlctl.local.apiserver.validation.roles import cluster_role_errors, role_errors
+from dlctl.local.apiserver.validation.roles import (
+    binding_update_errors,
+    cluster_role_binding_errors,
+    cluster_role_errors,
+    default_binding,
+    role_binding_errors,
+    role_errors,
+)
 
-FieldErrors = Sequence[FieldError]
-
-
-def _nothing(_obj: JSON) -> None: ...
-
-
-def _no_errors(_obj: JSON) -> FieldErrors:
-    return ()
-
-
-def _no_update_errors(_old: JSON, _new: JSON) -> FieldErrors:
-    return ()
+FieldErrors = Iterable[FieldError]
 
 
 @attrs.frozen
@@ -71,15 +66,15 @@ class BuiltinStrategy:
 
     resource: Resource
     # Modifies a new object, or an update of one, in place.
-    default: Callable[[JSON], None] = _nothing
+    default: Callable[[JSON], None] = lambda _obj: None
     # Returns a new object with what the server adds once its field managers are known.
     completed: Callable[[JSON], JSON] = lambda obj: obj
     default_update: Callable[[JSON, JSON], None] = lambda _old, _new: None
-    errors: Callable[[JSON], FieldErrors] = _no_errors
-    update_errors: Callable[[JSON, JSON], FieldErrors] = _no_update_errors
+    errors: Callable[[JSON], FieldErrors] = lambda _obj: ()
+    update_errors: Callable[[JSON, JSON], FieldErrors] = lambda _old, _new: ()
     # Modifies an update of the status in place.
-    default_status: Callable[[JSON], None] = _nothing
-    status_errors: Callable[[JSON, JSON], FieldErrors] = _no_update_errors
+    default_status: Callable[[JSON], None] = lambda _obj: None
+    status_errors: Callable[[JSON, JSON], FieldErrors] = lambda _old, _new: ()
 
     def unknown_fields(self, obj: JSON) -> list[str]:
         """Return the paths of the fields that will be dropped."""
@@ -110,8 +105,8 @@ class BuiltinStrategy:
         return result
 
     def _reject(self, obj: JSON, errors: FieldErrors) -> None:
-        if errors:
-            raise status.invalid(self.resource, obj["metadata"].get("name", ""), errors)
+        if found := list(errors):
+            raise status.invalid(self.resource, obj["metadata"].get("name", ""), found)
 
 
 _ENDPOINTS: Final = Resource("", "v1", "endpoints", "Endpoints")
@@ -219,7 +214,17 @@ def _strategies() -> list[BuiltinStrategy]:
         ),
         BuiltinStrategy(_PRIORITIES),
         BuiltinStrategy(meta.ROLES, errors=role_errors),
-        BuiltinStrategy(meta.ROLE_BINDINGS, default=default_role_binding),
+        BuiltinStrategy(
+            meta.ROLE_BINDINGS,
+            default=default_binding,
+            errors=role_binding_errors,
+            update_errors=binding_update_errors,
+        ),
         BuiltinStrategy(meta.CLUSTER_ROLES, errors=cluster_role_errors),
-        BuiltinStrategy(meta.CLUSTER_ROLE_BINDINGS, default=default_role_binding),
+        BuiltinStrategy(
+            meta.CLUSTER_ROLE_BINDINGS,
+            default=default_binding,
+            errors=cluster_role_binding_errors,
+            update_errors=binding_update_errors,
+        ),
     ]

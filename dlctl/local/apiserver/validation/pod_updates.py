@@ -21,11 +21,8 @@ _RULE: Final = (
 )
 
 
-def pod_update_errors(old: JSON, new: JSON) -> list[FieldError]:
-    return list(_errors(old.get("spec", {}), new.get("spec", {})))
-
-
-def _errors(old: JSON, new: JSON) -> Iterator[FieldError]:
+def pod_update_errors(old_pod: JSON, new_pod: JSON) -> Iterator[FieldError]:
+    old, new = old_pod.get("spec", {}), new_pod.get("spec", {})
     for field in ("containers", "initContainers"):
         if len(old.get(field, ())) != len(new.get(field, ())):
             detail = "pod updates may not add or remove containers"

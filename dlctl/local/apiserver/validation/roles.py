@@ -1,16 +1,20 @@
-"""Validation of Roles and ClusterRoles: their rules, and which others a ClusterRole aggregates."""
+"""Validation of Roles and ClusterRoles, and defaults and validation of their bindings."""
 
 from collections.abc import Iterator
+from typing import Final
 
 from dlctl.api.json_types import JSON
 from dlctl.local.apiserver.status import FieldError
 from dlctl.local.apiserver.validation import names
 
-_SELECTORS = "aggregationRule.clusterRoleSelectors"
+_SELECTORS: Final = "aggregationRule.clusterRoleSelectors"
+_GROUP: Final = "rbac.authorization.k8s.io"
+_NAMED_SUBJECTS: Final = ("User", "Group")
+_SUBJECTS: Final = ("ServiceAccount", *_NAMED_SUBJECTS)
 
 
-def role_errors(role: JSON) -> list[FieldError]:
-    return list(_rule_errors(role, is_namespaced=True))
+def role_errors(role: JSON) -> Iterator[FieldError]:
+    return _rule_errors(role, is_namespaced=True)
 
 
 def cluster_role_errors(role: JSON) -> list[FieldError]:
@@ -82,3 +86,57 @@ def _requirement_errors(requirement: JSON, path: str) -> Iterator[FieldError]:
     for index, value in enumerate(values):
         for why in names.label_value(value):
             yield FieldError.invalid(f"{path}.values[{index}]", value, why)
+
+
+def default_binding(binding: JSON) -> None:
+    role = binding.setdefault("roleRef", {})
+    for each in (role, *binding.get("subjects", ())):
+        if each is role or each.get("kind") in _NAMED_SUBJECTS:
+            each["apiGroup"] = each.get("apiGroup") or _GROUP
+
+
+def role_binding_errors(binding: JSON) -> Iterator[FieldError]:
+    return _binding_errors(binding, is_namespaced=True)
+
+
+def cluster_role_binding_errors(binding: JSON) -> Iterator[FieldError]:
+    return _binding_errors(binding, is_namespaced=False)
+
+
+def binding_update_errors(old: JSON, new: JSON) -> list[FieldError]:
+    if old.get("roleRef") == new["roleRef"]:
+        return []
+    return [FieldError.invalid("roleRef", new["roleRef"], "cannot change roleRef")]
+
+
+def _binding_errors(binding: JSON, *, is_namespaced: bool) -> Iterator[FieldError]:
+    role = binding["roleRef"]
+    kinds = ("Role", "ClusterRole") if is_namespaced else ("ClusterRole",)
+    if role["apiGroup"] != _GROUP:
+        yield FieldError.unsupported("roleRef.apiGroup", role["apiGroup"], (_GROUP,))
+    if role.get("kind", "") not in kinds:
+        yield FieldError.unsupported("roleRef.kind", role.get("kind", ""), kinds)
+    if not role.get("name"):
+        yield FieldError.required("roleRef.name")
+    for why in names.path_segment(role.get("name", "")):
+        yield FieldError.invalid("roleRef.name", role["name"], why)
+    for index, subject in enumerate(binding.get("subjects", ())):
+        path = f"subjects[{index}]"
+        yield from _subject_errors(subject, path)
+        is_account = subject.get("kind") == "ServiceAccount"
+        if is_account and not is_namespaced and not subject.get("namespace"):
+            yield FieldError.required(f"{path}.namespace")
+
+
+def _subject_errors(subject: JSON, path: str) -> Iterator[FieldError]:
+    kind, name = subject.get("kind", ""), subject.get("name", "")
+    if not name:
+        yield FieldError.required(f"{path}.name")
+    elif kind == "ServiceAccount":
+        yield from (FieldError.invalid(f"{path}.name", name, w) for w in names.dns_subdomain(name))
+    if kind not in _SUBJECTS:
+        yield FieldError.unsupported(f"{path}.kind", kind, _SUBJECTS)
+        return
+    group, wanted = subject.get("apiGroup", ""), "" if kind == "ServiceAccount" else _GROUP
+    if group != wanted:
+        yield FieldError.unsupported(f"{path}.apiGroup", group, (wanted,))
