@@ -14,6 +14,10 @@ from dlctl.api.meta import Resource
 from dlctl.local.apiserver import status
 
 _SHOWN_BYTES: Final = 1024
+_BASE64: Final = re.compile(
+    "(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?", re.ASCII
+)
+_NOT_BASE64: Final = re.compile("[^A-Za-z0-9+/]")
 _TYPED: Final = (
     'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; '
     'Kind string "json:\\"kind,omitempty\\"" }'
@@ -45,6 +49,18 @@ def wrong_type(value: Any, go_type: str) -> str:
     """Return Go's error for a value of the wrong type."""
     name = "object" if isinstance(value, dict) else _GO_NAMES.get(type(value), "null")
     return f"json: cannot unmarshal {name} into Go value of type {go_type}"
+
+
+def base64_problem(text: str) -> str:
+    """Return Go's error for a text that is not base64; empty if it is."""
+    # As in Go, which ignores the ends of lines.
+    joined = text.replace("\n", "").replace("\r", "")
+    valid = _BASE64.match(joined)
+    at = valid.end() if valid else 0
+    if at == len(joined):
+        return ""
+    wrong = None if joined[:at].endswith("=") else _NOT_BASE64.search(joined, at)
+    return f"illegal base64 data at input byte {wrong.start() if wrong else at}"
 
 
 def cannot_decode(problem: str, kind: str, body: bytes) -> str:

@@ -15,7 +15,11 @@ from dlctl.api.quantities import QuantityError, canonicalize
 from dlctl.local.apiserver import resource_traits
 from dlctl.local.apiserver.schemas.validation import type_name
 from dlctl.local.apiserver.serialization.builtin_types import kinds
-from dlctl.local.apiserver.serialization.decoding_errors import cannot_handle, wrong_type
+from dlctl.local.apiserver.serialization.decoding_errors import (
+    base64_problem,
+    cannot_handle,
+    wrong_type,
+)
 
 _DROPPED: Final = object()
 # Without a type here: field management reads the first one, and nobody the other one.
@@ -129,6 +133,8 @@ class TypedDecoder:
             try:
                 return canonicalize(value)
             except QuantityError as error:
+        if field.type == "bytes" and (problem := base64_problem(value)):
+            raise cannot_handle(self.resource, problem)
                 raise cannot_handle(self.resource, str(error)) from None
         return value
 
