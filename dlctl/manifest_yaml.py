@@ -6,7 +6,7 @@ PyYAML by itself takes ``1e-3`` and ``y`` for text, and ``12:30:00`` for a numbe
 import json
 import math
 import re
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from types import NoneType
 from typing import Any, Final
 
@@ -140,6 +140,30 @@ def load(text: str | bytes) -> Any:
         return loader.get_single_data()
     finally:
         loader.dispose()
+
+
+def repeated_keys(text: str | bytes) -> list[str]:
+    """Return what Go's decoder says of each key that its mapping has already."""
+    loader = ManifestLoader(text)
+    try:
+        root = loader.get_single_node()
+        return [] if root is None else list(_repeated_keys(root))
+    finally:
+        loader.dispose()
+
+
+def _repeated_keys(node: yaml.Node) -> Iterator[str]:
+    if isinstance(node, yaml.SequenceNode):
+        for item in node.value:
+            yield from _repeated_keys(item)
+    elif isinstance(node, yaml.MappingNode):
+        seen = set[str]()
+        for key, value in node.value:
+            yield from _repeated_keys(value)
+            if key.value in seen:
+                line, name = value.start_mark.line + 1, json.dumps(key.value)
+                yield f"line {line}: key {name} already set in map"
+            seen.add(key.value)
 
 
 def json_number(text: str) -> float | int | str:

@@ -10,6 +10,7 @@ from tests.contract.definitions import V1, gadget
 from tests.contract.objects import config_map, pod
 from tests.local.apiserver.raw_client import JSON_PATCH, MERGE, STRATEGIC
 
+YAML = "application/yaml"
 UNKNOWN_FOO = '299 - "unknown field \\"foo\\""'
 UNKNOWN_ZZ = '299 - "unknown field \\"spec.zz\\""'
 
@@ -117,6 +118,59 @@ async def test_duplicate_field_is_warned_of_once(api: Api) -> None:
     body = b'{"metadata":{"name":"a"},"data":{"a":"1","a":"2","a":"3"},"foo":1}'
     answer = await api.post(api.path("configmaps"), body)
     assert answer.warnings == ('299 - "duplicate field \\"data.a\\""', UNKNOWN_FOO)
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        pytest.param(b'"a":"1","b":"\\":"', (), id="quote in a value"),
+        pytest.param(b'"a":"1","b":"\\u0022:"', (), id="escaped quote"),
+        pytest.param(b'"a" : "1", "b":"\\":", "a"\n:"2"', ("data.a",), id="spaces"),
+        pytest.param(b'"a":"1","b":"\\u0022:","a":"2"', ("data.a",), id="escape and duplicate"),
+        pytest.param(b'"a":"1","\\u0061":"2"', ("data.a",), id="escaped name"),
+    ],
+)
+async def test_duplicate_field_is_found_beside_escapes(
+    api: Api, data: bytes, expected: tuple[str, ...]
+) -> None:
+    body = b'{"metadata":{"name":"a"},"data":{%b}}' % data
+    answer = await api.post(api.path("configmaps"), body)
+    assert answer.code == 201
+    assert answer.warnings == tuple(f'299 - "duplicate field \\"{path}\\""' for path in expected)
+
+
+DUPLICATES = b"""\
+metadata:
+  name: a
+data:
+  a: "1"
+  a: "2"
+foo: 1
+data:
+  b: "3"
+"""
+FOUND = (
+    '299 - "line 5: key \\"a\\" already set in map"',
+    '299 - "line 8: key \\"data\\" already set in map"',
+)
+
+
+async def test_duplicate_field_in_yaml_is_warned_of_by_its_line(api: Api) -> None:
+    answer = await api.call("POST", api.path("configmaps"), DUPLICATES, type_=YAML)
+    assert (answer.code, answer.body["data"]) == (201, {"b": "3"})
+    assert answer.warnings == (*FOUND, UNKNOWN_FOO)
+
+
+async def test_strict_object_in_yaml_with_a_duplicate_field_is_rejected(api: Api) -> None:
+    answer = await api.call(
+        "POST", api.path("configmaps"), DUPLICATES, type_=YAML, fieldValidation="Strict"
+    )
+    assert answer.code == 400
+    assert answer.body["message"] == (
+        'ConfigMap in version "v1" cannot be handled as a ConfigMap: strict decoding error: yaml: '
+        'unmarshal errors:\n  line 5: key "a" already set in map\n  line 8: key "data" already '
+        'set in map, unknown field "foo"'
+    )
 
 
 async def test_strict_patch_with_a_duplicate_field_is_rejected(api: Api) -> None:

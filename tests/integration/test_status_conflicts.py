@@ -222,6 +222,9 @@ class StrippingPolicy:
     strategy: Strategy
     names: set[str]
 
+    def unknown_fields(self, obj: JSON) -> list[str]:
+        return self.strategy.unknown_fields(obj)
+
     def admit_create(self, obj: JSON) -> JSON:
         return self.strategy.admit_create(obj)
 

@@ -173,6 +173,10 @@ def is_json_patch(content_type: str) -> bool:
     return _media_type(content_type) == _JSON_PATCH
 
 
+def is_yaml(content_type: str) -> bool:
+    return _media_type(content_type) == _YAML
+
+
 def _media_type(content_type: str) -> str:
     return content_type.partition(";")[0].strip().lower()
 

@@ -19,6 +19,10 @@ class Strategy(Protocol):
     ``StatusError`` (422, with errors) where the real server does.
     """
 
+    def unknown_fields(self, obj: JSON) -> list[str]:
+        """Return the paths of the fields that are dropped."""
+        ...
+
     def admit_create(self, obj: JSON) -> JSON: ...
 
     def admit_update(self, old: JSON, new: JSON) -> JSON: ...

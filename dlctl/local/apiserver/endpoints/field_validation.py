@@ -14,6 +14,7 @@ from dlctl.local.apiserver.resources import ServedResource
 from dlctl.local.apiserver.serialization.decoding_errors import cannot_handle, duplicate_fields
 from dlctl.local.apiserver.serialization.typed_decoding import TypedDecoder
 from dlctl.local.apiserver.status import FieldError, StatusError
+from dlctl.manifest_yaml import repeated_keys
 
 _SHORT_ESCAPES: Final = {
     "\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v"
@@ -51,28 +52,28 @@ def _check(
     """Return the error if one was asked for; otherwise, the response gets warnings."""
     if options.field_validation == "Ignore":
         return ""
-    problems = [*_duplicates(request), *_unknown(served, obj)]
+    repeated, unknown = _duplicates(request), list(_unknown(served, obj))
     if options.field_validation == "Strict":
-        return f"strict decoding error: {', '.join(problems)}" if problems else ""
+        if repeated and request_bodies.is_yaml(request.content_type):
+            repeated = ["\n  ".join(["yaml: unmarshal errors:", *repeated])]
+        problems = ", ".join([*repeated, *unknown])
+        return f"strict decoding error: {problems}" if problems else ""
     # A patch is computed again after a conflict.
-    request.warnings[:] = problems
+    request.warnings[:] = [*repeated, *unknown]
     return ""
 
 
-def _duplicates(request: ApiRequest) -> Iterator[str]:
+def _duplicates(request: ApiRequest) -> list[str]:
+    if request_bodies.is_yaml(request.content_type):
+        return repeated_keys(request.body)
     start = "json patch " if request_bodies.is_json_patch(request.content_type) else ""
-    for path in duplicate_fields(request.body):
-        yield f"{start}duplicate field {_quoted(path)}"
+    return [f"{start}duplicate field {_quoted(path)}" for path in duplicate_fields(request.body)]
 
 
 def _unknown(served: ServedResource, obj: JSON) -> Iterator[str]:
-    unknown = getattr(served.strategy, "unknown_fields", None)
-    # Some strategies accept any field.
-    if unknown is None:
-        return
     decoder = TypedDecoder(served.resource)
     decoder.metadata(obj.get("metadata"))
-    for path in (*decoder.unknown, *unknown(obj)):
+    for path in (*decoder.unknown, *served.strategy.unknown_fields(obj)):
         yield f"unknown field {_quoted(path)}"
 
 

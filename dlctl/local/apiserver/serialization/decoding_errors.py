@@ -100,10 +100,24 @@ class _DuplicateFieldsDict(dict[str, Any]):
 def duplicate_fields(body: bytes) -> list[str]:
     """Return the paths of the fields that occur more than once in a JSON body."""
     try:
+        if _has_as_many_fields_when_read(body):
+            return []
         value = json.loads(body, object_pairs_hook=_DuplicateFieldsDict)
     except ValueError:
         return []
     return _duplicates(value, "")
+
+
+def _has_as_many_fields_when_read(body: bytes) -> bool:
+    """Return whether no field is lost on reading, which is found out in a tenth of the time.
+
+    False may also be due to an escape that looks like the end of a name.
+    """
+    if rb"\u0022" in body:
+        return False
+    written = msgspec.json.format(body, indent=-1)
+    read = msgspec.json.encode(msgspec.json.decode(body))
+    return written.count(b'":') == read.count(b'":')
 
 
 def _duplicates(value: Any, path: str) -> list[str]:

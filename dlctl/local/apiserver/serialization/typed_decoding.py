@@ -83,8 +83,12 @@ class TypedDecoder:
     def _struct(self, value: JSON, kind: TypeDefinition, path: str, go_path: str) -> JSON:
         result = {}
         for key, item in value.items():
-            where = f"{path}.{key}" if path else key
             field = kind.fields.get(key)
+            if type(item) is str and field and field.type == "str" and not field.shape:
+                # As most values are: those that cannot be wrong need no path.
+                result[key] = item
+                continue
+            where = f"{path}.{key}" if path else key
             if field is None:
                 self.unknown.append(where)
                 continue
@@ -129,12 +133,12 @@ class TypedDecoder:
         limit = _INTEGER_LIMITS.get(field.type)
         if limit is not None and not -limit <= value < limit:
             raise self._unfit(f"number {value}", go[0], _GO_NAMES[field.type])
+        if field.type == "bytes" and (problem := base64_problem(value)):
+            raise cannot_handle(self.resource, problem)
         if field.type == "quantity":
             try:
                 return canonicalize(value)
             except QuantityError as error:
-        if field.type == "bytes" and (problem := base64_problem(value)):
-            raise cannot_handle(self.resource, problem)
                 raise cannot_handle(self.resource, str(error)) from None
         return value
 
