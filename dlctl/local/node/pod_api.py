@@ -137,14 +137,15 @@ async def _retry(ask: Callable[[], Awaitable[T]]) -> T:
         try:
             return await ask()
         except (UnreachableError, ApiError) as failure:
-            if not _is_transient(failure):
+            if not is_transient(failure):
                 raise
             logger.debug("request of the node failed", extra={"error": str(failure)})
         failures += 1
         await asyncio.sleep(_BACKOFF.delay_s(failures))
 
 
-def _is_transient(failure: UnreachableError | ApiError) -> bool:
+def is_transient(failure: UnreachableError | ApiError) -> bool:
+    """Return whether the same request may succeed later, such as on a full disk."""
     if isinstance(failure, UnreachableError | ThrottledError):
         return True
     return failure.code >= 500

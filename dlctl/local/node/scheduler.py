@@ -19,6 +19,7 @@ from dlctl.informers.informer import Informer
 from dlctl.kube.client import Client
 from dlctl.kube.errors import ApiError, UnreachableError
 from dlctl.local.node.api_types import NodePod
+from dlctl.local.node.pod_api import is_transient
 from dlctl.local.node.pod_events import PodEvents
 from dlctl.local.node.resource_requests import pod_requests
 from dlctl.local.node.scheduling_filters import SchedulableNode, rejection
@@ -87,12 +88,11 @@ class Scheduler:
             return
         try:
             await self._schedule(pod)
-        except UnreachableError:
-            await asyncio.sleep(_RETRY_S)
-            self._waiting.put_nowait(key)
-        except ApiError:
-            # Bound or deleted by another client meanwhile: a watch event follows.
-            return
+        except (UnreachableError, ApiError) as failure:
+            # Otherwise it was bound or deleted by another client: a watch event follows.
+            if is_transient(failure):
+                await asyncio.sleep(_RETRY_S)
+                self._waiting.put_nowait(key)
 
     async def _schedule(self, pod: NodePod) -> None:
         if pod.spec.scheduling_gates:

@@ -5,6 +5,8 @@ from typing import Any
 import pytest
 
 from dlctl.api.meta import PODS, ObjectKey
+from dlctl.local.apiserver import status
+from dlctl.local.apiserver.faults import Fault
 from tests.local.node.builders import scheduled
 from tests.local.node.harness import NodeHarness
 
@@ -29,3 +31,11 @@ async def test_pod_for_another_scheduler_waits_with_a_condition(harness: NodeHar
     assert "volcano" in scheduled(status)["message"]
     await harness.delete("other")
     await harness.gone("other")
+
+
+async def test_pod_is_bound_once_the_server_can_write_again(harness: NodeHarness) -> None:
+    full = status.internal_error("objects.jsonl: No space left on device")
+    harness.cluster.server.faults.add(
+        Fault(verb="create", resource="pods", subresource="binding", status=full)
+    )
+    assert (await harness.run("late"))["phase"] == "Succeeded"
