@@ -10,6 +10,8 @@ from dlctl.local.apiserver import status
 from dlctl.local.apiserver.requests import UpgradeResponse
 
 _CHUNK_BYTES: Final = 1 << 16
+# As on the real server: Python clients send all that they write to stdin in one message.
+_MAX_MESSAGE_BYTES: Final = 32 << 20
 _SPDY: Final = "SPDY/3.1"
 _VERSION_HEADER: Final = "X-Stream-Protocol-Version"
 
@@ -23,7 +25,9 @@ async def upgrade(request: web.BaseRequest, reply: UpgradeResponse) -> web.Strea
         return await _upgrade_to_spdy(request, reply)
     if wanted != "websocket":
         raise status.bad_request(f"unable to upgrade: served are WebSockets and {_SPDY}")
-    response = web.WebSocketResponse(protocols=reply.protocols, compress=False)
+    response = web.WebSocketResponse(
+        protocols=reply.protocols, compress=False, max_msg_size=_MAX_MESSAGE_BYTES
+    )
     if not response.can_prepare(request).protocol:
         raise status.bad_request(f"unable to upgrade: served are {', '.join(reply.protocols)}")
     await response.prepare(request)

@@ -42,6 +42,15 @@ async def test_input_is_passed_on_and_closed(harness: NodeHarness) -> None:
     assert said.out == "a" * 100_000 + "b\nend\n"
 
 
+async def test_input_of_megabytes_may_be_one_message(harness: NodeHarness) -> None:
+    await start(harness, "large")
+    async with open_exec(harness, "large", "wc", "-c", stdin="true") as said:
+        await said.socket.send_bytes(b"\0" + b"a" * (5 << 20))
+        await said.socket.send_bytes(b"\xff\0")
+        assert (await said.end())["status"] == "Success"
+    assert said.out.strip() == str(5 << 20)
+
+
 async def test_command_without_stdin_does_not_wait_for_input(harness: NodeHarness) -> None:
     await start(harness, "deaf")
     async with open_exec(
