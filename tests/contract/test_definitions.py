@@ -77,3 +77,14 @@ async def test_discovery_shows_what_is_served(api: Api, group: str) -> None:
     assert (whole.body["kind"], whole.body["name"]) == ("APIGroup", group)
     assert whole.body["preferredVersion"] == {"groupVersion": f"{group}/v1", "version": "v1"}
     await api.delete(f"{CRDS}/things.{group}")
+
+
+async def test_group_of_a_custom_resource_may_end_like_those_of_kubernetes(api: Api) -> None:
+    crd = definition("toys", group="contract.k8s.io")
+    approval = {"api-approved.kubernetes.io": "unapproved, for a test"}
+    await api.define({**crd, "metadata": {**crd["metadata"], "annotations": approval}})
+    path = api.path("toys", group="contract.k8s.io/v1")
+    wire = {"apiVersion": "contract.k8s.io/v1", "kind": "Toy", "metadata": {"name": "a"}}
+    assert (await api.create(path, wire))["metadata"]["generation"] == 1
+    (listed,) = (await api.get(path)).body["items"]
+    assert (listed["apiVersion"], listed["kind"]) == ("contract.k8s.io/v1", "Toy")

@@ -13,7 +13,6 @@ _CREATE_ON_UPDATE: Final = frozenset(
         "events",
         "services",
         "endpoints",
-        "limitranges",
         "leases.coordination.k8s.io",
         "roles.rbac.authorization.k8s.io",
         "rolebindings.rbac.authorization.k8s.io",
@@ -31,11 +30,8 @@ _NEED_VERSION: Final = frozenset(
 _RETURN_DELETED: Final = frozenset(
     {
         "namespaces",
-        "persistentvolumes",
         "persistentvolumeclaims",
         "pods",
-        "podtemplates",
-        "resourcequotas",
         "services",
         "serviceaccounts",
     }
@@ -43,19 +39,32 @@ _RETURN_DELETED: Final = frozenset(
 _HAVE_GENERATION: Final = frozenset(
     {
         "pods",
-        "podtemplates",
-        "replicationcontrollers",
+        "jobs.batch",
         "poddisruptionbudgets.policy",
         "customresourcedefinitions.apiextensions.k8s.io",
     }
 )
-_BUILT_IN: Final = ("", "apps", "batch", "autoscaling", "policy")
+# CRDs may be in other groups that end in ``.k8s.io``.
+_BUILT_IN: Final = frozenset(
+    {
+        "",
+        "apiextensions.k8s.io",
+        "authentication.k8s.io",
+        "authorization.k8s.io",
+        "autoscaling",
+        "batch",
+        "coordination.k8s.io",
+        "policy",
+        "rbac.authorization.k8s.io",
+        "scheduling.k8s.io",
+    }
+)
 # A node registers with its status in one request.
 _STATUS_ON_CREATE: Final = frozenset({"nodes", "namespaces"})
 
 
 def is_built_in(resource: Resource) -> bool:
-    return resource.group in _BUILT_IN or resource.group.endswith(".k8s.io")
+    return resource.group in _BUILT_IN
 
 
 def allows_create_on_update(resource: Resource) -> bool:
@@ -76,7 +85,7 @@ def returns_deleted_object(resource: Resource) -> bool:
 def has_generation(resource: Resource) -> bool:
     if not is_built_in(resource):
         return True
-    return resource.group_resource in _HAVE_GENERATION or resource.group in ("apps", "batch")
+    return resource.group_resource in _HAVE_GENERATION
 
 
 def orphans_by_default(resource: Resource) -> bool:
