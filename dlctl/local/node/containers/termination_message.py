@@ -32,5 +32,6 @@ def _end_of_file(path: Path) -> str:
 
 def _end_of_log(path: Path) -> str:
     with path.open("rb") as log:
-        log.seek(tail_position(path, _LOG_LINES))
-        return log.read()[-_LOG_BYTES:].decode(errors="replace")
+        # A progress bar may be one line of any length.
+        log.seek(max(tail_position(path, _LOG_LINES), log.seek(0, os.SEEK_END) - _LOG_BYTES))
+        return log.read(_LOG_BYTES).decode(errors="replace")
