@@ -5,60 +5,26 @@ first. Conversion changes only the apiVersion.
 """
 
 from collections.abc import Iterable, Set
-from typing import Any, Final, Self
+from typing import Final, Self
 
 import attrs
 
 from dlctl.api.json_types import JSON
 from dlctl.api.meta import CRDS, ObjectKey, Resource
 from dlctl.clock import timestamp
-from dlctl.local.apiserver import status
+from dlctl.local.apiserver.builtins.strategies import BuiltinStrategy
 from dlctl.local.apiserver.crds.conditions import condition, is_true, updated_status, with_condition
 from dlctl.local.apiserver.crds.custom_strategy import CustomStrategy
 from dlctl.local.apiserver.crds.validation import crd_errors, crd_update_errors
 from dlctl.local.apiserver.printing.columns import COLUMNS
 from dlctl.local.apiserver.request_options import DeleteRequestOptions
 from dlctl.local.apiserver.resources import Column, ResourceRegistry, ServedResource
-from dlctl.local.apiserver.serialization.typed_decoding import TypedDecoder
 from dlctl.local.apiserver.storage import deletion
 from dlctl.local.apiserver.storage.objects import Objects
 from dlctl.local.apiserver.storage.stored_objects import StorageEvent, StoredObject, table_of
 
 # Keeps a CRD until its objects are gone. The real server adds it when the deletion begins.
 _CLEANUP: Final = "customresourcecleanup.apiextensions.k8s.io"
-
-
-class DefinitionStrategy:
-    """Accepts CRDs that can be served."""
-
-    def unknown_fields(self, obj: JSON) -> list[str]:
-        shaping = TypedDecoder(CRDS)
-        shaping.decode(obj)
-        return shaping.unknown
-
-    def admit_create(self, obj: JSON) -> JSON:
-        crd = _coerced(obj)
-        _reject(crd, crd_errors(crd))
-        finalizers = crd["metadata"].get("finalizers", [])
-        crd["metadata"] = {**crd["metadata"], "finalizers": [*finalizers, _CLEANUP]}
-        crd["status"] = {
-            "conditions": [],
-            "acceptedNames": {"plural": "", "kind": ""},
-            "storedVersions": [_stored_version(crd)],
-        }
-        return crd
-
-    def admit_update(self, old: JSON, new: JSON) -> JSON:
-        crd = _coerced(new)
-        _reject(crd, [*crd_errors(crd), *crd_update_errors(old, crd)])
-        crd["status"] = {**old.get("status", {})}
-        stored = crd["status"].get("storedVersions", [])
-        if _stored_version(crd) not in stored:
-            crd["status"]["storedVersions"] = [*stored, _stored_version(crd)]
-        return crd
-
-    def admit_status(self, old: JSON, new: JSON) -> JSON:
-        return {**old, "metadata": new["metadata"], "status": new.get("status", {})}
 
 
 @attrs.frozen
@@ -96,13 +62,20 @@ class CRDController:
             ServedResource(
                 resource=CRDS,
                 singular="customresourcedefinition",
-                strategy=DefinitionStrategy(),
+                strategy=BuiltinStrategy(
+                    CRDS,
+                    default=_default_definition,
+                    default_update=_add_stored_version,
+                    errors=crd_errors,
+                    update_errors=crd_update_errors,
+                ),
                 short_names=("crd", "crds"),
                 categories=("api-extensions",),
                 has_status=True,
                 columns=COLUMNS[CRDS.group_resource],
             )
         )
+        self.objects.prepare_for_create[CRDS.group_resource] = _prepare_for_create
         self.objects.storage.observers.append(self._on_change)
 
     def _on_change(self, change: StorageEvent) -> None:
@@ -202,8 +175,7 @@ class CRDController:
             storage.remove(CRDS, stored)
 
 
-def _coerced(obj: JSON) -> JSON:
-    crd = TypedDecoder(CRDS).decode(obj)
+def _default_definition(crd: JSON) -> None:
     spec = crd.setdefault("spec", {})
     names = spec.setdefault("names", {})
     names.setdefault("singular", names.get("kind", "").lower())
@@ -212,26 +184,37 @@ def _coerced(obj: JSON) -> JSON:
     spec.setdefault("conversion", {"strategy": "None"})
     if spec.get("preserveUnknownFields") is False:
         del spec["preserveUnknownFields"]
-    return crd
 
 
-def _reject(crd: JSON, errors: list[Any]) -> None:
-    if errors:
-        raise status.invalid(CRDS, crd["metadata"].get("name", ""), errors)
+def _prepare_for_create(crd: JSON) -> JSON:
+    """Return a new CRD with its status, and with the finalizer that keeps it."""
+    meta = crd["metadata"]
+    status = {
+        "conditions": [],
+        "acceptedNames": {"plural": "", "kind": ""},
+        "storedVersions": _storage_versions(crd),
+    }
+    finalizers = [*meta.get("finalizers", ()), _CLEANUP]
+    return {**crd, "metadata": {**meta, "finalizers": finalizers}, "status": status}
 
 
-def _storage(crd: JSON) -> JSON:
-    version: JSON = next(each for each in crd["spec"]["versions"] if each["storage"])
-    return version
+def _add_stored_version(_old: JSON, crd: JSON) -> None:
+    status = crd.setdefault("status", {})
+    known = status.get("storedVersions", [])
+    new = [name for name in _storage_versions(crd) if name not in known]
+    status["storedVersions"] = [*known, *new]
 
 
-def _stored_version(crd: JSON) -> str:
-    return str(_storage(crd)["name"])
+def _storage_versions(crd: JSON) -> list[str]:
+    """Return the names of the versions that objects are stored in: one, if the CRD is valid."""
+    versions = crd.get("spec", {}).get("versions", ())
+    return [each.get("name", "") for each in versions if each.get("storage")]
 
 
 def _versions(crd: JSON, revision: int) -> Iterable[ServedResource]:
     spec, names = crd["spec"], crd["status"]["acceptedNames"]
-    storage_schema = _storage(crd)["schema"]["openAPIV3Schema"]
+    schemas = {each["name"]: each["schema"]["openAPIV3Schema"] for each in spec["versions"]}
+    (stored,) = _storage_versions(crd)
     for version in spec["versions"]:
         if not version["served"]:
             continue
@@ -243,12 +226,12 @@ def _versions(crd: JSON, revision: int) -> Iterable[ServedResource]:
             namespaced=spec["scope"] == "Namespaced",
         )
         subresources = version.get("subresources", {})
-        schema = version["schema"]["openAPIV3Schema"]
+        schema = schemas[version["name"]]
         has_status = "status" in subresources
         strategy = CustomStrategy.of(
             resource,
             schema,
-            storage_schema=storage_schema,
+            storage_schema=schemas[stored],
             has_status=has_status,
             scale_paths=subresources.get("scale"),
         )

@@ -19,10 +19,6 @@ _COLUMN_TYPES_RULE: Final = f"must be one of {','.join(_COLUMN_TYPES)}"
 _SCOPES: Final = ("Cluster", "Namespaced")
 
 
-def crd_errors(crd: JSON) -> list[FieldError]:
-    return list(_errors(crd))
-
-
 def crd_update_errors(old: JSON, new: JSON) -> list[FieldError]:
     """Return the changes that a served CRD does not allow."""
     before, after = old["spec"], new.get("spec", {})
@@ -51,7 +47,7 @@ def crd_update_errors(old: JSON, new: JSON) -> list[FieldError]:
     return errors
 
 
-def _errors(crd: JSON) -> Iterator[FieldError]:
+def crd_errors(crd: JSON) -> Iterator[FieldError]:
     spec = crd.get("spec", {})
     names, group = spec.get("names", {}), spec.get("group", "")
     name = crd["metadata"].get("name", "")
