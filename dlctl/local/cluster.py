@@ -38,6 +38,7 @@ from dlctl.local.node.network.connections import Connection
 from dlctl.local.node.scheduler import Scheduler
 from dlctl.local.private_file import write_private_file
 from dlctl.local.run_directory import temporary_run_directory
+from dlctl.tasks import unwrap_exception_groups
 
 USER_AGENT: Final = "dlctl-node"
 _START_TIMEOUT_S: Final = 60.0
@@ -90,14 +91,11 @@ class LocalCluster:
 
     def config(self, namespace: str = "default") -> ClusterConfig:
         """Return the configuration with which a client of this process reaches the API server."""
-        server = self.server
-        return ClusterConfig.with_token(
-            server.url, server.token, ca_pem=server.ca_pem, namespace=namespace
-        )
+        return self.server.config(namespace)
 
     @asynccontextmanager
     async def _run(self) -> AsyncIterator[None]:
-        try:
+        with unwrap_exception_groups():
             async with AsyncExitStack() as stack:
                 self.run_dir = stack.enter_context(_directory(self._kept_dir))
                 self.server = await self._serve(stack)
@@ -115,9 +113,10 @@ class LocalCluster:
                     devices=DEVICE_RESOURCES if self._options.hand_out_gpus else (),
                 )
                 jobs = JobController(client, self.node.pods, self.node.clock)
-                self.server.log_source = self._log
-                self.server.exec_source = self._exec
-                self.server.port_forward_source = self._connect
+                sources = self.server.subresources
+                sources.log_source = self._log
+                sources.exec_source = self._exec
+                sources.port_forward_source = self._connect
                 async with asyncio.TaskGroup() as group:
                     parts = [
                         group.create_task(self.node.run(), name="node"),
@@ -130,8 +129,6 @@ class LocalCluster:
                     yield
                     for part in parts:
                         part.cancel()
-        except BaseExceptionGroup as failures:
-            raise first_failure(failures) from failures
 
     async def _serve(self, stack: AsyncExitStack) -> ApiServer:
         """Start the API server, with what the data directory has kept."""
@@ -227,8 +224,3 @@ def _directory(kept: Path | None) -> Iterator[Path]:
     else:
         kept.mkdir(mode=0o700, parents=True, exist_ok=True)
         yield kept
-
-
-def first_failure(failures: BaseExceptionGroup[BaseException]) -> BaseException:
-    first = failures.exceptions[0]
-    return first_failure(first) if isinstance(first, BaseExceptionGroup) else first

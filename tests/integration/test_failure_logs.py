@@ -50,7 +50,7 @@ async def never_answers(_: LogRequest) -> AsyncIterator[bytes]:
 
 def serve_logs(cluster: ClusterHarness, source: LogSource) -> None:
     assert isinstance(cluster.server, ApiServer)
-    cluster.server.log_source = source
+    cluster.server.subresources.log_source = source
 
 
 def watch_messages(cluster: ClusterHarness) -> set[str]:

@@ -140,7 +140,7 @@ async def test_logs_come_from_the_node(kubectl: Kubectl) -> None:
         if request.follow:
             yield b"followed\n"
 
-    kubectl.server.log_source = logs
+    kubectl.server.subresources.log_source = logs
     await kubectl.apply(POD)
 
     assert await kubectl("logs", "web") == "main previous=False\n"

@@ -113,7 +113,7 @@ class FakeLaunchers:
 
     def __attrs_post_init__(self) -> None:
         self.server.storage.observers.append(self._on_change)
-        self.server.exec_source = self._source
+        self.server.subresources.exec_source = self._source
 
     def container(self, job: str = "linear", namespace: str = "default") -> LauncherContainer:
         """Return the inside of a job's current launcher."""

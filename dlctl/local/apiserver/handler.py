@@ -91,7 +91,7 @@ class RequestHandler:
         wanted = parse_path(path)
         if wanted is None:
             rbac.check_path(user, path)
-            document = self.documents(path, request.query, request.headers.get("Accept", ""))
+            document = self.documents(path, request.headers.get("Accept", ""))
             return _unserved_path() if document is None else _to_http(document)
         call = await to_api_request(request, wanted, user)
         if not user.is_superuser:

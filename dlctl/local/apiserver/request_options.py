@@ -5,7 +5,7 @@ Invalid ones are rejected with kube-apiserver's messages; nothing is looked up.
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, Self
+from typing import Any, Final, Self
 
 import attrs
 import msgspec
@@ -159,10 +159,10 @@ class DeleteRequestOptions:
     dry_run: bool = False
 
     @classmethod
-    def read(cls, query: Mapping[str, str], dry_run: Sequence[str], body: bytes) -> Self:
-        """Read the body if there is one, else the query: never both, as in the real server."""
-        sent = _delete_body(body) if body else _DeleteBody()
-        if not body:
+    def read(cls, query: Mapping[str, str], dry_run: Sequence[str], body: Any) -> Self:
+        """Read the body's value, or else the query: never both, as in the real server."""
+        sent = _DeleteBody() if body is None else _delete_body(body)
+        if body is None:
             sent.grace_period_seconds = integer(query, "gracePeriodSeconds")
             sent.propagation_policy = query.get("propagationPolicy") or None
             sent.orphan_dependents = boolean(query, "orphanDependents")
@@ -194,10 +194,10 @@ class DeleteRequestOptions:
         )
 
 
-def _delete_body(body: bytes) -> _DeleteBody:
+def _delete_body(body: Any) -> _DeleteBody:
     try:
-        sent = msgspec.json.decode(body, type=_DeleteBody)
-    except msgspec.DecodeError as error:
+        sent = msgspec.convert(body, _DeleteBody)
+    except msgspec.ValidationError as error:
         raise status.bad_request(f"cannot read DeleteOptions: {error}") from None
     if sent.kind not in (None, "", "DeleteOptions"):
         message = f'no kind "{sent.kind}" is registered for version "{sent.api_version or ""}"'

@@ -30,14 +30,10 @@ from dlctl.local.apiserver.builtins import strategies
 from dlctl.local.apiserver.builtins.jobs import with_selector
 from dlctl.local.apiserver.crds.controller import CRDController
 from dlctl.local.apiserver.discovery.documents import documents
-from dlctl.local.apiserver.endpoints.execs import ExecSource
-from dlctl.local.apiserver.endpoints.log_requests import LogSource
-from dlctl.local.apiserver.endpoints.port_forwards import PortForwardSource
 from dlctl.local.apiserver.endpoints.resource_endpoints import Endpoints
 from dlctl.local.apiserver.endpoints.subresources import Subresources
 from dlctl.local.apiserver.faults import Faults
 from dlctl.local.apiserver.handler import AuditKey, LargeRequest, RequestHandler
-from dlctl.local.apiserver.printing.tables import table_convertor
 from dlctl.local.apiserver.resources import ResourceRegistry
 from dlctl.local.apiserver.storage import namespaces
 from dlctl.local.apiserver.storage.cluster_ips import ClusterIPAllocator
@@ -47,6 +43,7 @@ from dlctl.local.apiserver.storage.journal import Journal
 from dlctl.local.apiserver.storage.objects import Objects
 from dlctl.local.apiserver.storage.storage import WINDOW, Storage
 from dlctl.local.apiserver.validation import scheduling_gates
+from dlctl.local.kubeconfig import kubeconfig
 
 _URL_BYTES: Final = 64 << 10
 _START_NAMESPACES = ("default", "kube-system")
@@ -64,7 +61,8 @@ class ApiServer:
     objects: Objects
     faults: Faults
     audit: Counter[AuditKey]
-    _subresources: Subresources
+    # The node sets its sources.
+    subresources: Subresources
     _runner: web.ServerRunner
     _serving: certificates.ServingCertificate | None
 
@@ -72,33 +70,6 @@ class ApiServer:
         """Serve requests on another socket, which the server then owns."""
         context = self._serving.context if self._serving else None
         await web.SockSite(self._runner, listening, ssl_context=context).start()
-
-    @property
-    def log_source(self) -> LogSource | None:
-        """Return the source of container logs; the node sets it."""
-        return self._subresources.log_source
-
-    @log_source.setter
-    def log_source(self, source: LogSource | None) -> None:
-        self._subresources.log_source = source
-
-    @property
-    def exec_source(self) -> ExecSource | None:
-        """Return the source of exec sessions; the node sets it."""
-        return self._subresources.exec_source
-
-    @exec_source.setter
-    def exec_source(self, source: ExecSource | None) -> None:
-        self._subresources.exec_source = source
-
-    @property
-    def port_forward_source(self) -> PortForwardSource | None:
-        """Return the source of connections to pods; the node sets it."""
-        return self._subresources.port_forward_source
-
-    @port_forward_source.setter
-    def port_forward_source(self, source: PortForwardSource | None) -> None:
-        self._subresources.port_forward_source = source
 
     def config(self, namespace: str = "default") -> ClusterConfig:
         """Return the configuration of a client of our own."""
@@ -111,16 +82,7 @@ class ApiServer:
         cluster: JSON = {"server": self.url}
         if self.ca_pem is not None:
             cluster["certificate-authority-data"] = base64.b64encode(self.ca_pem).decode()
-        name = "dlctl"
-        context = {"cluster": name, "user": name, "namespace": namespace}
-        return {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "clusters": [{"name": name, "cluster": cluster}],
-            "users": [{"name": name, "user": {"token": self.token}}],
-            "contexts": [{"name": name, "context": context}],
-            "current-context": name,
-        }
+        return kubeconfig(cluster, self.token, namespace)
 
 
 @asynccontextmanager
@@ -149,7 +111,7 @@ async def serve(  # noqa: PLR0913 - each is set by some test.
         journal.attach(objects.storage)
     _create_defaults(objects, registry)
     tokens = Tokens(token or identity.token, objects.storage, clock, identity.signing_key)
-    endpoints = Endpoints(objects, table_convertor(clock), bookmark_interval_s)
+    endpoints = Endpoints(objects, bookmark_interval_s)
     subresources = Subresources(endpoints, TokenRequests(tokens))
     handler = _request_handler(registry, tokens, subresources, faults or Faults())
     serving = certificates.issue_serving_certificate(identity.authority, host) if tls else None

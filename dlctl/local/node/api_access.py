@@ -10,6 +10,7 @@ from typing import Final
 import attrs
 import yaml
 
+from dlctl.local.kubeconfig import kubeconfig
 from dlctl.local.node.protocol import Mount
 
 MOUNT_PATH: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
@@ -44,19 +45,8 @@ class ApiAccess:
 
     def kubeconfig(self, token: str, namespace: str, ca_path: Path) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
-        name = "dlctl"
         cluster = {"server": f"https://{host}:{self.port}", "certificate-authority": str(ca_path)}
-        content = {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "clusters": [{"name": name, "cluster": cluster}],
-            "users": [{"name": name, "user": {"token": token}}],
-            "contexts": [
-                {"name": name, "context": {"cluster": name, "user": name, "namespace": namespace}}
-            ],
-            "current-context": name,
-        }
-        return yaml.safe_dump(content)
+        return yaml.safe_dump(kubeconfig(cluster, token, namespace))
 
 
 @attrs.frozen

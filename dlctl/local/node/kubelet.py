@@ -242,17 +242,17 @@ class Kubelet:
         :raises NotRunningError: if the container does not run here.
         :raises StartError: on entering the block, if the command cannot be executed.
         """
-        worker = self._worker(pod)
-        if worker is None:
-            raise NotRunningError(f'pod "{pod.name}" is not on this node yet')
-        return worker.session(container, command)
+        return self._worker_of(pod).session(container, command)
 
     async def connect(self, pod: ObjectKey, port: int) -> Connection:
         """Connect to a port of a pod; raises like :meth:`PodWorker.connect`."""
+        return await self._worker_of(pod).connect(port)
+
+    def _worker_of(self, pod: ObjectKey) -> PodWorker:
         worker = self._worker(pod)
         if worker is None:
             raise NotRunningError(f'pod "{pod.name}" is not on this node yet')
-        return await worker.connect(port)
+        return worker
 
     def _worker(self, pod: ObjectKey) -> PodWorker | None:
         # The latest of that name: the clean-up of a predecessor may still be running.

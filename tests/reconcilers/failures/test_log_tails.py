@@ -29,7 +29,7 @@ def prints(server: ApiServer, log: bytes) -> list[Requested]:
         for start in range(0, len(sent), 10_000):
             yield sent[start : start + 10_000]
 
-    server.log_source = source
+    server.subresources.log_source = source
     return requests
 
 

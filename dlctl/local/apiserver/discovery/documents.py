@@ -4,7 +4,7 @@ Responses are created on demand: the registry changes as CRDs come and go.
 """
 
 import platform
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
@@ -16,13 +16,13 @@ from dlctl.local.apiserver.resources import ResourceRegistry
 
 # The Kubernetes version that is emulated; kubectl compares it with its own.
 _MINOR: Final = "36"
-Documents = Callable[[str, Mapping[str, str], str], BufferedResponse | None]
+Documents = Callable[[str, str], BufferedResponse | None]
 
 
 def documents(registry: ResourceRegistry) -> Documents:
-    """Return a handler of path, query and Accept header; it returns None for other paths."""
+    """Return a handler of path and Accept header; it returns None for other paths."""
 
-    def find(path: str, _query: Mapping[str, str], accept: str) -> BufferedResponse | None:
+    def find(path: str, accept: str) -> BufferedResponse | None:
         parts = path.strip("/").split("/")
         if parts in (["api"], ["apis"]) and groups.wants_aggregated(accept):
             everything = groups.aggregated(registry, legacy=parts == ["api"])

@@ -153,7 +153,7 @@ def _resources(served: ServedResource) -> list[JSON]:
             **{key: each["responseKind"][key] for key in ("group", "version") if each["other"]},
             "verbs": each["verbs"],
         }
-        for each in _subresources(served)
+        for each in subresources(served)
     ]
     return [main, *below]
 
@@ -176,12 +176,13 @@ def _aggregated_resource(served: ServedResource) -> JSON:
     }
     below = [
         {key: value for key, value in each.items() if key != "other"}
-        for each in _subresources(served)
+        for each in subresources(served)
     ]
     return result | ({"subresources": below} if below else {})
 
 
-def _subresources(served: ServedResource) -> list[JSON]:
+def subresources(served: ServedResource) -> list[JSON]:
+    """Return what is served below an object, with the kind and verbs of each."""
     own = _kind(served)
     found: list[tuple[str, JSON, Sequence[str]]] = []
     if served.resource == PODS:

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, Self
 
 import attrs
-import msgspec
 
 from dlctl.local.apiserver import status
+from dlctl.local.apiserver.status import FieldError
 from dlctl.local.apiserver.validation import names
 
 _TOKEN: Final = re.compile(r"\s*(?:(==|!=|[=!<>(),])|([^\s=!<>(),]+))")
@@ -186,21 +186,20 @@ class _Parser:
 
 def _checked(requirement: Requirement) -> Requirement:
     for complaint in names.qualified_name(requirement.key):
-        raise _unparsed(f"<nil>: Invalid value: {_quoted(requirement.key)}: {complaint}")
+        raise _invalid("<nil>", requirement.key, complaint)
     for index, value in enumerate(requirement.values):
         if requirement.op in ("<", ">"):
             if not _is_number(value):
                 detail = "for 'Gt', 'Lt' operators, the value must be an integer"
-                raise _unparsed(f"values[{index}]: Invalid value: {_quoted(value)}: {detail}")
+                raise _invalid(f"values[{index}]", value, detail)
             continue
         for complaint in names.label_value(value):
-            where = f"values[{index}][{requirement.key}]"
-            raise _unparsed(f"{where}: Invalid value: {_quoted(value)}: {complaint}")
+            raise _invalid(f"values[{index}][{requirement.key}]", value, complaint)
     return requirement
 
 
-def _quoted(text: str) -> str:
-    return msgspec.json.encode(text).decode()
+def _invalid(field: str, value: str, detail: str) -> status.StatusError:
+    return _unparsed(f"{field}: {FieldError.invalid(field, value, detail).message}")
 
 
 def _syntax_error(token: str, wanted: str) -> status.StatusError:

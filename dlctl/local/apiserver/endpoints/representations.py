@@ -11,8 +11,9 @@ import attrs
 import msgspec
 
 from dlctl.api.json_types import JSON
+from dlctl.clock import Clock
 from dlctl.local.apiserver import resource_traits, status
-from dlctl.local.apiserver.printing.tables import TableConvertor
+from dlctl.local.apiserver.printing.tables import table
 from dlctl.local.apiserver.resources import ServedResource
 from dlctl.local.apiserver.storage.stored_objects import StoredObject, type_header
 
@@ -52,7 +53,7 @@ class Presenter:
 
     served: ServedResource
     representation: Representation
-    convert_to_table: TableConvertor
+    clock: Clock
     # What a Table includes of each object: None, Metadata (the default) or Object.
     include: str = "Metadata"
 
@@ -62,9 +63,7 @@ class Presenter:
         obj = stored.decoded(self.served.resource)
         if self.representation is Representation.METADATA:
             return _encode(_metadata_only(obj))
-        table = self.convert_to_table(self.served, [obj], self.include)
-        meta = {"resourceVersion": str(stored.revision)}
-        return _encode({**table, "metadata": meta})
+        return self._table([obj], {"resourceVersion": str(stored.revision)})
 
     def many(self, items: Sequence[StoredObject], list_meta: Mapping[str, Any]) -> bytes:
         """Return the list in the chosen representation."""
@@ -78,9 +77,7 @@ class Presenter:
             )
         objects = [stored.decoded(resource) for stored in items]
         if self.representation is Representation.TABLE:
-            return _encode(
-                {**self.convert_to_table(self.served, objects, self.include), "metadata": list_meta}
-            )
+            return self._table(objects, list_meta)
         return _encode(
             {
                 "kind": "PartialObjectMetadataList",
@@ -89,6 +86,10 @@ class Presenter:
                 "items": [_metadata_only(obj) for obj in objects],
             }
         )
+
+    def _table(self, objects: Sequence[JSON], meta: Mapping[str, Any]) -> bytes:
+        shown = table(self.served, objects, self.include, now=self.clock.now())
+        return _encode({**shown, "metadata": meta})
 
     def _item(self, stored: StoredObject) -> bytes:
         # Typed lists of the real server omit the kind of their items.

@@ -7,7 +7,6 @@ import enum
 from collections.abc import Callable
 
 import attrs
-import msgspec
 
 from dlctl.api.json_types import JSON
 from dlctl.clock import timestamp
@@ -18,7 +17,6 @@ from dlctl.local.apiserver.endpoints.watches import BOOKMARK_INTERVAL_S, Watch
 from dlctl.local.apiserver.fieldmanager.field_manager import FieldManager, tracker_of
 from dlctl.local.apiserver.fieldmanager.managers import APPLY, UPDATE, Manager
 from dlctl.local.apiserver.fieldmanager.merge_schemas import MergeSchemas
-from dlctl.local.apiserver.printing.tables import TableConvertor
 from dlctl.local.apiserver.request_info import RequestInfo
 from dlctl.local.apiserver.request_options import (
     DeleteRequestOptions,
@@ -48,7 +46,6 @@ class Endpoints:
     """The verbs, for all resources that are currently served."""
 
     objects: Objects
-    tables: TableConvertor
     bookmark_interval_s: float = BOOKMARK_INTERVAL_S
     merge_schemas: MergeSchemas = attrs.field(factory=MergeSchemas)
 
@@ -176,10 +173,7 @@ class Endpoints:
     def delete(self, served: ServedResource, request: ApiRequest) -> BufferedResponse:
         options = _delete_options(request)
         deleted = deletion.delete(self.objects, served, request.info.key, options)
-        response = deletion.delete_response(served, deleted)
-        return BufferedResponse(
-            response if isinstance(response, bytes) else msgspec.json.encode(response)
-        )
+        return BufferedResponse(deletion.delete_response(served, deleted))
 
     def deletecollection(self, served: ServedResource, request: ApiRequest) -> BufferedResponse:
         chosen, presenter = ListRequestOptions.read(request.query), self._presenter(served, request)
@@ -234,7 +228,7 @@ class Endpoints:
             shown = FieldError.invalid("includeObject", include, _INCLUDED_DETAIL).message
             message = f"Unable to convert to Table as requested: includeObject: {shown}"
             raise status.bad_request(message)
-        return Presenter(served, negotiate(request.accept), self.tables, include)
+        return Presenter(served, negotiate(request.accept), self.objects.clock, include)
 
 
 def _for_creation(config: JSON, served: ServedResource, target: RequestInfo) -> JSON:
@@ -264,10 +258,8 @@ def _write_options(request: ApiRequest, kind: _OptionsKind) -> WriteRequestOptio
 
 
 def _delete_options(request: ApiRequest) -> DeleteRequestOptions:
-    body = request.body
-    if body:
-        body = msgspec.json.encode(request_bodies.parse(body, request.content_type))
-    return DeleteRequestOptions.read(request.query, request.dry_run, body)
+    sent = request_bodies.parse(request.body, request.content_type) if request.body else None
+    return DeleteRequestOptions.read(request.query, request.dry_run, sent)
 
 
 def _sent_object(served: ServedResource, request: ApiRequest) -> JSON:

@@ -10,10 +10,11 @@ import attrs
 import msgspec
 
 from dlctl.api.json_types import JSON
-from dlctl.api.meta import NAMESPACES, PODS
+from dlctl.api.meta import NAMESPACES
 from dlctl.clock import timestamp
 from dlctl.local.apiserver import request_bodies, resource_traits, status
 from dlctl.local.apiserver.auth.token_requests import TokenRequests
+from dlctl.local.apiserver.discovery.groups import subresources
 from dlctl.local.apiserver.endpoints import execs
 from dlctl.local.apiserver.endpoints.attachments import attach_response
 from dlctl.local.apiserver.endpoints.execs import ExecSource, exec_response
@@ -37,7 +38,6 @@ from dlctl.local.apiserver.resources import ServedResource
 from dlctl.local.apiserver.storage import deletion
 from dlctl.local.apiserver.storage.objects import check_namespace_match
 
-_STATUS_VERBS: Final = ("get", "update", "patch")
 _CREATED: Final = {
     "kind": "Status",
     "apiVersion": "v1",
@@ -62,10 +62,10 @@ class Subresources:
         subresource = request.info.subresource
         if not subresource:
             return self._handler(served, request)
-        allowed = self._allowed(served)
-        if subresource not in allowed:
+        verbs = {each["subresource"]: each["verbs"] for each in subresources(served)}
+        if subresource not in verbs:
             raise status.unknown_path()
-        if request.verb not in allowed[subresource]:
+        if request.verb not in verbs[subresource]:
             if request.verb and not resource_traits.is_built_in(served.resource):
                 raise status.not_supported(served.resource, request.verb)
             raise status.method_not_allowed()
@@ -80,21 +80,6 @@ class Subresources:
             "token": self._token,
         }
         return particular.get(subresource, self._handler)(served, request)
-
-    def _allowed(self, served: ServedResource) -> Mapping[str, tuple[str, ...]]:
-        allowed: dict[str, tuple[str, ...]] = {}
-        if served.has_status:
-            allowed["status"] = _STATUS_VERBS
-        if served.scale:
-            allowed["scale"] = _STATUS_VERBS
-        if served.resource == PODS:
-            allowed |= {"binding": ("create",), "eviction": ("create",), "log": ("get",)}
-            allowed |= dict.fromkeys(("attach", "exec", "portforward"), ("get", "create"))
-        if served.resource.group_resource == "serviceaccounts":
-            allowed["token"] = ("create",)
-        if served.resource.group_resource == "namespaces":
-            allowed["finalize"] = ("update",)
-        return allowed
 
     def _handler(self, served: ServedResource, request: ApiRequest) -> ApiResponse:
         verb: VerbHandler | None = getattr(self.endpoints, request.verb) if request.verb else None
@@ -160,7 +145,7 @@ class Subresources:
 
     def _evict(self, served: ServedResource, request: ApiRequest) -> BufferedResponse:
         sent = request_bodies.parse(request.body, request.content_type)
-        options = msgspec.json.encode((sent or {}).get("deleteOptions") or {})
+        options = (sent or {}).get("deleteOptions") or {}
         read = DeleteRequestOptions.read({}, request.dry_run, options)
         disrupted = {
             "type": "DisruptionTarget",

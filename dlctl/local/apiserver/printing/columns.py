@@ -42,10 +42,8 @@ COLUMNS: Final[Mapping[str, Sequence[Column]]] = {
     "nodes": _columns(
         "Status",
         "Roles",
-        age=False,
-    )
-    + _columns("Age", "Version", age=False)
-    + _columns(
+        "Age",
+        "Version",
         age=False,
         wide=("Internal-IP", "External-IP", "OS-Image", "Kernel-Version", "Container-Runtime"),
     ),

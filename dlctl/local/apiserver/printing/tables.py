@@ -11,30 +11,18 @@ from typing import Any, Final
 import msgspec
 
 from dlctl.api.json_types import JSON
-from dlctl.clock import Clock
 from dlctl.local.apiserver.printing.ages import age_of
 from dlctl.local.apiserver.printing.jsonpath import find
 from dlctl.local.apiserver.printing.pod_rows import pod_cells, pod_conditions
 from dlctl.local.apiserver.printing.rows import CELLS
 from dlctl.local.apiserver.resources import Column, ServedResource
 
-# Creates the Table of a resource's objects, including None, Metadata or Object of each.
-TableConvertor = Callable[[ServedResource, Sequence[JSON], str], JSON]
 Cells = Callable[[JSON, datetime.datetime], Mapping[str, Any]]
 
 _NAME: Final = Column("Name", ".metadata.name", format="name", description="Name of the object.")
 # The default column of a custom resource.
 _AGE: Final = Column("Age", ".metadata.creationTimestamp", type="date", description="Age.")
 _CELLS: Final[Mapping[str, Cells]] = {**CELLS, "pods": pod_cells}
-
-
-def table_convertor(clock: Clock) -> TableConvertor:
-    """Return the function that creates tables, with ages as of the clock."""
-
-    def tables(served: ServedResource, items: Sequence[JSON], include: str = "Metadata") -> JSON:
-        return table(served, items, include, now=clock.now())
-
-    return tables
 
 
 def table(
@@ -44,7 +32,10 @@ def table(
     *,
     now: datetime.datetime,
 ) -> JSON:
-    """Return the table of the objects; it has columns even without objects."""
+    """Return the Table of a resource's objects; it has columns even without objects.
+
+    It includes of each object what ``include`` says: None, Metadata or Object.
+    """
     columns = [*(served.columns or (_AGE,))]
     if not any(column.format == "name" for column in columns):
         columns.insert(0, _NAME)

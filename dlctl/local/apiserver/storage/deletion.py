@@ -7,6 +7,7 @@ Synchronous like ``objects``. Dependents and contents of namespaces are deleted 
 import datetime
 
 import attrs
+import msgspec
 
 from dlctl.api.json_types import JSON
 from dlctl.api.meta import ObjectKey
@@ -176,8 +177,9 @@ def _delete_namespace(
     return Deleted(objects.storage.remove(served.resource, stored), gone=True)
 
 
-def delete_response(served: ServedResource, deleted: Deleted) -> bytes | JSON:
+def delete_response(served: ServedResource, deleted: Deleted) -> bytes:
     """Return the response to a DELETE: the object while it exists, else perhaps a success."""
     if not deleted.gone or resource_traits.returns_deleted_object(served.resource):
         return deleted.stored.encoded(served.resource)
-    return status.success(served.resource, deleted.stored.key.name, deleted.stored.uid)
+    success = status.success(served.resource, deleted.stored.key.name, deleted.stored.uid)
+    return msgspec.json.encode(success)

@@ -26,7 +26,7 @@ from dlctl.local.node.containers.env import (
 )
 from dlctl.local.node.containers.images import Image
 from dlctl.local.node.containers.ssh_settings import ssh_mounts
-from dlctl.local.node.containers.substitution import replace, volume_paths
+from dlctl.local.node.containers.substitution import replace
 from dlctl.local.node.containers.volumes import UnsupportedVolumeError
 from dlctl.local.node.directories import NodeDirectories
 from dlctl.local.node.protocol import MESSAGE_PATH, Mount, StartContainer
@@ -171,7 +171,7 @@ class PodRuntime:
         account = (self.account.mount(),) if self.account else ()
         message = self._message_mount(container)
         shown = [*mounted, *account, message, *self.directories.mounts]
-        return dict(self.names) | volume_paths((m.target, Path(m.source)) for m in shown)
+        return {**self.names, **{mount.target.rstrip("/"): mount.source for mount in shown}}
 
     def _env(self, container: Container, given: Mapping[str, str], image: Image) -> dict[str, str]:
         env = {name: os.environ[name] for name in INHERITED if name in os.environ}

@@ -7,7 +7,6 @@ not. In a pod with a subdomain, ``HOST.SUBDOMAIN`` is replaced instead of the ba
 
 import re
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Final
 
 from dlctl.local.node.api_types import NodeService
@@ -52,7 +51,3 @@ def service_names(
                 forms = [_ANY_HOST + form for form in forms]
         names += forms
     return dict.fromkeys(names, LOOPBACK_IP)
-
-
-def volume_paths(mounts: Iterable[tuple[str, Path]]) -> dict[str, str]:
-    return {path.rstrip("/"): str(source) for path, source in mounts}

@@ -53,7 +53,7 @@ async def test_log_request_is_passed_to_the_source_with_all_options(api: RawClie
         yield b"one\n"
         yield b"two\n"
 
-    api.server.log_source = source
+    api.server.subresources.log_source = source
     await api.create(PODS, pod("a"))
     answer = await api.get(f"{PODS}/a/log", tailLines=2, follow="true", previous="true")
     assert (answer.code, answer.body) == (200, "one\ntwo\n")

@@ -1,10 +1,8 @@
 """Substitution of names and paths in commands, for pods without namespaces."""
 
-from pathlib import Path
-
 import pytest
 
-from dlctl.local.node.containers.substitution import replace, service_names, volume_paths
+from dlctl.local.node.containers.substitution import replace, service_names
 from tests.local.node.builders import make_service
 
 
@@ -53,4 +51,4 @@ def test_names_of_hosts_in_a_pods_subdomain_become_loopback(text: str, expected:
     [("/data", "/run/v"), ("--in=/data/x.csv", "--in=/run/v/x.csv"), ("/database", "/database")],
 )
 def test_leading_path_of_a_volume_is_replaced(text: str, expected: str) -> None:
-    assert replace(text, volume_paths([("/data/", Path("/run/v"))])) == expected
+    assert replace(text, {"/data": "/run/v"}) == expected
