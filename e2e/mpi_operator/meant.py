@@ -86,7 +86,6 @@ MEANT: Final = (
     Meant("so does a missing priority class", "^objects/MPIJob|^events$", "gang-unknown-class"),
     Meant("a worker that has succeeded is done", "^objects/", "succeeded-worker-deleted"),
     Meant("no worker of a removed type stays", "^objects/(Pod|ConfigMap)", "workers-removed"),
-    Meant("a Service is never changed", "publishNotReadyAddresses$", "as-worker-edited"),
     Meant("a gang is no larger than its job", "minMember$", "gang-min-available-above"),
     Meant("the plugin counts pods that run", "minMember$", "gang-worker-succeeds"),
     Meant("equal variables are as in a pod", "^$|^objects|^events$", "same-variable"),

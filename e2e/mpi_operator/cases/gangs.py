@@ -64,6 +64,7 @@ CASES: Final = (
     Case(mpijob("gang-first", run_policy={"suspend": True}), (resumes(), *_STARTS)),
     Case(mpijob("gang-waits", launcherCreationPolicy="WaitForWorkersReady"), RUN),
     Case(mpijob("gang-alone", None, runLauncherAsWorker=True), RUN),
+    Case(mpijob("gang-alone-waits", None, launcherCreationPolicy="WaitForWorkersReady"), RUN),
     *(
         Case(
             mpijob(f"gang-clean-{policy}".lower(), run_policy={"cleanPodPolicy": policy}),
