@@ -26,7 +26,7 @@ def _in_json(found: re.Match[str]) -> str:
 
 MESSAGE_CHANGES: Final[Sequence[MessageChange]] = (
     # Values are in JSON since 1.34. Before, they were as Go writes them: nothing at all,
-    MessageChange(34, r'Invalid value: "null"', "Invalid value: null"),
+    MessageChange(34, r'(Invalid|Unsupported) value: "null"', r"\1 value: null"),
     MessageChange(34, r"value: \[\]string\(nil\)", "value: null"),
     # lists, empty or of texts,
     MessageChange(34, r"value: \[\]\w+\.\w+\{\}", "value: []"),

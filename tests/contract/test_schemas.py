@@ -3,7 +3,7 @@
 import pytest
 
 from tests.contract.api import Api
-from tests.contract.definitions import V1, gadget
+from tests.contract.definitions import GROUP, V1, definition, gadget, version_of
 from tests.contract.version_marks import FORMATS_OF_NUMBERS
 
 
@@ -288,3 +288,22 @@ async def test_container_that_violates_its_schema_is_invalid(
 ) -> None:
     answer = await gadget_api.post(gadget_api.path("gadgets", group=V1), body)
     assert gadget_api.failure_text(answer) == said
+
+
+async def test_values_of_an_enumeration_are_shown_as_json(api: Api) -> None:
+    allowed = ["a", None, True, 1, 1.5, [2]]
+    of = {"x-kubernetes-preserve-unknown-fields": True, "nullable": True, "enum": allowed}
+    schema = {"type": "object", "properties": {"of": of}}
+    await api.define(definition("choices", versions=[version_of(schema)]))
+    body = {"apiVersion": V1, "kind": "Choice", "metadata": {"name": "a"}}
+    answer = await api.post(api.path("choices", group=V1), {**body, "of": "b"})
+    assert api.failure_text(answer) == (
+        f'422 Invalid: [FieldValueNotSupported of] Choice.{GROUP} "a" is invalid: of: Unsupported '
+        'value: "b": supported values: "a", "null", "true", "1", "1.5", "[2]"'
+    )
+    # Not even if it is one of the values.
+    answer = await api.post(api.path("choices", group=V1), {**body, "of": None})
+    assert api.failure_text(answer) == (
+        f'422 Invalid: [FieldValueNotSupported of] Choice.{GROUP} "a" is invalid: of: Unsupported '
+        'value: null: supported values: "a", "null", "true", "1", "1.5", "[2]"'
+    )

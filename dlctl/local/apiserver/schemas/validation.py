@@ -8,6 +8,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from typing import Any, Final
 
 import attrs
+import msgspec
 
 from dlctl.api.json_types import JSON
 from dlctl.local.apiserver.hashable_json import hashable
@@ -78,6 +79,11 @@ def _is_covered(value: Any, schema: JSON) -> bool:
     if isinstance(value, list) and schema.get("x-kubernetes-list-type") == "map":
         return all(_is_covered(item, schema["items"]) for item in value)
     return True
+
+
+def _json(value: Any) -> str:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return number(value) if is_number else msgspec.json.encode(value).decode()
 
 
 def number(value: float) -> str:
@@ -165,10 +171,14 @@ class _Validation:
             yield self._whole(path, "must not validate the schema (not)")
 
     def _enum(self, value: Any, schema: JSON, path: str) -> Iterator[FieldError]:
-        allowed = schema.get("enum")
-        if not allowed or any(value == item and _same_kind(value, item) for item in allowed):
+        allowed = schema.get("enum") or ()
+        # As on the real server, null is never one of them.
+        found = value is not None and any(
+            value == item and _same_kind(value, item) for item in allowed
+        )
+        if found or not allowed:
             return
-        names = [item if isinstance(item, str) else number(item) for item in allowed]
+        names = [item if isinstance(item, str) else _json(item) for item in allowed]
         yield FieldError.unsupported(self._field(path), value, names)
 
     def _string(self, value: str, schema: JSON, path: str) -> Iterator[FieldError]:

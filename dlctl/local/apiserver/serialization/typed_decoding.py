@@ -116,10 +116,8 @@ class TypedDecoder:
         items = [
             (key, self._value(item, field, shape[1:], f"{path}[{key}]", go)) for key, item in pairs
         ]
-        if isinstance(value, dict):
-            empty = "0" if field.type == "quantity" else ""
-            return {key: empty if item is _DROPPED else item for key, item in items}
-        return [({} if field.type in kinds() else "") if i is _DROPPED else i for _, i in items]
+        filled = [(key, _null(field) if item is _DROPPED else item) for key, item in items]
+        return dict(filled) if isinstance(value, dict) else [item for _, item in filled]
 
     def _single(self, value: Any, field: Field, path: str, go: tuple[str, str]) -> Any:
         if field.type == "any":
@@ -149,6 +147,13 @@ class TypedDecoder:
     def _unfit(self, what: str, owner: str, go_type: str) -> Exception:
         problem = f"json: cannot unmarshal {what} into Go struct field {owner} of type {go_type}"
         return cannot_handle(self.resource, problem)
+
+
+def _null(field: Field) -> Any:
+    """Return what Go reads null as in a list or map."""
+    if field.type in kinds():
+        return {}
+    return {"any": None, "quantity": "0"}.get(field.type, "")
 
 
 def decode_metadata(obj: JSON, resource: Resource) -> JSON:
