@@ -203,3 +203,11 @@ async def test_suspension_is_applied_by_another_manager(api: Api) -> None:
         each["manager"]: each["fieldsV1"] for each in answer.body["metadata"]["managedFields"]
     }
     assert owners["queue"] == {"f:spec": {"f:suspend": {}}}
+
+
+async def test_container_of_a_suspended_job_keeps_its_name(api: Api) -> None:
+    job = await created(api, suspend=True)
+    del job["spec"]["template"]["spec"]["containers"][0]["name"]
+    answer = await api.put(path(api, "a"), job)
+    assert answer.code == 422
+    assert "spec.template.spec.containers[0].name: Required value" in answer.body["message"]

@@ -321,3 +321,11 @@ async def test_pods_are_orphaned_by_default(api: Api) -> None:
     answer = await api.delete(path(api, "a"))
     assert answer.body["metadata"]["finalizers"] == ["orphan"]
     await api.wait_gone(path(api, "a"))
+
+
+async def test_job_without_a_name_is_rejected(api: Api) -> None:
+    answer = await api.post(path(api), batch_job({"name": ""}))
+    assert api.failure_text(answer) == (
+        '422 Invalid: [FieldValueRequired metadata.name] Job.batch "" is invalid: metadata.name: '
+        "Required value: name or generateName is required"
+    )

@@ -62,7 +62,7 @@ def with_selector(job: JSON) -> JSON:
 def _with_generated_selector(job: JSON) -> JSON:
     spec, meta = job["spec"], job["metadata"]
     template, selector = spec["template"], spec.get("selector", {})
-    own = {label: meta[field] for label, field in POD_LABELS.items()}
+    own = {label: meta.get(field, "") for label, field in POD_LABELS.items()}
     labels = own | template["metadata"].get("labels", {})
     template = {**template, "metadata": template["metadata"] | {"labels": labels}}
     selected = {CONTROLLER_UID: meta["uid"], **selector.get("matchLabels", {})}

@@ -60,7 +60,7 @@ def _take_resources(spec: JSON, new: JSON) -> None:
         old_items, new_items = spec.get(field, []), new.get(field, [])
         if len(old_items) == len(new_items):
             for old_item, new_item in zip(old_items, new_items, strict=True):
-                if old_item["name"] == new_item["name"]:
+                if old_item["name"] == new_item.get("name"):
                     _take(old_item, new_item, "resources")
 
 

@@ -50,7 +50,7 @@ def _generated_selector(job: JSON) -> Iterator[FieldError]:
     if spec["manualSelector"] or "selector" not in spec:
         return
     labels = spec["template"]["metadata"].get("labels") or {}
-    expected = {label: meta[field] for label, field in POD_LABELS.items()}
+    expected = {label: meta.get(field, "") for label, field in POD_LABELS.items()}
     for label, value in expected.items():
         path = f"spec.template.metadata.labels[{label}]"
         if label not in labels:
