@@ -16,6 +16,8 @@ INT64: Final = range(-(2**63), 2**63)
 TIME_PATTERN: Final = r"^\d{4}(-\d\d){2}T\d\d(:\d\d){2}(\.\d+)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$"
 _TIME_REGEX: Final = re.compile(TIME_PATTERN, re.ASCII)
 _BYTES_REGEX: Final = re.compile(r"([0-9]+) ?([kKMGTPE])i?[bB]", re.ASCII)
+# As shells, kustomize and authors of examples write them.
+_PLACEHOLDER_REGEX: Final = re.compile(r"\$\{?\w+\}?|\$\(\w+\)|<[\w -]+>", re.ASCII)
 
 
 def invalid_reason(value: Any, type_: str) -> str:
@@ -27,6 +29,11 @@ def invalid_reason(value: Any, type_: str) -> str:
 def format_value(value: Any) -> str:
     """Return a value roughly as in manifests, shortened."""
     return str(value).lower() if isinstance(value, bool) else errors.quoted(value)
+
+
+def _placeholder_fix(value: Any) -> str:
+    is_placeholder = isinstance(value, str) and _PLACEHOLDER_REGEX.search(value)
+    return ": fill in the placeholder first, as with `envsubst`" if is_placeholder else ""
 
 
 def _string(value: Any) -> str:
@@ -51,7 +58,7 @@ def _integer(bounds: range) -> Callable[[Any], str]:
         # In Python a bool is an int, but ``true`` does not mean 1.
         if not isinstance(value, int) or isinstance(value, bool):
             digits = isinstance(value, str) and value.isascii() and value.isdigit()
-            fix = ": leave out the quotes" if digits else ""
+            fix = ": leave out the quotes" if digits else _placeholder_fix(value)
             return f"must be an integer, not {format_value(value)}{fix}"
         if value not in bounds:
             return f"is {format_value(value)}, but must be between {bounds.start} and {bounds[-1]}"
@@ -74,7 +81,7 @@ def _quantity(value: Any) -> str:
         return ""
     found = _BYTES_REGEX.fullmatch(value) if isinstance(value, str) else None
     unit = found[2].upper() if found else ""
-    fix = f": write {found[1]}{unit}i" if found else ""
+    fix = f": write {found[1]}{unit}i" if found else _placeholder_fix(value)
     return f"must be a quantity such as 500m, 2 or 16Gi, not {format_value(value)}{fix}"
 
 

@@ -69,6 +69,12 @@ def refusal(template: Any) -> str:
             id="amount in words",
         ),
         pytest.param(
+            of_container(ports=[{"containerPort": "${PORT}"}]),
+            "c.ports[0].containerPort: must be an integer, not '${PORT}': fill in the placeholder "
+            "first, as with `envsubst`",
+            id="port to fill in",
+        ),
+        pytest.param(
             of_container(ports=[{"containerPort": "80"}]),
             "c.ports[0].containerPort: must be an integer, not '80': leave out the quotes",
             id="port in quotes",

@@ -10,6 +10,7 @@ from typing import Any, Final
 import attrs
 import msgspec
 
+from dlctl.api import quantities
 from dlctl.api.json_types import JSON
 from dlctl.api.meta import PODS, Resource
 from dlctl.cli.manifests.job_renderer import job_renderer
@@ -18,7 +19,7 @@ from dlctl.cli.manifests.yaml_lines import Path, dotted, parsed
 from dlctl.dialects.kind import Kind
 from dlctl.dialects.kind_crds import kind_crds
 from dlctl.dialects.pod_canonicalization import canonicalize_pod_template
-from dlctl.dialects.pod_values import invalid_reason
+from dlctl.dialects.pod_values import format_value, invalid_reason
 from dlctl.errors import InvalidJobError
 from dlctl.frameworks.kubeflow.torch_elastic import ELASTIC_POLICY, HORIZONTAL_POD_AUTOSCALERS
 from dlctl.local.apiserver.builtins.autoscalers import autoscaler_errors, default_autoscaler
@@ -33,6 +34,7 @@ from dlctl.local.apiserver.validation.pods import pod_errors
 
 # The field that the message of an error of the whole object names.
 _NAMED_FIELD_RE: Final = re.compile(r"(?<![\w.])(?:metadata|spec)\b[\w.\[\]-]*")
+_WRONG_TYPE: Final = "FieldValueTypeInvalid"
 _WRONG_TYPE_RE: Final = re.compile(r"must be of type ([a-z,]+): ")
 # The server names the field of a number out of the range of its type in the message alone.
 _OUT_OF_RANGE_RE: Final = re.compile(
@@ -70,10 +72,12 @@ class Admission:
     def rejections(self, kind: Kind, resource: Resource, obj: JSON) -> list[Rejection]:
         """Return why a job, or a scaler of jobs of the kind, would not be created."""
         strategy, sent = self._strategy(kind, resource), _sent(obj)
-        unknown = strategy.unknown_fields(sent)
-        if unknown:
-            return [_unknown_field(field) for field in unknown]
-        return list(_without_repetitions(_create_errors(strategy, resource, sent), sent))
+        unknown = [_unknown_field(field) for field in strategy.unknown_fields(sent)]
+        errors = _create_errors(strategy, resource, sent)
+        # In a value of the wrong type, all fields are unknown.
+        mistyped = [parsed(each.field) for each in errors if each.reason == _WRONG_TYPE]
+        unknown = [one for one in unknown if not any(_is_below(one.path, at) for at in mistyped)]
+        return unknown or list(_without_repetitions(errors, sent))
 
     def wrong_values(self, kind: Kind, obj: JSON) -> Iterator[Rejection]:
         """Yield which values of a job are wrong, whatever misspelt fields leave out."""
@@ -169,10 +173,10 @@ def _without_repetitions(errors: Sequence[FieldError], obj: JSON) -> Iterator[Re
     if any(_OUT_OF_RANGE_RE.search(error.message) for error in errors):
         errors = [error for error in errors if _UNREAD_RE.search(error.message) is None]
     errors = list(_with_fields(errors, obj))
-    typed = {error.field for error in errors if error.reason == "FieldValueTypeInvalid"}
+    typed = {error.field for error in errors if error.reason == _WRONG_TYPE}
     for error in errors:
         # A value of the wrong type also breaks the other rules of its field.
-        repeats = error.field in typed and error.reason != "FieldValueTypeInvalid"
+        repeats = error.field in typed and error.reason != _WRONG_TYPE
         if repeats or error == UNCHECKED:
             continue
         rejection = _rejection(_with_fix(error, _value_of(error, obj)), ())
@@ -202,10 +206,13 @@ def _sent(obj: JSON) -> JSON:
 def _value_of(error: FieldError, obj: JSON) -> Any:
     """Return the value that an error is about, or the object in which it is missing."""
     value: Any = obj
-    for step in parsed(error.field):
+    steps = parsed(error.field)
+    for index, step in enumerate(steps):
         is_there = step in value if isinstance(value, dict) else isinstance(value, list)
         if not is_there:
-            break
+            # Names of resources have dots.
+            rest = ".".join(map(str, steps[index:]))
+            return value.get(rest, value) if isinstance(value, dict) else value
         value = value[step]
     return value
 
@@ -216,11 +223,18 @@ def _is_scalar(value: Any) -> bool:
 
 def _with_fix(error: FieldError, value: Any) -> FieldError:
     """Return the error of a wrong type with the value and the fix, which servers do not name."""
-    found = _WRONG_TYPE_RE.search(error.message)
-    if error.reason != "FieldValueTypeInvalid" or not found or not _is_scalar(value):
-        return error
-    reason = invalid_reason(value, _TYPE_OF_SCHEMA.get(found[1], ""))
+    found = _WRONG_TYPE_RE.search(error.message) if error.reason == _WRONG_TYPE else None
+    type_ = _TYPE_OF_SCHEMA.get(found[1], "") if found else ""
+    if quantities.PATTERN in error.message:
+        type_ = "quantity"
+    reason = invalid_reason(value, type_) if _is_scalar(value) else ""
+    if found and found[1] == "array":
+        reason = f"must be a list, not {format_value(value)}: begin each item with a dash"
     return attrs.evolve(error, message=reason or error.message)
+
+
+def _is_below(path: Path, other: Path) -> bool:
+    return path[: len(other)] == other
 
 
 def _unknown_field(field: str) -> Rejection:

@@ -72,6 +72,16 @@ def _assert_refused(dlctl: Dlctl, path: str, message: str) -> None:
             id="quantity",
         ),
         pytest.param(
+            _master(volumes=[{"name": "shm", "emptyDir": {"sizeLimit": "${SHM_SIZE}"}}]),
+            ".sizeLimit: must be a quantity such as 500m, 2 or 16Gi, not '${SHM_SIZE}': fill in",
+            id="placeholder",
+        ),
+        pytest.param(
+            _master(containers=_container(command=["true"])),
+            ".template.spec.containers: must be a list, not {",
+            id="one container without a dash",
+        ),
+        pytest.param(
             mpi_job(slotsPerWorker="8"),
             "spec.slotsPerWorker: must be an integer, not '8': leave out the quotes",
             id="number in quotes",
@@ -151,6 +161,28 @@ def test_job_with_launcher_that_its_crd_refuses_is_a_problem(
     job: JSON, message: str, dlctl: Dlctl, written: Written
 ) -> None:
     _assert_refused(dlctl, written(job), message)
+
+
+def test_quantity_of_each_resource_is_a_problem_with_its_fix(
+    dlctl: Dlctl, written: Written
+) -> None:
+    amounts = {"memory": "16GB", "nvidia.com/gpu": "<GPUS>", "vpc.amazonaws.com/efa": "$EFA"}
+    done = dlctl("check", written(_master(containers=[_container(resources={"limits": amounts})])))
+    assert done.code == 1
+    assert "'16GB': write 16Gi" in done.out
+    for name in ("nvidia.com/gpu: must be a quantity", "vpc.amazonaws.com/efa: must be a quantity"):
+        assert f"resources.limits.{name}" in done.out
+    assert done.out.count("fill in the placeholder first, as with `envsubst`") == 2
+    assert "should match" not in done.out
+
+
+def test_each_mapping_that_should_be_a_list_is_a_problem(dlctl: Dlctl, written: Written) -> None:
+    job = training_job("PyTorchJob", Master=1, Worker=1)
+    for spec in job["spec"]["pytorchReplicaSpecs"].values():
+        spec["template"]["spec"]["containers"] = _container()
+    done = dlctl("check", written(job))
+    assert "): 2 problems\n" in done.out
+    assert done.out.count(": begin each item with a dash") == 2
 
 
 def test_each_violated_rule_is_a_problem(dlctl: Dlctl, written: Written) -> None:
