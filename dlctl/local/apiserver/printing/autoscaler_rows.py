@@ -6,12 +6,11 @@ from itertools import zip_longest
 from typing import Any, Final
 
 from dlctl.api.json_types import JSON
-from dlctl.local.apiserver.printing.ages import age_of
 
 _SHOWN: Final = 2
 
 
-def autoscaler_cells(obj: JSON, now: datetime.datetime) -> JSON:
+def autoscaler_cells(obj: JSON, _now: datetime.datetime) -> JSON:
     spec, status = obj["spec"], obj.get("status") or {}
     target = spec["scaleTargetRef"]
     return {
@@ -20,7 +19,6 @@ def autoscaler_cells(obj: JSON, now: datetime.datetime) -> JSON:
         "MinPods": str(spec.get("minReplicas", "<unset>")),
         "MaxPods": spec["maxReplicas"],
         "Replicas": status.get("currentReplicas", 0),
-        "Age": age_of(obj["metadata"].get("creationTimestamp"), now),
     }
 
 

@@ -26,7 +26,6 @@ def job_cells(obj: JSON, now: datetime.datetime) -> JSON:
         "Status": next((word for type_, word in _STATES if type_ in true), "Running"),
         "Completions": f"{status.get('succeeded', 0)}/{_wanted(spec)}",
         "Duration": _duration(status, now),
-        "Age": age_of(obj["metadata"].get("creationTimestamp"), now),
         "Containers": ",".join(each["name"] for each in containers),
         "Images": ",".join(each.get("image", "") for each in containers),
         "Selector": _selector_text(spec.get("selector")),

@@ -43,7 +43,6 @@ def pod_cells(pod: JSON, now: datetime.datetime) -> JSON:
         "Ready": f"{summary.ready}/{summary.total}",
         "Status": summary.reason,
         "Restarts": restarts,
-        "Age": age_of(pod["metadata"].get("creationTimestamp"), now),
         "IP": next((ip["ip"] for ip in status.get("podIPs", []) if ip.get("ip")), "")
         or status.get("podIP")
         or _NONE,

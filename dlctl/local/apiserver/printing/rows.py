@@ -1,6 +1,6 @@
 """Computed cells of built-in kinds; those of pods, jobs and autoscalers have modules of their own.
 
-Each function returns cells by column name; other columns are JSONPaths.
+Each function returns cells by column name; all kinds have an age, and other columns are JSONPaths.
 """
 
 import datetime
@@ -22,11 +22,7 @@ _ACCESS_MODES: Final = {
 }
 
 
-def _age(obj: JSON, now: datetime.datetime) -> str:
-    return age_of(obj["metadata"].get("creationTimestamp"), now)
-
-
-def _service(obj: JSON, now: datetime.datetime) -> JSON:
+def _service(obj: JSON, _now: datetime.datetime) -> JSON:
     spec = obj.get("spec", {})
     ports = ",".join(_port(each) for each in spec.get("ports", []))
     external = spec.get("externalIPs") or []
@@ -41,7 +37,6 @@ def _service(obj: JSON, now: datetime.datetime) -> JSON:
         "External-IP": ",".join(external)
         or ("<pending>" if spec.get("type") == "LoadBalancer" else _NONE),
         "Port(s)": ports or _NONE,
-        "Age": _age(obj, now),
         "Selector": ",".join(f"{key}={selector[key]}" for key in sorted(selector)) or _NONE,
     }
 
@@ -74,7 +69,7 @@ def _event(obj: JSON, now: datetime.datetime) -> JSON:
     }
 
 
-def _node(obj: JSON, now: datetime.datetime) -> JSON:
+def _node(obj: JSON, _now: datetime.datetime) -> JSON:
     status = obj.get("status", {})
     ready = next((c["status"] for c in status.get("conditions", []) if c["type"] == "Ready"), "")
     words = ["Ready" if ready == "True" else "NotReady" if ready else "Unknown"]
@@ -88,7 +83,6 @@ def _node(obj: JSON, now: datetime.datetime) -> JSON:
     return {
         "Status": ",".join(words),
         "Roles": ",".join(roles) or _NONE,
-        "Age": _age(obj, now),
         "Version": info.get("kubeletVersion", ""),
         "Internal-IP": addresses.get("InternalIP", _NONE),
         "External-IP": addresses.get("ExternalIP", _NONE),
@@ -98,36 +92,35 @@ def _node(obj: JSON, now: datetime.datetime) -> JSON:
     }
 
 
-def _config_map(obj: JSON, now: datetime.datetime) -> JSON:
+def _config_map(obj: JSON, _now: datetime.datetime) -> JSON:
     count = len(obj.get("data") or {}) + len(obj.get("binaryData") or {})
-    return {"Data": count, "Age": _age(obj, now)}
+    return {"Data": count}
 
 
-def _secret(obj: JSON, now: datetime.datetime) -> JSON:
+def _secret(obj: JSON, _now: datetime.datetime) -> JSON:
     return {
         "Type": obj.get("type", "Opaque"),
         "Data": len(obj.get("data") or {}),
-        "Age": _age(obj, now),
     }
 
 
-def _namespace(obj: JSON, now: datetime.datetime) -> JSON:
-    return {"Status": obj.get("status", {}).get("phase", ""), "Age": _age(obj, now)}
+def _namespace(obj: JSON, _now: datetime.datetime) -> JSON:
+    return {"Status": obj.get("status", {}).get("phase", "")}
 
 
-def _service_account(obj: JSON, now: datetime.datetime) -> JSON:
-    return {"Secrets": len(obj.get("secrets") or []), "Age": _age(obj, now)}
+def _service_account(obj: JSON, _now: datetime.datetime) -> JSON:
+    return {"Secrets": len(obj.get("secrets") or [])}
 
 
-def _lease(obj: JSON, now: datetime.datetime) -> JSON:
-    return {"Holder": obj.get("spec", {}).get("holderIdentity", ""), "Age": _age(obj, now)}
+def _lease(obj: JSON, _now: datetime.datetime) -> JSON:
+    return {"Holder": obj.get("spec", {}).get("holderIdentity", "")}
 
 
-def _crd(obj: JSON, now: datetime.datetime) -> JSON:
+def _crd(obj: JSON, _now: datetime.datetime) -> JSON:
     return {"Created At": obj["metadata"].get("creationTimestamp", "")}
 
 
-def _endpoints(obj: JSON, now: datetime.datetime) -> JSON:
+def _endpoints(obj: JSON, _now: datetime.datetime) -> JSON:
     pairs = [
         f"{address['ip']}:{port['port']}"
         for subset in obj.get("subsets") or []
@@ -136,10 +129,10 @@ def _endpoints(obj: JSON, now: datetime.datetime) -> JSON:
     ]
     shown = ",".join(pairs[:3])
     more = f" + {len(pairs) - 3} more..." if len(pairs) > 3 else ""
-    return {"Endpoints": f"{shown}{more}" or _NONE, "Age": _age(obj, now)}
+    return {"Endpoints": f"{shown}{more}" or _NONE}
 
 
-def _claim(obj: JSON, now: datetime.datetime) -> JSON:
+def _claim(obj: JSON, _now: datetime.datetime) -> JSON:
     spec, status = obj.get("spec", {}), obj.get("status", {})
     volume = spec.get("volumeName", "")
     modes = [_ACCESS_MODES.get(mode, mode) for mode in status.get("accessModes") or ()]
@@ -151,23 +144,21 @@ def _claim(obj: JSON, now: datetime.datetime) -> JSON:
         "Access Modes": ",".join(modes) if volume else "",
         "StorageClass": spec.get("storageClassName", ""),
         "VolumeAttributesClass": spec.get("volumeAttributesClassName", _UNSET),
-        "Age": _age(obj, now),
         "VolumeMode": spec.get("volumeMode", _UNSET),
     }
 
 
-def _role_binding(obj: JSON, now: datetime.datetime) -> JSON:
+def _role_binding(obj: JSON, _now: datetime.datetime) -> JSON:
     role = obj.get("roleRef", {})
-    return {"Role": f"{role.get('kind')}/{role.get('name')}", "Age": _age(obj, now)}
+    return {"Role": f"{role.get('kind')}/{role.get('name')}"}
 
 
-def _budget(obj: JSON, now: datetime.datetime) -> JSON:
+def _budget(obj: JSON, _now: datetime.datetime) -> JSON:
     spec, status = obj.get("spec", {}), obj.get("status", {})
     return {
         "Min Available": str(spec.get("minAvailable", "N/A")),
         "Max Unavailable": str(spec.get("maxUnavailable", "N/A")),
         "Allowed Disruptions": status.get("disruptionsAllowed", 0),
-        "Age": _age(obj, now),
     }
 
 

@@ -42,7 +42,8 @@ def table(
     cells = _CELLS.get(served.resource.group_resource)
     rows = []
     for item in items:
-        computed = cells(item, now) if cells else {}
+        created = item["metadata"].get("creationTimestamp")
+        computed = {"Age": age_of(created, now), **cells(item, now)} if cells else {}
         row: JSON = {"cells": [_cell(item, column, computed, now) for column in columns]}
         if served.resource.group_resource == "pods" and (conditions := pod_conditions(item)):
             row["conditions"] = conditions
