@@ -135,24 +135,15 @@ def load(text: str | bytes) -> Any:
     :raises yaml.YAMLError: if it is malformed.
     :raises RecursionError: if it is nested too deeply.
     """
-    loader = ManifestLoader(text)
-    try:
-        return loader.get_single_data()
-    finally:
-        loader.dispose()
+    return yaml.load(text, ManifestLoader)
 
 
 def repeated_keys(text: str | bytes) -> list[str]:
     """Return what Go's decoder says of each key that its mapping has already."""
-    loader = ManifestLoader(text)
-    try:
-        root = loader.get_single_node()
-        return [] if root is None else list(_repeated_keys(root))
-    finally:
-        loader.dispose()
+    return list(_repeated_keys(yaml.compose(text, ManifestLoader)))
 
 
-def _repeated_keys(node: yaml.Node) -> Iterator[str]:
+def _repeated_keys(node: yaml.Node | None) -> Iterator[str]:
     if isinstance(node, yaml.SequenceNode):
         for item in node.value:
             yield from _repeated_keys(item)

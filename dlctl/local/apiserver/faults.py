@@ -15,6 +15,7 @@ from aiohttp import web
 
 from dlctl.local.apiserver.requests import ApiRequest
 from dlctl.local.apiserver.status import StatusError
+from dlctl.local.apiserver.storage.stored_objects import watch_event_line
 
 _WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 
@@ -134,8 +135,7 @@ def abort(request: web.BaseRequest) -> ConnectionResetError:
 async def faulty_stream(chunks: AsyncIterator[bytes], fault: Fault) -> AsyncIterator[bytes]:
     """Yield the chunks of a stream with the fault applied."""
     if fault.status:
-        body = msgspec.json.encode(fault.status.body())
-        yield b'{"type":"ERROR","object":%b}\n' % body
+        yield watch_event_line("ERROR", msgspec.json.encode(fault.status.body()))
         return
     sent = 0
     async for chunk in chunks:

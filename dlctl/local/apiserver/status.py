@@ -35,8 +35,7 @@ class FieldError:
 
     @classmethod
     def wrong_type(cls, field: str, value: object, detail: str) -> Self:
-        message = _with(f"Invalid value: {_quoted(value)}", detail)
-        return cls(field, message, "FieldValueTypeInvalid")
+        return attrs.evolve(cls.invalid(field, value, detail), reason="FieldValueTypeInvalid")
 
     @classmethod
     def required(cls, field: str, detail: str = "") -> Self:

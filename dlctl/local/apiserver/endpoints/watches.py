@@ -29,11 +29,6 @@ _LAST_BOOKMARK_S: Final = 2.0
 _TIMEOUT_S: Final = 30 * 60.0
 
 
-def error_event_line(error: status.StatusError) -> bytes:
-    """Return the line that ends a watch which cannot continue."""
-    return watch_event_line("ERROR", msgspec.json.encode(error.body()))
-
-
 @attrs.define
 class Watch:
     """One watch of one client."""
@@ -64,7 +59,7 @@ class Watch:
             self._sent = since if since and not initial else self.storage.revision
             watcher = self.storage.watch(resource, self._sent, changed.set)
         except status.StatusError as error:
-            yield error_event_line(error)
+            yield watch_event_line("ERROR", msgspec.json.encode(error.body()))
             return
         try:
             # Even if empty: the headers must be sent at once.
