@@ -64,14 +64,13 @@ class GarbageCollector:
         """Queue the work that a change causes; :meth:`run` does it later."""
         place = (change.table, change.key)
         old, new = _owner_references(change.old), _owner_references(change.new)
-        for uid in new:
+        for uid in new.keys() - old.keys():
             self._dependents.setdefault(uid, set()).add(place)
-        for uid, reference in old.items():
+        for uid in [uid for uid, reference in old.items() if new.get(uid) != reference]:
             if uid not in new:
                 self._forget_dependent(uid, place)
-            owner = self._owner(reference, change.key.namespace)
             # It may wait in foreground deletion.
-            if owner is not None and new.get(uid) != reference:
+            if owner := self._owner(old[uid], change.key.namespace):
                 self._enqueue((table_of(owner[0].resource), owner[1]))
         if change.new is None:
             assert change.old is not None
