@@ -6,7 +6,7 @@ PyYAML by itself takes ``1e-3`` and ``y`` for text, and ``12:30:00`` for a numbe
 import json
 import math
 import re
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable
 from types import NoneType
 from typing import Any, Final
 
@@ -54,6 +54,8 @@ class ManifestLoader(yaml.SafeLoader):
 
     # Without PyYAML's own, such as for dates, which are text.
     yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 - as PyYAML declares it
+    # Called with what Go's decoder says of a key that its mapping has already.
+    on_repeated_key: Callable[[str], None] | None = None
 
     def fetch_flow_collection_start(self, TokenClass: type[yaml.Token]) -> None:  # noqa: N803
         if self.flow_level >= _MAX_FLOW_LEVEL:
@@ -116,45 +118,49 @@ class ManifestLoader(yaml.SafeLoader):
             raise yaml.constructor.ConstructorError(
                 problem="expected a mapping", problem_mark=node.start_mark
             )
+        # Those that are merged come first, and may be repeated.
+        own = {id(key) for key, _ in node.value}
         self.flatten_mapping(node)
-        return {
-            self._key(key): self.construct_object(value, deep=deep) for key, value in node.value
-        }
+        result: dict[Hashable, Any] = {}
+        seen = set[tuple[type, Any]]()
+        for key_node, value_node in node.value:
+            key = self._key(key_node)
+            result[_name(key)] = self.construct_object(value_node, deep=deep)
+            if self.on_repeated_key and id(key_node) in own:
+                if (type(key), key) in seen:
+                    line = value_node.start_mark.line + 1
+                    self.on_repeated_key(f"line {line}: key {_shown(key)} already set in map")
+                seen.add((type(key), key))
+        return result
 
-    def _key(self, node: yaml.Node) -> str:
+    def _key(self, node: yaml.Node) -> Any:
         key = self.construct_object(node, deep=True)
         if isinstance(key, list | dict):
             problem = "a list or mapping cannot be the name of a field: put it in quotes"
             raise yaml.constructor.ConstructorError(problem=problem, problem_mark=node.start_mark)
-        return json.dumps(key) if isinstance(key, bool | NoneType) else str(key)
+        return key
 
 
-def load(text: str | bytes) -> Any:
-    """Return the value of a single document.
+def load(text: str | bytes, on_repeated_key: Callable[[str], None] | None = None) -> Any:
+    """Return the value of a single document, in which the last of repeated keys counts.
 
     :raises yaml.YAMLError: if it is malformed.
     :raises RecursionError: if it is nested too deeply.
     """
-    return yaml.load(text, ManifestLoader)
+    loader = ManifestLoader(text)
+    loader.on_repeated_key = on_repeated_key
+    try:
+        return loader.get_single_data()
+    finally:
+        loader.dispose()
 
 
-def repeated_keys(text: str | bytes) -> list[str]:
-    """Return what Go's decoder says of each key that its mapping has already."""
-    return list(_repeated_keys(yaml.compose(text, ManifestLoader)))
+def _name(key: Any) -> str:
+    return json.dumps(key) if isinstance(key, bool | NoneType) else str(key)
 
 
-def _repeated_keys(node: yaml.Node | None) -> Iterator[str]:
-    if isinstance(node, yaml.SequenceNode):
-        for item in node.value:
-            yield from _repeated_keys(item)
-    elif isinstance(node, yaml.MappingNode):
-        seen = set[str]()
-        for key, value in node.value:
-            yield from _repeated_keys(value)
-            if key.value in seen:
-                line, name = value.start_mark.line + 1, json.dumps(key.value)
-                yield f"line {line}: key {name} already set in map"
-            seen.add(key.value)
+def _shown(key: Any) -> str:
+    return json.dumps(key, ensure_ascii=False) if isinstance(key, str) else _name(key)
 
 
 def json_number(text: str) -> float | int | str:

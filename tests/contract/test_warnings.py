@@ -128,6 +128,7 @@ async def test_duplicate_field_is_warned_of_once(api: Api) -> None:
         pytest.param(b'"a" : "1", "b":"\\":", "a"\n:"2"', ("data.a",), id="spaces"),
         pytest.param(b'"a":"1","b":"\\u0022:","a":"2"', ("data.a",), id="escape and duplicate"),
         pytest.param(b'"a":"1","\\u0061":"2"', ("data.a",), id="escaped name"),
+        pytest.param(b'"a":"1","b":"\\"\\u003a","a":"2"', ("data.a",), id="escaped colon"),
     ],
 )
 async def test_duplicate_field_is_found_beside_escapes(
@@ -159,6 +160,20 @@ async def test_duplicate_field_in_yaml_is_warned_of_by_its_line(api: Api) -> Non
     answer = await api.call("POST", api.path("configmaps"), DUPLICATES, type_=YAML)
     assert (answer.code, answer.body["data"]) == (201, {"b": "3"})
     assert answer.warnings == (*FOUND, UNKNOWN_FOO)
+
+
+async def test_keys_in_yaml_differ_by_their_types(api: Api) -> None:
+    body = """\
+metadata:
+  name: a
+  labels: &labels {a: "1", \u00e9: "2"}
+  annotations:
+    <<: *labels
+    a: "3"
+data: {1: a, "1": b, 1: c}
+"""
+    answer = await api.call("POST", api.path("configmaps"), body.encode(), type_=YAML)
+    assert answer.warnings == ('299 - "line 7: key 1 already set in map"',)
 
 
 async def test_strict_object_in_yaml_with_a_duplicate_field_is_rejected(api: Api) -> None:

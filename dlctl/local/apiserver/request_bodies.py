@@ -39,8 +39,16 @@ _APPLY_PATCH: Final = "application/apply-patch+yaml"
 _decode_json = msgspec.json.Decoder().decode
 
 
-def parse(body: bytes, content_type: str, kind: str = "") -> Any:
-    """Return the value of a body in JSON, YAML or protobuf; ``kind`` is the expected kind."""
+def parse(
+    body: bytes,
+    content_type: str,
+    kind: str = "",
+    on_repeated_key: Callable[[str], None] | None = None,
+) -> Any:
+    """Return the value of a body in JSON, YAML or protobuf; ``kind`` is the expected kind.
+
+    ``on_repeated_key`` is called with a message for each repeated key in YAML.
+    """
     media = _media_type(content_type) or _JSON
     if media == protobuf.MEDIA_TYPE:
         try:
@@ -52,7 +60,7 @@ def parse(body: bytes, content_type: str, kind: str = "") -> Any:
         raise status.unsupported_media_type(_UNKNOWN + accepted)
     try:
         if media == _YAML:
-            return _load_yaml(body)
+            return _load_yaml(body, on_repeated_key)
         nesting_depth.check(body)
         return _decode_json(body)
     except (msgspec.DecodeError, yaml.YAMLError, RecursionError) as error:
@@ -62,10 +70,10 @@ def parse(body: bytes, content_type: str, kind: str = "") -> Any:
         raise status.bad_request(message) from None
 
 
-def _load_yaml(body: bytes) -> Any:
+def _load_yaml(body: bytes, on_repeated_key: Callable[[str], None] | None = None) -> Any:
     if len(body) > _YAML_LIMIT_BYTES:
         raise status.too_large(_YAML_LIMIT_BYTES)
-    return manifest_yaml.load(body)
+    return manifest_yaml.load(body, on_repeated_key)
 
 
 def decode_object(value: Any, served: ServedResource, body: bytes = b"") -> JSON:

@@ -33,6 +33,8 @@ class ApiRequest:
     user: User = ADMIN
     # Set only by a fault: how many revisions old a list may be.
     stale_by: int = 0
+    # Messages about the body, recorded while it is read.
+    repeated_keys: list[str] = attrs.field(factory=list)
     # Recorded by the verb; sent with its response, also with an error.
     warnings: list[str] = attrs.field(factory=list)
 

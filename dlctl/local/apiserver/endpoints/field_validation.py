@@ -14,7 +14,6 @@ from dlctl.local.apiserver.resources import ServedResource
 from dlctl.local.apiserver.serialization.decoding_errors import cannot_handle, duplicate_fields
 from dlctl.local.apiserver.serialization.typed_decoding import TypedDecoder
 from dlctl.local.apiserver.status import FieldError, StatusError
-from dlctl.manifest_yaml import repeated_keys
 
 _SHORT_ESCAPES: Final = {
     "\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v"
@@ -65,7 +64,7 @@ def _check(
 
 def _duplicates(request: ApiRequest) -> list[str]:
     if request_bodies.is_yaml(request.content_type):
-        return repeated_keys(request.body)
+        return request.repeated_keys
     start = "json patch " if request_bodies.is_json_patch(request.content_type) else ""
     return [f"{start}duplicate field {_quoted(path)}" for path in duplicate_fields(request.body)]
 

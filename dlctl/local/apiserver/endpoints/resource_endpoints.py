@@ -258,10 +258,17 @@ def _write_options(request: ApiRequest, kind: _OptionsKind) -> WriteRequestOptio
 
 
 def _delete_options(request: ApiRequest) -> DeleteRequestOptions:
-    sent = request_bodies.parse(request.body, request.content_type) if request.body else None
+    sent = None
+    if request.body:
+        sent = request_bodies.parse(request.body, request.content_type)
+        if sent is None:
+            raise status.bad_request("cannot read DeleteOptions: the body is null")
     return DeleteRequestOptions.read(request.query, request.dry_run, sent)
 
 
 def _sent_object(served: ServedResource, request: ApiRequest) -> JSON:
-    value = request_bodies.parse(request.body, request.content_type, served.resource.kind)
+    request.repeated_keys.clear()
+    value = request_bodies.parse(
+        request.body, request.content_type, served.resource.kind, request.repeated_keys.append
+    )
     return request_bodies.decode_object(value, served, request.body)
