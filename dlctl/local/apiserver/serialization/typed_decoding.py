@@ -4,6 +4,7 @@ Drops unknown and empty fields, and writes quantities in canonical form; a value
 is a bad request. Whether a value is valid is not decided here.
 """
 
+import base64
 from typing import Any, Final
 
 import attrs
@@ -131,8 +132,11 @@ class TypedDecoder:
         limit = _INTEGER_LIMITS.get(field.type)
         if limit is not None and not -limit <= value < limit:
             raise self._unfit(f"number {value}", go[0], _GO_NAMES[field.type])
-        if field.type == "bytes" and (problem := base64_problem(value)):
-            raise cannot_handle(self.resource, problem)
+        if field.type == "bytes":
+            if problem := base64_problem(value):
+                raise cannot_handle(self.resource, problem)
+            # It may have had several lines.
+            return base64.b64encode(base64.b64decode(value)).decode()
         if field.type == "quantity":
             try:
                 return canonicalize(value)
