@@ -91,8 +91,8 @@ class Scheduler:
         except (UnreachableError, ApiError) as failure:
             # Otherwise it was bound or deleted by another client: a watch event follows.
             if is_transient(failure):
-                await asyncio.sleep(_RETRY_S)
-                self._waiting.put_nowait(key)
+                loop = asyncio.get_running_loop()
+                loop.call_later(_RETRY_S, self._waiting.put_nowait, key)
 
     async def _schedule(self, pod: NodePod) -> None:
         if pod.spec.scheduling_gates:

@@ -39,3 +39,14 @@ async def test_pod_is_bound_once_the_server_can_write_again(harness: NodeHarness
         Fault(verb="create", resource="pods", subresource="binding", status=full)
     )
     assert (await harness.run("late"))["phase"] == "Succeeded"
+
+
+async def test_pod_does_not_wait_for_others_that_cannot_be_bound_yet(harness: NodeHarness) -> None:
+    refused = status.internal_error("no binding")
+    harness.cluster.server.faults.add(
+        Fault(verb="create", resource="pods", subresource="binding", status=refused, times=20)
+    )
+    for number in range(20):
+        await harness.start(f"refused-{number}")
+    # In less time than 20 pauses take.
+    assert (await harness.run("next"))["phase"] == "Succeeded"

@@ -197,6 +197,7 @@ async def test_init_containers_run_one_after_the_other_before_the_others(
     harness: NodeHarness,
 ) -> None:
     mounts = [{"name": "v", "mountPath": "/v"}]
+    mounts_with_slash = [{"name": "v", "mountPath": "/v/"}]
     status = await harness.run(
         "inits",
         volumes=[{"name": "v", "emptyDir": {}}],
@@ -204,7 +205,7 @@ async def test_init_containers_run_one_after_the_other_before_the_others(
             make_container("first", command=["sh", "-c", "echo 1 >/v/x"], volumeMounts=mounts),
             make_container("second", command=["sh", "-c", "echo 2 >>/v/x"], volumeMounts=mounts),
         ],
-        containers=[make_container(command=["cat", "/v/x"], volumeMounts=mounts)],
+        containers=[make_container(command=["cat", "/v/x"], volumeMounts=mounts_with_slash)],
     )
     assert status["phase"] == "Succeeded"
     assert await harness.log("inits", container="main") == "1\n2\n"
