@@ -9,6 +9,7 @@ from collections.abc import Container
 from typing import Final
 
 import attrs
+from cachetools import LRUCache
 
 from dlctl.api.json_types import JSON
 from dlctl.api.meta import NAMESPACES, UID, ObjectKey
@@ -29,6 +30,8 @@ from dlctl.local.apiserver.storage.stored_objects import (
 logger = logging.getLogger(__name__)
 
 _RETRY_S: Final = 1.0
+# As many owners may go at once, and their kind with them.
+_ABSENT: Final = 20_000
 # The location of an object: its table, and its key there.
 ObjectLocation = tuple[TableName, ObjectKey]
 
@@ -52,8 +55,8 @@ class GarbageCollector:
     lifecycle: NamespaceLifecycle
     # By the UID of the owner.
     _dependents: dict[str, set[ObjectLocation]] = attrs.field(factory=dict)
-    # Owners with dependents that are known to be gone, even if nothing of their kind is served.
-    _absent: set[str] = attrs.field(factory=set)
+    # Owners known to be gone, even if nothing of their kind is served any more.
+    _absent: LRUCache[str, None] = attrs.field(factory=lambda: LRUCache(_ABSENT))
     _pending: dict[ObjectLocation, None] = attrs.field(factory=dict)
     _wake: asyncio.Event = attrs.field(factory=asyncio.Event)
 
@@ -83,11 +86,10 @@ class GarbageCollector:
         places.discard(place)
         if not places:
             self._dependents.pop(owner, None)
-            self._absent.discard(owner)
 
     def _on_deleted(self, stored: StoredObject) -> None:
         for place in self._dependents.get(stored.uid, ()):
-            self._absent.add(stored.uid)
+            self._absent[stored.uid] = None
             self._enqueue(place)
         # Its namespace may wait for being empty.
         if stored.key.namespace:

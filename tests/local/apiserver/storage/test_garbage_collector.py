@@ -5,6 +5,7 @@ from dlctl.local.apiserver import status
 from dlctl.local.apiserver.storage.stored_objects import StorageEvent, table_of
 from tests.local.apiserver.raw_client import (
     CONFIG_MAPS,
+    CRDS,
     PODS,
     WIDGETS,
     RawClient,
@@ -87,6 +88,16 @@ async def test_foreground_deletion_does_not_wait_for_what_has_left_its_owner(
     await widgets.patch(f"{CONFIG_MAPS}/kept", {"metadata": {"ownerReferences": None}})
     await widgets.collect_garbage(f"{WIDGETS}/a")
     assert (await widgets.get(f"{CONFIG_MAPS}/kept")).code == 200
+
+
+async def test_late_dependent_goes_like_its_owner_with_its_crd(widgets: RawClient) -> None:
+    owner = await widgets.create(WIDGETS, widget("a"))
+    references = owned_by(owner)
+    await widgets.create(CONFIG_MAPS, config_map("early", ownerReferences=references))
+    await widgets.delete(f"{CRDS}/widgets.example.com")
+    await widgets.collect_garbage(f"{CONFIG_MAPS}/early")
+    await widgets.create(CONFIG_MAPS, config_map("late", ownerReferences=references))
+    await widgets.collect_garbage(f"{CONFIG_MAPS}/late")
 
 
 async def test_foreground_deletion_does_not_wait_for_other_dependents(widgets: RawClient) -> None:
