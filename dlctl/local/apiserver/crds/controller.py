@@ -68,6 +68,7 @@ class CRDController:
                     default_update=_add_stored_version,
                     errors=crd_errors,
                     update_errors=crd_update_errors,
+                    default_status=_default_status,
                 ),
                 short_names=("crd", "crds"),
                 categories=("api-extensions",),
@@ -184,6 +185,10 @@ def _default_definition(crd: JSON) -> None:
     spec.setdefault("conversion", {"strategy": "None"})
     if spec.get("preserveUnknownFields") is False:
         del spec["preserveUnknownFields"]
+
+
+def _default_status(crd: JSON) -> None:
+    crd.setdefault("status", {})
 
 
 def _prepare_for_create(crd: JSON) -> JSON:

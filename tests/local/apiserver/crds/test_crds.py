@@ -43,6 +43,16 @@ async def test_crd_is_established_at_once(api: RawClient) -> None:
     assert (await api.get(GADGETS)).code == 200
 
 
+async def test_status_that_was_removed_is_written_again(api: RawClient) -> None:
+    await api.create(CRDS, definition())
+    served = (await api.get(f"{CRDS}/gadgets.test.io")).body
+    del served["status"]
+    assert (await api.put(f"{CRDS}/gadgets.test.io/status", served)).code == 200
+    crd = (await api.get(f"{CRDS}/gadgets.test.io")).body
+    assert conditions(crd)["Established"] == ("True", "InitialNamesAccepted")
+    assert (await api.get(GADGETS)).code == 200
+
+
 async def test_objects_are_pruned_and_validated_by_the_schema(api: RawClient) -> None:
     await api.create(CRDS, definition())
 
