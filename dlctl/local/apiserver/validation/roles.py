@@ -104,7 +104,12 @@ def cluster_role_binding_errors(binding: JSON) -> Iterator[FieldError]:
 
 
 def binding_update_errors(old: JSON, new: JSON) -> list[FieldError]:
-    if old.get("roleRef") == new["roleRef"]:
+    # Stored ones may be without a group.
+    before = {
+        **old.get("roleRef", {}),
+        "apiGroup": old.get("roleRef", {}).get("apiGroup") or _GROUP,
+    }
+    if before == new["roleRef"]:
         return []
     return [FieldError.invalid("roleRef", new["roleRef"], "cannot change roleRef")]
 
