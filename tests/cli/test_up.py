@@ -121,6 +121,14 @@ def test_programs_save_their_work_when_the_cluster_ends(tmp_path: Path) -> None:
     assert len([*folder.glob("saved-linear-worker-*")]) == 2
 
 
+def test_link_to_itself_is_not_replaced_by_a_kubeconfig(dlctl: Dlctl, tmp_path: Path) -> None:
+    kubeconfig = tmp_path / "config"
+    kubeconfig.symlink_to(kubeconfig)
+    done = dlctl("up", "--kubeconfig", str(kubeconfig))
+    assert (done.code, kubeconfig.is_symlink()) == (2, True)
+    assert "Too many levels of symbolic links" in done.err
+
+
 def test_foreign_kubeconfig_is_not_replaced(dlctl: Dlctl, tmp_path: Path) -> None:
     kubeconfig = tmp_path / "config"
     kubeconfig.write_text("current-context: production\n")

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import AsyncExitStack, contextmanager
+from contextlib import AsyncExitStack, contextmanager, suppress
 from pathlib import Path
 
 import attrs
@@ -103,15 +103,15 @@ def _copy(kubeconfig: Path, to: Path | None) -> Iterator[Path]:
 
 
 def _check_is_own_copy(path: Path) -> None:
-    try:
-        with config_errors(f"--kubeconfig {path}"):
-            if not path.absolute().parent.is_dir():
-                raise ConfigError(f"--kubeconfig {path}: its directory does not exist")
-            if not path.exists():
-                return
+    content = None
+    with config_errors(f"--kubeconfig {path}"), suppress(UnicodeDecodeError, yaml.YAMLError):
+        try:
             content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (UnicodeDecodeError, yaml.YAMLError):
-        content = None
+        except (FileNotFoundError, NotADirectoryError):
+            if not path.absolute().parent.is_dir():
+                message = f"--kubeconfig {path}: its directory does not exist"
+                raise ConfigError(message) from None
+            return
     if not isinstance(content, dict) or content.get("current-context") != "dlctl":
         raise ConfigError(
             f"--kubeconfig {path}: the file exists and is not dlctl's; "
