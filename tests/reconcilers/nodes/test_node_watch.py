@@ -8,8 +8,10 @@ import pytest
 from dlctl.api.objects.node_signals import NodeSignals
 from dlctl.api.objects.nodes import Node
 from dlctl.informers.handlers import Change
+from dlctl.reconcilers.nodes.node_states import NodeFault
 from dlctl.reconcilers.nodes.node_watch import MAX_DELETED, NodeWatch
 
+OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
 SINCE = "2026-01-01T00:00:00Z"
 
 
@@ -37,20 +39,27 @@ def watch() -> NodeWatch:
 
 
 @pytest.mark.parametrize(
-    ("shown", "fault"),
+    ("shown", "kind", "fault"),
     [
-        (node(Ready="True"), None),
-        (node(Ready="True", Sick="True"), "has the condition Sick=True"),
-        (node(Ready="False"), "is not ready"),
-        (node(Ready="Unknown"), "does not answer"),
-        (node("node-a", "node.kubernetes.io/out-of-service", Ready="Unknown"), "is out of"),
-        (node("node-a", "leaving", Ready="True"), "has the taint leaving"),
+        (node(Ready="True", Sick="True"), NodeFault.SICK, "has the condition Sick=True"),
+        (node("node-a", "leaving", Sick="True"), NodeFault.SICK, "has the condition Sick=True"),
+        (node(Ready="False"), NodeFault.DOWN, "is not ready"),
+        (node(Ready="Unknown"), NodeFault.DOWN, "does not answer"),
+        (node("node-a", OUT_OF_SERVICE, Ready="Unknown"), NodeFault.DOWN, "is out of"),
+        (node("node-a", "leaving", Ready="Unknown"), NodeFault.DOWN, "does not answer"),
+        (node("node-a", "leaving", Ready="True"), NodeFault.DRAINING, "has the taint leaving"),
     ],
 )
-def test_fault_of_a_node(shown: Node, fault: str | None, watch: NodeWatch) -> None:
+def test_fault_of_a_node(shown: Node, kind: NodeFault, fault: str, watch: NodeWatch) -> None:
     watch.update(Change(None, shown))
-    text = faults(watch).get("node-a")
-    assert text is None if fault is None else (text or "").startswith(fault)
+    state = watch.current.by_name["node-a"]
+    assert state.fault_kind is kind
+    assert state.fault.startswith(fault)
+
+
+def test_healthy_node_has_no_state(watch: NodeWatch) -> None:
+    watch.update(Change(None, node(Ready="True")))
+    assert watch.current.by_name == {}
 
 
 def test_silent_node_is_lost_since_its_condition_changed(watch: NodeWatch) -> None:
