@@ -27,11 +27,7 @@ _DISRUPTION_REASONS: Final = frozenset(
         "UnexpectedPredicateFailureType", "UnknownReason",
     }
 )  # fmt: skip
-# Reasons set by the kubelet for pods whose own spec is to blame.
-_OWN_REASONS: Final = frozenset(
-    {"AppArmor", "DeadlineExceeded", "InitContainerRestartPolicyForbidden", "SysctlForbidden"}
-)
-# Its messages for evicted pods that exceeded a limit of their own, unlike those of a full node.
+# The kubelet's messages for pods that exceeded a limit of their own, unlike those of a full node.
 _OWN_LIMIT: Final = ("exceeds the total limit", "exceeds the limit", "exceeded its local ephemeral")
 # The node lacks a resource: OutOfcpu, OutOfnvidia.com/gpu.
 OUT_OF_PREFIX: Final = "OutOf"
@@ -205,8 +201,8 @@ def _from_pod(
         message=printable(message or "", MAX_QUOTED_CHARS) or _default_message(terminated),
         time=_end(pod, terminated, now),
         started_at=status.start_time if status else None,
-        # What the pod's own spec causes is up to the user, not to the cluster.
-        is_disruption=reason not in _OWN_REASONS and not exceeded_own_limit(reason, message),
+        # Limits in the pod's own spec are set by the user, not by the cluster.
+        is_disruption=reason != "DeadlineExceeded" and not exceeded_own_limit(reason, message),
     )
 
 

@@ -159,8 +159,6 @@ def test_eviction_of_a_restarted_container_costs_no_failure() -> None:
     ("reason", "message"),
     [
         pytest.param("DeadlineExceeded", "", id="deadline"),
-        pytest.param("SysctlForbidden", "", id="sysctl"),
-        pytest.param("AppArmor", "", id="profile"),
         pytest.param(
             "Evicted", 'Usage of EmptyDir volume "shm" exceeds the limit "1Gi". ', id="shm"
         ),
@@ -173,7 +171,7 @@ def test_eviction_of_a_restarted_container_costs_no_failure() -> None:
     ],
 )
 @pytest.mark.parametrize("state", [None, exited(137)], ids=["not started", "killed"])
-def test_pod_that_its_own_spec_has_ended_costs_a_failure(
+def test_pod_past_a_limit_of_its_own_costs_a_failure(
     reason: str, message: str, state: dict[str, Any] | None
 ) -> None:
     end = found(phase="Failed", reason=reason, message=message, state=state)
