@@ -41,7 +41,6 @@ _OPERATORS: Final = ("In", "NotIn")
 _STATUSES: Final = ("True", "False", "Unknown")
 # A checkpoint of a large model is rarely written sooner.
 _MIN_GRACE_S: Final = 60
-_NO_EXIT_CODES: Final = "has no values: list the exit codes"
 _SECOND_LIMIT: Final = f"cannot be combined with {FIELD}: use its maxRestarts"
 LIMIT_RULE: Final[JSON] = {
     "rule": f"!has(self.{FIELD}) || !has(self.backoffLimit)",
@@ -146,13 +145,7 @@ def read_annotation(
     except (msgspec.DecodeError, RecursionError) as error:
         message = f"is not JSON: {error}; write the policy as a JSON object"
         raise InvalidJobError(message, field=ANNOTATION_FIELD) from error
-    policy = _read_policy(FieldReader(decoded, ANNOTATION_FIELD), types)
-    for index, rule in enumerate(policy.rules):
-        # Of a field, servers require them.
-        if rule.exit_codes is not None and not rule.exit_codes.values:
-            field = f"{ANNOTATION_FIELD}.rules[{index}].onExitCodes"
-            raise InvalidJobError(_NO_EXIT_CODES, field=field)
-    return policy
+    return _read_policy(FieldReader(decoded, ANNOTATION_FIELD), types)
 
 
 def _read_policy(fields: FieldReader, types: Mapping[str, str]) -> FailurePolicy:
@@ -201,7 +194,7 @@ def _read_exit_codes(fields: FieldReader) -> ExitCodes:
         raise InvalidJobError("has no operator: give In or NotIn", field=fields.path)
     operator, path = fields.choice("operator", _OPERATORS), fields.path_of("values")
     if "values" not in fields:
-        raise InvalidJobError(_NO_EXIT_CODES, field=fields.path)
+        raise InvalidJobError("has no values: list the exit codes", field=fields.path)
     # Jobs that are stored already may have an empty list, which servers take no more.
     values = _list_of(fields, "values", _MAX_EXIT_CODE)
     for value in values:

@@ -189,21 +189,9 @@ def test_annotation_that_is_not_json_is_rejected_with_its_fix() -> None:
         make_job(bare_list("maxRestarts: 2"))
 
 
-@pytest.mark.parametrize(
-    ("rule", "problem"),
-    [
-        pytest.param("{}", ": has no action", id="no action"),
-        pytest.param(
-            '{"action": "FailJob", "onExitCodes": {"operator": "NotIn", "values": []}}',
-            ".onExitCodes: has no values",
-            id="no exit codes",
-        ),
-    ],
-)
-def test_invalid_rule_of_an_annotation_is_named(rule: str, problem: str) -> None:
-    with pytest.raises(InvalidJobError) as caught:
-        make_job(bare_list(f'{{"rules": [{rule}]}}'))
-    assert f"failure-policy].rules[0]{problem}" in str(caught.value)
+def test_invalid_rule_of_an_annotation_is_named() -> None:
+    with pytest.raises(InvalidJobError, match=r"failure-policy\]\.rules\[0\]: has no action"):
+        make_job(bare_list('{"rules": [{}]}'))
 
 
 def test_backoff_limit_beside_it_is_rejected() -> None:

@@ -10,11 +10,11 @@ keeps what ``Running`` does. et-operator's jobs keep their workers.
 from collections.abc import Iterator
 from typing import Final
 
-from dlctl.api.job import Job
+from dlctl.api.job import Job, Replica
 from dlctl.api.objects.pods import Pod, Service
 from dlctl.api.policies.failure_policy import REACHED_MAX_RESTARTS
 from dlctl.api.policies.run_policy import CleanPodPolicy
-from dlctl.api.status.job_status import JobStatus
+from dlctl.api.status.job_status import Failure
 from dlctl.reconcilers.children.dependents import DependentChanges
 from dlctl.reconcilers.lifecycle.job_limits import BACKOFF_LIMIT_EXCEEDED, DEADLINE_EXCEEDED
 from dlctl.reconcilers.lifecycle.starting_deadline import STARTING_DEADLINE_EXCEEDED
@@ -30,10 +30,10 @@ _LIMITS: Final = frozenset(
 )
 
 
-def policy_at_end(job: Job, ended: JobStatus) -> CleanPodPolicy:
-    """Return the policy for a job that has ended with this status."""
+def policy_at_end(job: Job, failure: Failure | None) -> CleanPodPolicy:
+    """Return the policy for a job that has ended, given its failure."""
     policy = job.run_policy.clean_pod_policy
-    if policy is CleanPodPolicy.NONE and _has_exceeded_limit(job, ended):
+    if policy is CleanPodPolicy.NONE and failure is not None and _is_of_limit(job, failure):
         return CleanPodPolicy.RUNNING
     return policy
 
@@ -43,8 +43,7 @@ def pods_to_delete(job: Job, observed: Observed, policy: CleanPodPolicy) -> Iter
     if policy is CleanPodPolicy.NONE:
         return
     ended = _ended_pods(job, observed)
-    kept_types = {spec.type for spec in job.replica_specs if spec.keep_after_finish}
-    kept_after_finish = {job.child_name(r) for r in job.replicas if r.type in kept_types}
+    kept_after_finish = {job.child_name(r) for r in job.replicas if _is_kept_after_finish(job, r)}
     for pod in observed.remaining_pods:
         name = pod.metadata.name
         is_kept = name in ended and (policy is CleanPodPolicy.RUNNING or name in kept_after_finish)
@@ -69,14 +68,12 @@ def dependents_to_delete(job: Job, idle: DependentChanges) -> DependentChanges:
     return DependentChanges(deleted=() if is_kept else idle.deleted)
 
 
-def _has_exceeded_limit(job: Job, ended: JobStatus) -> bool:
-    failure = ended.failure
-    if failure is None or job.elasticity is not None:
+def _is_of_limit(job: Job, failure: Failure) -> bool:
+    if job.elasticity is not None:
         return False
     if failure.replica:
-        # With a backoff limit of 0, each failure of a replica exceeds it: of 0 at the end.
-        is_edited = 0 < ended.observed_generation < job.generation
-        return job.run_policy.backoff_limit == 0 and not is_edited
+        # With a backoff limit of 0, each failure of a replica exceeds it.
+        return job.run_policy.backoff_limit == 0
     return failure.reason in _LIMITS
 
 
@@ -93,3 +90,8 @@ def _ended_pods(job: Job, observed: Observed) -> frozenset[str]:
         if one.pod is not None and one.pod.is_terminated(containers[one.replica.type])
     ]
     return frozenset(pod.metadata.name for pod in ended)
+
+
+def _is_kept_after_finish(job: Job, replica: Replica) -> bool:
+    spec = job.replica_spec(replica.type)
+    return spec is not None and spec.keep_after_finish

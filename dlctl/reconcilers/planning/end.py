@@ -63,7 +63,9 @@ def plan_finished(job: Job, observed: Observed, desired: Desired, now: datetime.
     if job.status.phase is JobPhase.CLEAN_UP:
         return _plan_cleanup(job, job.status, observed, desired)
     if job.status.phase is JobPhase.DONE and 0 < job.status.observed_generation < job.generation:
-        edited = attrs.evolve(job.status, phase=JobPhase.CLEAN_UP)
+        edited = attrs.evolve(
+            job.status, phase=JobPhase.CLEAN_UP, observed_generation=job.generation
+        )
         return _plan_cleanup(job, edited, observed, desired)
     if job.status.phase is JobPhase.FAILED:
         return _plan_invalid(job, observed, desired, now)
@@ -106,7 +108,7 @@ def _plan_cleanup(job: Job, ended: JobStatus, observed: Observed, desired: Desir
     failed = ended.failure is not None
     launcher_write = end_write(job, launcher, failed=failed) if launcher else None
     if not left and not launcher_write:
-        ended = attrs.evolve(ended, phase=JobPhase.DONE, observed_generation=job.generation)
+        ended = attrs.evolve(ended, phase=JobPhase.DONE)
     return Plan(
         ended,
         deleted_pods=left.pods,
@@ -119,7 +121,7 @@ def _plan_cleanup(job: Job, ended: JobStatus, observed: Observed, desired: Desir
 def _deletions(job: Job, ended: JobStatus, observed: Observed, desired: Desired) -> _Deletions:
     idle, policy = idle_dependents(observed, desired), job.run_policy.clean_pod_policy
     if observed.launcher is None:
-        policy = cleanup.policy_at_end(job, ended)
+        policy = cleanup.policy_at_end(job, ended.failure)
     else:
         # The limits are those of its Job, and end the launcher only.
         idle = cleanup.dependents_to_delete(job, idle)

@@ -65,20 +65,7 @@ def test_pods_run_on_unless_a_limit_of_the_job_is_exceeded(
     assert made.deleted_pods == ((pod,) if is_deleted else ())
 
 
-@pytest.mark.parametrize("phase", [JobPhase.DONE, JobPhase.CLEAN_UP])
-def test_limit_that_is_set_after_the_end_was_not_exceeded(phase: JobPhase) -> None:
-    failure = Failure("worker-0", "", "Error", "", NOW)
-    status = JobStatus(phase, completion_time=NOW, failure=failure, observed_generation=1)
-    job = attrs.evolve(make_job(), status=status, run_policy=RunPolicy(backoff_limit=0))
-    pod = make_pod(job, WORKER, state=RUNNING)
-    edited = attrs.evolve(job, generation=2)
-    observed = observe(edited, Children([pod], []), NOW)
-    made = plan_job(edited, observed, Desired((SCHEDULER, WORKER)), NOW, PlanSettings())
-    assert made.deleted_pods == ()
-    assert (made.status.phase, made.status.observed_generation) == (JobPhase.DONE, 2)
-
-
 def test_limit_of_an_elastic_job_keeps_its_workers() -> None:
-    ended = JobStatus(failure=Failure("", "", "BackoffLimitExceeded", "", NOW))
+    failed = Failure("", "", "BackoffLimitExceeded", "", NOW)
     job = attrs.evolve(make_job(), run_policy=RunPolicy(), elasticity=Elasticity())
-    assert policy_at_end(job, ended) is CleanPodPolicy.NONE
+    assert policy_at_end(job, failed) is CleanPodPolicy.NONE
