@@ -118,19 +118,16 @@ class ManifestLoader(yaml.SafeLoader):
             raise yaml.constructor.ConstructorError(
                 problem="expected a mapping", problem_mark=node.start_mark
             )
-        # Those that are merged come first, and may be repeated.
-        own = {id(key) for key, _ in node.value}
         self.flatten_mapping(node)
         result: dict[Hashable, Any] = {}
         seen = set[tuple[type, Any]]()
         for key_node, value_node in node.value:
             key = self._key(key_node)
             result[_name(key)] = self.construct_object(value_node, deep=deep)
-            if self.on_repeated_key and id(key_node) in own:
-                if (type(key), key) in seen:
-                    line = value_node.start_mark.line + 1
-                    self.on_repeated_key(f"line {line}: key {_shown(key)} already set in map")
-                seen.add((type(key), key))
+            if self.on_repeated_key and (type(key), key) in seen:
+                line = value_node.start_mark.line + 1
+                self.on_repeated_key(f"line {line}: key {_shown(key)} already set in map")
+            seen.add((type(key), key))
         return result
 
     def _key(self, node: yaml.Node) -> Any:
