@@ -132,7 +132,7 @@ class ManifestLoader(yaml.SafeLoader):
 
     def _key(self, node: yaml.Node) -> Any:
         key = self.construct_object(node, deep=True)
-        if isinstance(key, list | dict):
+        if isinstance(key, list | dict | set):
             problem = "a list or mapping cannot be the name of a field: put it in quotes"
             raise yaml.constructor.ConstructorError(problem=problem, problem_mark=node.start_mark)
         return key

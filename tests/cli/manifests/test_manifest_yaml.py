@@ -76,6 +76,12 @@ def test_keys_are_text() -> None:
     }  # fmt: skip
 
 
+@pytest.mark.parametrize("key", ["[a]", "{a: b}", "!!set {a}"])
+def test_key_of_several_values_is_refused(key: str) -> None:
+    with pytest.raises(yaml.YAMLError, match="cannot be the name of a field"):
+        load(f"? {key}\n: 1\n")
+
+
 def test_anchors_and_merges_work() -> None:
     assert loaded("a: &a {x: 1}\nb: {<<: *a, z: 2}")["b"] == {"x": 1, "z": 2}
 

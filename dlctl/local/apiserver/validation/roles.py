@@ -89,10 +89,9 @@ def _requirement_errors(requirement: JSON, path: str) -> Iterator[FieldError]:
 
 
 def default_binding(binding: JSON) -> None:
-    role = binding.setdefault("roleRef", {})
-    for each in (role, *binding.get("subjects", ())):
-        if each is role or each.get("kind") in _NAMED_SUBJECTS:
-            each["apiGroup"] = each.get("apiGroup") or _GROUP
+    named = [each for each in binding.get("subjects", ()) if each.get("kind") in _NAMED_SUBJECTS]
+    for each in (binding.setdefault("roleRef", {}), *named):
+        each["apiGroup"] = each.get("apiGroup") or _GROUP
 
 
 def role_binding_errors(binding: JSON) -> Iterator[FieldError]:
@@ -104,12 +103,9 @@ def cluster_role_binding_errors(binding: JSON) -> Iterator[FieldError]:
 
 
 def binding_update_errors(old: JSON, new: JSON) -> list[FieldError]:
+    role = old.get("roleRef", {})
     # Stored ones may be without a group.
-    before = {
-        **old.get("roleRef", {}),
-        "apiGroup": old.get("roleRef", {}).get("apiGroup") or _GROUP,
-    }
-    if before == new["roleRef"]:
+    if {**role, "apiGroup": role.get("apiGroup") or _GROUP} == new["roleRef"]:
         return []
     return [FieldError.invalid("roleRef", new["roleRef"], "cannot change roleRef")]
 
