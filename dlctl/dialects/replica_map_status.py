@@ -68,7 +68,7 @@ def write_replica_statuses(status: JobStatus, types: ReplicaTypeNames) -> JSON:
 def read(wire: JSON, types: ReplicaTypeNames) -> JobStatus:
     """Read a decoded status, dlctl's or a former operator's."""
     dlctl_state = codec.mapping(wire.get(_STATE_FIELD))
-    found_conditions = tuple(codec.read_condition(c) for c in codec.mappings(wire, "conditions"))
+    found_conditions = codec.read_conditions(wire)
     own_state = own_state_codec.read(dlctl_state)
     phase = own_state.phase if dlctl_state else _inferred_phase(found_conditions)
     return attrs.evolve(

@@ -29,7 +29,15 @@ def write_condition(condition: Condition) -> JSON:
     }
 
 
-def read_condition(wire: JSON) -> Condition:
+def read_conditions(wire: JSON) -> tuple[Condition, ...]:
+    """Return the first condition of each type; one without a type is none."""
+    by_type: dict[str, JSON] = {}
+    for each in mappings(wire, "conditions"):
+        by_type.setdefault(text(each, "type"), each)
+    return tuple(_read_condition(each) for type_, each in by_type.items() if type_)
+
+
+def _read_condition(wire: JSON) -> Condition:
     since = read_time(wire.get("lastTransitionTime")) or EPOCH
     return Condition(
         type=text(wire, "type"),

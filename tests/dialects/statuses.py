@@ -22,6 +22,11 @@ TIMES = st.datetimes(
     timezones=st.just(datetime.UTC),
 ).map(lambda time: time.replace(microsecond=0))
 CODES = st.none() | st.integers(min_value=-1, max_value=255)
+CONDITIONS = st.lists(
+    st.builds(Condition, TEXT.filter(bool), st.booleans(), TEXT, TEXT, TIMES, TIMES),
+    max_size=3,
+    unique_by=lambda condition: condition.type,
+).map(tuple)
 STATUSES = st.builds(
     JobStatus,
     phase=st.sampled_from(JobPhase),
@@ -37,9 +42,7 @@ STATUSES = st.builds(
         ),
         max_size=3,
     ).map(tuple),
-    conditions=st.lists(
-        st.builds(Condition, TEXT, st.booleans(), TEXT, TEXT, TIMES, TIMES), max_size=3
-    ).map(tuple),
+    conditions=CONDITIONS,
     start_time=st.none() | TIMES,
     completion_time=st.none() | TIMES,
     restarts=st.dictionaries(

@@ -39,3 +39,10 @@ def test_impossible_count_counts_as_absent(value: object) -> None:
 
 def test_count_is_read_as_written() -> None:
     assert status_codec.count({"jobRestarts": 2**31 - 1}, "jobRestarts") == 2**31 - 1
+
+
+def test_first_condition_of_each_type_counts() -> None:
+    running = {"type": "Running", "status": "True", "reason": "first"}
+    wire = {"conditions": [{}, running, {"type": ""}, {**running, "reason": "second"}, 3]}
+    (found,) = status_codec.read_conditions(wire)
+    assert (found.type, found.status, found.reason) == ("Running", True, "first")

@@ -35,6 +35,8 @@ _CONTAINER: Final = {"name": "paddle", "image": "x"}
 _PADDLE: Final = "PaddleJob.v1.kubeflow.org"
 _BARE_MX: Final = "MXJob.v1.mpba.fbk.eu"
 _BARE_TF: Final = "TFJob.v1.mpba.fbk.eu"
+_SCALE_OUT: Final = "ScaleOut.v1alpha1.kai.alibabacloud.com"
+_NO_CONDITIONS: Final[JSON] = {"conditions": [{}] * 20_000}
 
 
 @pytest.mark.parametrize(
@@ -70,6 +72,8 @@ _BARE_TF: Final = "TFJob.v1.mpba.fbk.eu"
         pytest.param(_BARE_TF, _bare_list(10), None, id="bare list"),
         pytest.param(_BARE_TF, _bare_list(1) * 2000, None, id="bare list of many replica types"),
         pytest.param(_BARE_TF, _bare_list(1, memory=1e308), None, id="no sum of amounts"),
+        pytest.param(_SCALE_OUT, {"selector": {}}, _NO_CONDITIONS, id="conditions without types"),
+        pytest.param(_PADDLE, _paddle(_CONTAINER), _NO_CONDITIONS, id="a job's without types"),
         # Variables list all replicas, and are too long: known after the plan, made in a thread.
         pytest.param(_BARE_TF, _bare_list(10_000), None, id="too many replicas for a variable"),
     ],

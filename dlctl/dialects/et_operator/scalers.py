@@ -70,7 +70,7 @@ def read_status(raw: msgspec.Raw, resource: Resource) -> ScalerStatus:
     phase = codec.text(wire, "phase")
     return ScalerStatus(
         phase=next((each for each in ScalerPhase if each == phase), ScalerPhase.NEW),
-        conditions=tuple(codec.read_condition(c) for c in codec.mappings(wire, "conditions")),
+        conditions=codec.read_conditions(wire),
         pods=tuple(codec.texts(wire, _pods_field(resource))),
     )
 

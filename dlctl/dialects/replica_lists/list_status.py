@@ -40,7 +40,7 @@ def from_json(obj: JSON, type_field: str) -> JobStatus:
         replica_statuses=tuple(
             _read_replica(r, type_field) for r in codec.mappings(obj, "replicaStatuses")
         ),
-        conditions=tuple(codec.read_condition(c) for c in codec.mappings(obj, "conditions")),
+        conditions=codec.read_conditions(obj),
         start_time=codec.read_time(obj.get("startTime")),
         completion_time=codec.read_time(obj.get("completionTime")),
     )

@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dlctl.api.objects.scalers import ScalerPhase, ScalerStatus, Script
-from dlctl.api.status.conditions import Condition
 from dlctl.dialects.et_operator import scalers
 from dlctl.dialects.et_operator.resources import SCALE_INS, SCALE_OUTS
 from tests.builders import NOW
 from tests.dialects.et_operator.manifests import read_scaler, scale_in, scale_out, scaler_manifest
+from tests.dialects.statuses import CONDITIONS
 
 TEXT = st.text(max_size=8)
 ONE_OF_THEM = ".spec.toDelete.count or .spec.toDelete.podNames, only one of them should be set"
@@ -24,10 +24,7 @@ JSON_VALUES = st.recursive(
 STATUSES = st.builds(
     ScalerStatus,
     phase=st.sampled_from(ScalerPhase),
-    conditions=st.lists(
-        st.builds(Condition, TEXT, st.booleans(), TEXT, TEXT, st.just(NOW), st.just(NOW)),
-        max_size=3,
-    ).map(tuple),
+    conditions=CONDITIONS,
     pods=st.lists(TEXT, max_size=3).map(tuple),
 )
 of_both = pytest.mark.parametrize("resource", [SCALE_INS, SCALE_OUTS])
