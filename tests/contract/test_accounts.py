@@ -159,6 +159,28 @@ async def test_role_grants_its_verbs_on_its_names(api: Api) -> None:
         ),
         pytest.param(
             "me",
+            {"expirationSeconds": 2**40},
+            "422 Invalid: [FieldValueInvalid spec.expirationSeconds] "
+            'TokenRequest.authentication.k8s.io "" is invalid: spec.expirationSeconds: Invalid '
+            "value: 1099511627776: may not specify a duration larger than 2^32 seconds",
+            id="for centuries",
+        ),
+        pytest.param(
+            "me",
+            {"expirationSeconds": "600"},
+            '400 BadRequest: TokenRequest in version "v1" cannot be handled as a TokenRequest: '
+            "json: cannot unmarshal string into Go struct field "
+            "TokenRequestSpec.spec.expirationSeconds of type int64",
+            id="for a text",
+        ),
+        pytest.param(
+            "me",
+            {"boundObjectRef": {"kind": "Job", "apiVersion": "batch/v1", "name": "a"}},
+            "400 BadRequest: cannot bind token to object of type batch/v1, Kind=Job",
+            id="for a job",
+        ),
+        pytest.param(
+            "me",
             {"boundObjectRef": {"kind": "Pod", "apiVersion": "v1", "name": "none"}},
             '404 NotFound: pods "none" not found',
             id="for no pod",

@@ -285,6 +285,27 @@ async def test_forbidden_change_of_a_pod_is_invalid(api: Api, change: JSON, said
             id="to no node",
         ),
         pytest.param(
+            "bound/binding",
+            {"metadata": {"name": "bound"}, "target": "n"},
+            '400 BadRequest: Binding in version "v1" cannot be handled as a Binding: json: cannot '
+            "unmarshal string into Go struct field Binding.target of type v1.ObjectReference",
+            id="to a text",
+        ),
+        pytest.param(
+            "bound/eviction",
+            {"metadata": {"name": "bound"}, "deleteOptions": {"gracePeriodSeconds": "x"}},
+            '400 BadRequest: Eviction in version "v1" cannot be handled as a Eviction: json: '
+            "cannot unmarshal string into Go struct field "
+            "DeleteOptions.deleteOptions.gracePeriodSeconds of type int64",
+            id="eviction with a text for a number",
+        ),
+        pytest.param(
+            "bound/eviction",
+            {"metadata": {"name": "other"}},
+            "400 BadRequest: name in URL does not match name in Eviction object",
+            id="eviction of another pod",
+        ),
+        pytest.param(
             "none/eviction",
             {"metadata": {"name": "none"}},
             '404 NotFound: pods "none" not found',

@@ -12,6 +12,7 @@ import yaml
 
 from dlctl import manifest_yaml
 from dlctl.api.json_types import JSON
+from dlctl.api.meta import Resource
 from dlctl.local.apiserver import resource_traits, status
 from dlctl.local.apiserver.patches.json_patch import json_patched
 from dlctl.local.apiserver.patches.merge_patch import merged
@@ -20,6 +21,7 @@ from dlctl.local.apiserver.request_info import RequestInfo
 from dlctl.local.apiserver.resources import ServedResource
 from dlctl.local.apiserver.serialization import decoding_errors, nesting_depth, protobuf
 from dlctl.local.apiserver.serialization.decoding_errors import cannot_handle
+from dlctl.local.apiserver.serialization.typed_decoding import TypedDecoder, decode_metadata
 from dlctl.local.apiserver.status import FieldError
 
 LIMIT_BYTES: Final = 3 * 1024 * 1024
@@ -76,9 +78,15 @@ def _load_yaml(body: bytes, on_repeated_key: Callable[[str], None] | None = None
     return manifest_yaml.load(body, on_repeated_key)
 
 
-def decode_object(value: Any, served: ServedResource, body: bytes = b"") -> JSON:
+def parse_typed(body: bytes, content_type: str, resource: Resource) -> JSON:
+    """Return the body as an object of a built-in kind, without fields that it does not have."""
+    obj = decode_object(parse(body, content_type, resource.kind), resource, body)
+    return TypedDecoder(resource).decode(decode_metadata(obj, resource))
+
+
+def decode_object(value: Any, resource: Resource, body: bytes = b"") -> JSON:
     """Return the object if it is one of the resource, with a missing kind set where allowed."""
-    resource, built_in = served.resource, resource_traits.is_built_in(served.resource)
+    built_in = resource_traits.is_built_in(resource)
     if value is None and built_in:
         value = {}
     if not isinstance(value, dict | None):
@@ -91,14 +99,13 @@ def decode_object(value: Any, served: ServedResource, body: bytes = b"") -> JSON
     api_version = value.get("apiVersion") or (resource.api_version if built_in else "")
     kind = value.get("kind") or resource.kind
     if (api_version, kind) != (resource.api_version, resource.kind):
-        raise _kind_mismatch(api_version, kind, value, served)
+        raise _kind_mismatch(api_version, kind, value, resource)
     return {**value, "apiVersion": api_version, "kind": kind}
 
 
 def _kind_mismatch(
-    api_version: str, kind: str, value: JSON, served: ServedResource
+    api_version: str, kind: str, value: JSON, resource: Resource
 ) -> status.StatusError:
-    resource = served.resource
     if not resource_traits.is_built_in(resource):
         if api_version != resource.api_version:
             message = (

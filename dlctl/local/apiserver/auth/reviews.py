@@ -43,10 +43,7 @@ def with_reviews(handler: VerbHandler, authorizer: Authorizer) -> VerbHandler:
             return handler(served, call)
         if call.verb != "create" or call.info.name:
             raise status.method_not_allowed()
-        obj = request_bodies.decode_object(
-            request_bodies.parse(call.body, call.content_type), served
-        )
-        review = served.strategy.admit_create({**obj, "metadata": obj.get("metadata") or {}})
+        review = request_bodies.parse_typed(call.body, call.content_type, served.resource)
         spec = review.get("spec") or {}
         match served.resource.kind:
             case "SelfSubjectReview":

@@ -17,6 +17,7 @@ from dlctl.local.apiserver.storage.stored_objects import StoredObject
 _KIND: Final = Resource("authentication.k8s.io", "v1", "", "TokenRequest")
 _DEFAULT_S: Final = 3600
 _MIN_S: Final = 600
+_MAX_S: Final = 2**32
 
 
 @attrs.frozen
@@ -26,15 +27,12 @@ class TokenRequests:
     tokens: Tokens
 
     def create(self, account: StoredObject, request: ApiRequest) -> JSON:
-        sent = (
-            request_bodies.parse(request.body, request.content_type, _KIND.kind)
-            if request.body
-            else {}
-        )
-        spec = (sent if isinstance(sent, dict) else {}).get("spec") or {}
-        seconds = spec.get("expirationSeconds") or _DEFAULT_S
-        if seconds < _MIN_S:
-            detail = "may not specify a duration less than 10 minutes"
+        body = request.body or b"{}"
+        spec = request_bodies.parse_typed(body, request.content_type, _KIND).get("spec") or {}
+        seconds = spec.get("expirationSeconds", _DEFAULT_S)
+        if not _MIN_S <= seconds <= _MAX_S:
+            what = "less than 10 minutes" if seconds < _MIN_S else "larger than 2^32 seconds"
+            detail = f"may not specify a duration {what}"
             error = FieldError.invalid("spec.expirationSeconds", seconds, detail)
             raise status.invalid(_KIND, "", [error])
         bound = spec.get("boundObjectRef")
@@ -63,7 +61,10 @@ class TokenRequests:
 
     def _pod(self, namespace: str, bound: JSON) -> StoredObject:
         if bound.get("kind") != PODS.kind:
-            raise status.bad_request(f"cannot bind token for object of type {bound.get('kind')}")
+            version = bound.get("apiVersion", "")
+            group_version = version if "/" in version else f"/{version}"
+            what = f"{group_version}, Kind={bound.get('kind', '')}"
+            raise status.bad_request(f"cannot bind token to object of type {what}")
         pod = self.tokens.storage.get(PODS, ObjectKey(namespace, bound.get("name", "")))
         if pod is None:
             raise status.not_found(PODS, bound.get("name", ""))

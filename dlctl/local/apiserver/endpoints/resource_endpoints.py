@@ -127,7 +127,7 @@ class Endpoints:
 
         def checked(obj: JSON) -> JSON:
             patched.update(change(obj))
-            result = request_bodies.decode_object(patched, served)
+            result = request_bodies.decode_object(patched, served.resource)
             request_bodies.check_name(result, request.info)
             field_validation.check_patched(served, request, result, options)
             return result
@@ -271,4 +271,4 @@ def _sent_object(served: ServedResource, request: ApiRequest) -> JSON:
     value = request_bodies.parse(
         request.body, request.content_type, served.resource.kind, request.repeated_keys.append
     )
-    return request_bodies.decode_object(value, served, request.body)
+    return request_bodies.decode_object(value, served.resource, request.body)

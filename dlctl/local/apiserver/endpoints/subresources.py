@@ -10,7 +10,7 @@ import attrs
 import msgspec
 
 from dlctl.api.json_types import JSON
-from dlctl.api.meta import NAMESPACES
+from dlctl.api.meta import NAMESPACES, Resource
 from dlctl.clock import timestamp
 from dlctl.local.apiserver import request_bodies, resource_traits, status
 from dlctl.local.apiserver.auth.token_requests import TokenRequests
@@ -38,6 +38,8 @@ from dlctl.local.apiserver.resources import ServedResource
 from dlctl.local.apiserver.storage import deletion
 from dlctl.local.apiserver.storage.objects import check_namespace_match
 
+_BINDING: Final = Resource("", "v1", "", "Binding")
+_EVICTION: Final = Resource("policy", "v1", "", "Eviction")
 _CREATED: Final = {
     "kind": "Status",
     "apiVersion": "v1",
@@ -117,12 +119,11 @@ class Subresources:
         )
 
     def _bind(self, served: ServedResource, request: ApiRequest) -> BufferedResponse:
-        binding = request_bodies.parse(request.body, request.content_type)
-        node = ((binding if isinstance(binding, dict) else {}).get("target") or {}).get("name")
+        binding = request_bodies.parse_typed(request.body, request.content_type, _BINDING)
+        node = (binding.get("target") or {}).get("name")
         if not node:
             raise status.StatusError(500, "", "target.name: Required value")
-        if (binding.get("metadata") or {}).get("name") != request.info.name:
-            raise status.bad_request("name in URL does not match name in Binding object")
+        _check_name(binding, request)
         now = timestamp(self.endpoints.objects.clock.now())
         dry_run = bool(request.dry_run)
 
@@ -144,8 +145,9 @@ class Subresources:
         return BufferedResponse(msgspec.json.encode(_CREATED), 201)
 
     def _evict(self, served: ServedResource, request: ApiRequest) -> BufferedResponse:
-        sent = request_bodies.parse(request.body, request.content_type)
-        options = (sent or {}).get("deleteOptions") or {}
+        sent = request_bodies.parse_typed(request.body, request.content_type, _EVICTION)
+        _check_name(sent, request)
+        options = sent.get("deleteOptions") or {}
         read = DeleteRequestOptions.read({}, request.dry_run, options)
         disrupted = {
             "type": "DisruptionTarget",
@@ -203,6 +205,11 @@ class Subresources:
 
     def _pod(self, served: ServedResource, request: ApiRequest) -> JSON:
         return self.endpoints.objects.get(served, request.info.key).decoded(served.resource)
+
+
+def _check_name(sent: JSON, request: ApiRequest) -> None:
+    if sent["metadata"].get("name") != request.info.name:
+        raise status.bad_request(f"name in URL does not match name in {sent['kind']} object")
 
 
 def _with_condition(pod: JSON, condition: JSON) -> JSON:
