@@ -5,26 +5,19 @@ operator has to do both, in one process beside the API server.
 """
 
 import time
-from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack
 from typing import ClassVar
 
 import attrs
 
-from bench.cluster import plain_writers
-from bench.cluster.api_server import METADATA_ONLY, ApiServer
-from bench.cluster.concurrency import each
-from bench.cluster.manifests import PYTORCH_JOBS, RUNNING_PODS, pytorch_job
+from bench.cluster import plain_children, plain_writers
+from bench.cluster.api_server import METADATA_ONLY
+from bench.cluster.manifests import RUNNING_PODS
 from bench.cluster.namespaces import namespace
 from bench.cluster.operators import Program
 from bench.cluster.scenario import Bench, Figures, ratio
 from bench.cluster.seen import Seen
 from dlctl.api.json_types import JSON
-from dlctl.cli.frameworks import installed_frameworks
-from dlctl.cli.manifests.job_renderer import job_renderer
-from dlctl.cli.manifests.loading import job_kind
-from dlctl.dialects.kind import Kind
-from dlctl.dialects.kinds import served_kinds
 
 
 @attrs.frozen
@@ -48,9 +41,9 @@ class Floor:
                 await stack.enter_async_context(
                     bench.server.watching(f"{base}/{resource}", on_object, accept)
                 )
-            kinds = served_kinds(installed_frameworks())
             start = time.perf_counter()
-            await _create(bench.server, name, kinds, self.jobs, self.replicas)
+            jobs = await plain_children.submit(bench.server, name, self.jobs, self.replicas)
+            await plain_children.fill(bench.server, name, jobs)
             created_s = time.perf_counter() - start
             running_s = await running.complete_s(self.jobs * self.replicas, start)
         return {
@@ -58,33 +51,6 @@ class Floor:
             "floor_running_ratio": ratio(running_s, plain_s),
             "plain_s": plain_s,
         }
-
-
-async def _create(
-    server: ApiServer, name: str, kinds: Sequence[Kind], jobs: int, replicas: int
-) -> None:
-    base = f"/api/v1/namespaces/{name}"
-    submitted: list[JSON] = []
-
-    async def submit(number: int) -> None:
-        job = pytorch_job(f"job-{number}", replicas)
-        submitted.append(await server.post(PYTORCH_JOBS.format(name), job))
-
-    async def write(pair: Sequence[tuple[str, JSON]]) -> None:
-        for resource, body in pair:
-            await server.post(f"{base}/{resource}", body)
-
-    await each(range(jobs), submit)
-    await each((pair for job in submitted for pair in _children(kinds, job)), write)
-
-
-def _children(kinds: Sequence[Kind], manifest: JSON) -> Iterator[Sequence[tuple[str, JSON]]]:
-    """Yield the service and the pod of each replica, rendered when it is their turn."""
-    kind = job_kind(kinds, manifest)
-    assert kind is not None
-    renderer = job_renderer(kind, manifest)
-    for replica in renderer.job.replicas:
-        yield (("services", renderer.service(replica)), ("pods", renderer.pod(replica)))
 
 
 def _ignore(_: JSON) -> None:

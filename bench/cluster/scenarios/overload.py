@@ -10,7 +10,7 @@ from typing import ClassVar, Final
 
 import attrs
 
-from bench.cluster import plain_writers
+from bench.cluster import plain_children, plain_writers
 from bench.cluster.api_server import ApiServer
 from bench.cluster.audit import is_write, status_code
 from bench.cluster.controller_metrics import Metrics, scraping
@@ -44,13 +44,23 @@ class Overload:
             limited_user(bench.server, home, config, bench.folder) as user,
         ):
             plain_s = await _plain_s(bench, user, plain) * total / plain
+            floor_s = await self._floor_s(bench, user)
             with program.run(kubeconfig=user.kubeconfig) as operator:
                 mark = bench.audit.end()
                 async with namespace(bench.server) as name, scraping(operator.url, series.add):
                     times = await create_jobs(bench.server, name, self.jobs, self.replicas)
                     await asyncio.sleep(1.0)
                     writes = [e for e in bench.audit.requests(mark) if is_write(e)]
-        return {**_goodput(times, writes, plain_s, total), **series.figures()}
+        of_floor = {"children_goodput_of_floor": _share(floor_s, times.children_s)}
+        return {**_goodput(times, writes, plain_s, total), **of_floor, **series.figures()}
+
+    async def _floor_s(self, bench: Bench, user: LimitedUser) -> float:
+        """Measure dlctl's pods and services from as many writers, without a controller."""
+        async with namespace(bench.server) as name, ApiServer.of(user.config) as limited:
+            jobs = await plain_children.submit(bench.server, name, self.jobs, self.replicas)
+            start = time.perf_counter()
+            await plain_children.fill(limited, name, jobs, writers=user.in_flight)
+            return time.perf_counter() - start
 
 
 async def _plain_s(bench: Bench, user: LimitedUser, replicas: int) -> float:
@@ -64,11 +74,15 @@ def _goodput(times: Times, writes: Sequence[JSON], plain_s: float, total: int) -
     plain_per_s = 2 * total / plain_s
     return {
         "plain_s": plain_s,
-        "children_goodput": plain_s / times.children_s if times.children_s else None,
+        "children_goodput": _share(plain_s, times.children_s),
         "write_goodput": _per_s_until_last_child(writes) / plain_per_s,
         "throttled_share": codes[_THROTTLED] / len(writes) if writes else None,
         "requests_per_child": len(writes) / (2 * total),
     }
+
+
+def _share(fastest_s: float, taken_s: float | None) -> float | None:
+    return None if taken_s is None else fastest_s / taken_s
 
 
 def _per_s_until_last_child(writes: Sequence[JSON]) -> float:
