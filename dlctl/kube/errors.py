@@ -65,12 +65,22 @@ class TooLargeVersionError(ApiError):
 class ThrottledError(ApiError):
     """The server asks to retry later: 429, or a 5xx with a Retry-After.
 
-    After 429 and 503 nothing was done; after other codes a write may have been.
+    After 429 and 503 nothing was done; after other codes a write may have been. It is load shedding
+    if the server has not looked at the request, as priority and fairness: it may take others.
     """
 
-    def __init__(self, message: str, *, code: int, reason: str, retry_after_s: float) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: int,
+        reason: str,
+        retry_after_s: float,
+        is_load_shedding: bool = False,
+    ) -> None:
         super().__init__(message, code=code, reason=reason)
         self.retry_after_s = retry_after_s
+        self.is_load_shedding = is_load_shedding
 
 
 class UnreachableError(RequestError):
@@ -131,7 +141,8 @@ def error_from(status_code: int, headers: Mapping[str, str], body: bytes) -> Api
     ``headers`` must ignore case; an ERROR event has none, and its code is in its body.
     """
     # The text of another server may repeat what was sent to it: not for a log.
-    status = decode_status(body) or Status()
+    found = decode_status(body)
+    status = found or Status()
     code = status_code or status.code or 500
     reason = status.reason or ""
     message = status.message or f"the server responded {code} without a Status"
@@ -144,6 +155,7 @@ def error_from(status_code: int, headers: Mapping[str, str], body: bytes) -> Api
             code=code,
             reason=reason,
             retry_after_s=DEFAULT_RETRY_AFTER_S if retry_after_s is None else retry_after_s,
+            is_load_shedding=code == 429 and found is None,
         )
     if any(cause.reason == "NamespaceTerminating" for cause in status.causes):
         return NamespaceTerminatingError(message, code=code, reason=reason)

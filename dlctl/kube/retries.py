@@ -9,8 +9,9 @@ from dlctl.kube.errors import DisconnectedError, ThrottledError
 MAX_RETRIES: Final = 10
 # A server may ask for no pause at all, each time.
 MIN_DELAY_S: Final = 0.1
-# Longer pauses are up to the caller, who may have other work to do.
-MAX_DELAY_S: Final = 30.0
+# The longest that priority and fairness asks for. Longer pauses are up to the caller, who may have
+# other work to do.
+MAX_DELAY_S: Final = 32.0
 # After these codes the server certainly did nothing. After other 5xx, or a reset, it may have.
 _NOT_PROCESSED: Final = (429, 503)
 _JITTER: Final = 0.25

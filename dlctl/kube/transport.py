@@ -22,6 +22,7 @@ from dlctl.kube.connections import CONNECT_TIMEOUT_S, connector, translate_error
 from dlctl.kube.credentials import Access
 from dlctl.kube.errors import (
     ApiError,
+    ThrottledError,
     UnauthorizedError,
     UnexpectedResponseError,
     UnreachableError,
@@ -128,8 +129,12 @@ class Transport:
                 if pause_s is None:
                     raise
                 self._count_retry(request, error)
+                is_load_shedding = isinstance(error, ThrottledError) and error.is_load_shedding
             attempt += 1
-            await asyncio.sleep(pause_s)
+            if is_load_shedding and request.method != "GET":
+                await self.write_limiter.pause(pause_s)
+            else:
+                await asyncio.sleep(pause_s)
 
     async def _send_now(self, request: Request) -> bytes:
         timeout_s = request.timeout_s or self._timeout_s

@@ -1,6 +1,7 @@
 """The API verbs over HTTP: requests, responses and retries."""
 
 import asyncio
+from functools import partial
 from typing import Any
 
 import pytest
@@ -151,6 +152,24 @@ async def test_throttled_request_is_retried_until_accepted(
     labels = {"code": "429", "verb": "POST", "host": server.url.removeprefix("http://")}
     retried = metrics.registry.get_sample_value("rest_client_request_retries_total", labels)
     assert retried == 2
+
+
+async def test_write_that_was_shed_is_retried_once_the_server_takes_another(
+    server: Server, client: Client, metrics: Metrics
+) -> None:
+    shed = replies(b"Too many requests, please try again later.", 429, Retry_After="32")
+    server.handlers += [shed, replies(POD)]
+    async with asyncio.timeout(20), asyncio.TaskGroup() as group:
+        group.create_task(client.create(PODS, "ns", {"metadata": {"name": "first"}}))
+        labels = {"code": "429", "verb": "POST", "host": server.url.removeprefix("http://")}
+        retries = partial(
+            metrics.registry.get_sample_value, "rest_client_request_retries_total", labels
+        )
+        while not retries():  # noqa: ASYNC110 - nothing else shows that the response was read.
+            await asyncio.sleep(0.01)
+        await client.create(PODS, "ns", {"metadata": {"name": "second"}})
+    sent = [request.body["metadata"]["name"] for request in server.seen]
+    assert sent == ["first", "second", "first"]
 
 
 async def test_throttled_request_is_given_up_after_the_last_retry(

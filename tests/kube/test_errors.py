@@ -76,6 +76,20 @@ def test_retry_after_is_parsed(headers: Any, details: Any, expected: float) -> N
     assert error.retry_after_s == expected
 
 
+@pytest.mark.parametrize(
+    ("code", "body", "sheds"),
+    [
+        pytest.param(429, b"Too many requests, please try again later.\n", True, id="fairness"),
+        pytest.param(429, b'{"kind":"Status","reason":"TooManyRequests"}', False, id="webhook"),
+        pytest.param(503, b"apiserver is shutting down.\n", False, id="shutdown"),
+    ],
+)
+def test_load_shedding_is_a_429_without_a_status(code: int, body: bytes, sheds: bool) -> None:
+    error = error_from(code, {"Retry-After": "1"}, body)
+    assert isinstance(error, ThrottledError)
+    assert error.is_load_shedding is sheds
+
+
 def test_server_error_is_throttling_only_with_a_retry_after() -> None:
     assert isinstance(make_error(503, headers={"Retry-After": "1"}), ThrottledError)
     assert type(make_error(503)) is ApiError

@@ -94,6 +94,8 @@ class WriteLimiter:
         self._slots: PrioritySemaphore[_Turn] = PrioritySemaphore(self._limit.count)
         # Only those in which flows wait.
         self._namespaces: dict[str, _NamespaceFlows] = {}
+        # When the newest of the writes that the server took was sent.
+        self._last_taken_at = float("-inf")
 
     @property
     def limit(self) -> int:
@@ -126,14 +128,25 @@ class WriteLimiter:
                 self._limit.observe_congestion(sent_at, clock())
                 raise
             except ApiError:
-                if not takes_long:
-                    self._observe_response(sent_at, clock())
+                self._observe_response(sent_at, clock(), takes_long=takes_long)
                 raise
             else:
-                if not takes_long:
-                    self._observe_response(sent_at, clock())
+                self._observe_response(sent_at, clock(), takes_long=takes_long)
             finally:
                 self._slots.resize(self._limit.count)
+
+    async def pause(self, delay_s: float) -> None:
+        """Wait after load shedding: as long as the server asks, or until it takes other writes.
+
+        After a few rejections in a row it asks for up to 32 s, although there are fewer in flight
+        by then: those that were rejected would be the last, and their jobs wait for them.
+        """
+        clock = asyncio.get_running_loop().time
+        rejected_at, steps = clock(), max(int(delay_s), 1)
+        for _ in range(steps):
+            await asyncio.sleep(delay_s / steps)
+            if self._last_taken_at > rejected_at:
+                return
 
     @contextmanager
     def _waiting(self, flow: WriteFlow) -> Iterator[None]:
@@ -156,6 +169,8 @@ class WriteLimiter:
             if not flows.waiting_count:
                 self._namespaces.pop(flow.namespace, None)
 
-    def _observe_response(self, sent_at: float, now: float) -> None:
-        is_full = self._slots.held_count >= self._limit.count
-        self._limit.observe_response(sent_at, now, is_full=is_full)
+    def _observe_response(self, sent_at: float, now: float, *, takes_long: bool) -> None:
+        self._last_taken_at = max(self._last_taken_at, sent_at)
+        if not takes_long:
+            is_full = self._slots.held_count >= self._limit.count
+            self._limit.observe_response(sent_at, now, is_full=is_full)

@@ -26,6 +26,7 @@ class Server:
 
     per_second: float = 1000.0
     max_in_flight: int = 10_000
+    retry_after_s: float = 1.0
     served: int = 0
     rejected: int = 0
     in_flight: int = 0
@@ -39,7 +40,7 @@ class Server:
             if self.in_flight > self.max_in_flight:
                 await asyncio.sleep(0.001)
                 self.rejected += 1
-                raise ThrottledError("later", code=429, reason="", retry_after_s=1.0)
+                raise ThrottledError("later", code=429, reason="", retry_after_s=self.retry_after_s)
             now = asyncio.get_running_loop().time()
             self._free_at = max(now, self._free_at) + 1 / self.per_second
             await asyncio.sleep(self._free_at - now)
@@ -64,7 +65,7 @@ async def write(
             async with limiter.slot(for_later=for_later):
                 await do()
         except ThrottledError as error:
-            await asyncio.sleep(error.retry_after_s)
+            await limiter.pause(error.retry_after_s)
         else:
             log.append(name)
             return
@@ -139,16 +140,26 @@ async def test_events_are_for_later() -> None:
     assert log[-2:] == ["object", "event"]
 
 
-async def test_overloaded_server_works_at_its_limit_without_a_storm() -> None:
+@pytest.mark.parametrize("retry_after_s", [1.0, 32.0])
+async def test_overloaded_server_works_at_its_limit_without_a_storm(retry_after_s: float) -> None:
     """Priority and fairness: what exceeds its seats and its queue is rejected with 429."""
-    limiter, server, log = WriteLimiter(), Server(per_second=50, max_in_flight=20), list[str]()
+    limiter, log = WriteLimiter(), list[str]()
+    server = Server(per_second=50, max_in_flight=20, retry_after_s=retry_after_s)
     started = asyncio.get_running_loop().time()
     async with asyncio.TaskGroup() as group:
         for n in range(50):
-            group.create_task(write_many(limiter, server, flow(str(n)), 60, log))
+            group.create_task(write_many(limiter, server, flow(str(n)), 20, log))
     took_s = asyncio.get_running_loop().time() - started
     assert server.served / took_s >= 0.9 * server.per_second
     assert server.rejected < 0.1 * server.served
+
+
+async def test_server_that_takes_nothing_is_left_alone_as_long_as_it_asks() -> None:
+    limiter, server, log = WriteLimiter(), Server(max_in_flight=0, retry_after_s=10), list[str]()
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(25):
+            await write_many(limiter, server, flow("rejected"), 30, log)
+    assert server.rejected == 3 * 30
 
 
 async def test_fast_server_gets_more_at_the_same_time() -> None:
