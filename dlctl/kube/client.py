@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 else:
     W = TypeVar("W")
 REQUEST_TIMEOUT_S: Final = 60.0
+MAX_RETRIES: Final = 10
 # Bookmarks arrive about once a minute: if two are missing, the connection is dead.
 WATCH_IDLE_TIMEOUT_S: Final = 130.0
 # A server that stops in time can still say so.
@@ -49,9 +50,9 @@ class Client:
     Error responses raise :class:`~dlctl.kube.errors.ApiError`, anything else that prevents a
     response :class:`~dlctl.kube.errors.UnreachableError`. Reads are retried after a broken
     connection and when the server asks to retry later; writes only if the server certainly did
-    nothing. While ``may_write`` returns False, writes raise UnreachableError and are not sent.
-    Clients may share a ``rate_limiter``. ``as_`` is a projection, or ``dict[str, Any]`` for tools
-    that show whole objects.
+    nothing; both ``max_retries`` times at most. While ``may_write`` returns False, writes raise
+    UnreachableError and are not sent. Clients may share a ``rate_limiter``. ``as_`` is a
+    projection, or ``dict[str, Any]`` for tools that show whole objects.
     """
 
     def __init__(  # noqa: PLR0913 - each is set by some caller.
@@ -62,6 +63,7 @@ class Client:
         metrics: Metrics | None = None,
         request_timeout_s: float = REQUEST_TIMEOUT_S,
         watch_idle_timeout_s: float = WATCH_IDLE_TIMEOUT_S,
+        max_retries: int = MAX_RETRIES,
         may_write: MayWrite | None = None,
         rate_limiter: RateLimiter | None = None,
     ) -> None:
@@ -72,6 +74,7 @@ class Client:
             user_agent=user_agent,
             metrics=metrics or Metrics(),
             timeout_s=request_timeout_s,
+            max_retries=max_retries,
             may_write=may_write,
             rate_limiter=rate_limiter,
         )

@@ -6,7 +6,6 @@ from dlctl.backoff import Backoff, jittered
 from dlctl.errors import DlctlError
 from dlctl.kube.errors import DisconnectedError, ThrottledError
 
-MAX_RETRIES: Final = 10
 # A server may ask for no pause at all, each time.
 MIN_DELAY_S: Final = 0.1
 # The longest that priority and fairness asks for. Longer pauses are up to the caller, who may have
@@ -19,12 +18,10 @@ _RECONNECT_BACKOFF: Final = Backoff(base_s=MIN_DELAY_S, cap_s=MAX_DELAY_S, jitte
 
 
 def delay_s(method: str, error: DlctlError, attempt: int, random: float) -> float | None:
-    """Return the pause in seconds before the next attempt, or None for no retry.
+    """Return the pause in seconds before the next attempt, or None if that would be no use.
 
     ``attempt`` counts from 0; ``random`` in [0, 1) stretches the pause by up to a quarter.
     """
-    if attempt >= MAX_RETRIES:
-        return None
     match error:
         case ThrottledError() if error.retry_after_s > MAX_DELAY_S:
             return None

@@ -63,13 +63,14 @@ class Request:
 class Transport:
     """One HTTP session with one API server, to be used as a context manager."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each is set by some caller.
         self,
         config: ClusterConfig,
         *,
         user_agent: str,
         metrics: Metrics,
         timeout_s: float,
+        max_retries: int,
         may_write: write_fence.MayWrite | None,
         rate_limiter: RateLimiter | None,
     ) -> None:
@@ -85,6 +86,7 @@ class Transport:
         self._sent_bytes = cache(metrics.rest_client_request_size_bytes.labels)
         self._received_bytes = cache(metrics.rest_client_response_size_bytes.labels)
         self._timeout_s = timeout_s
+        self._max_retries = max_retries
         self._may_write = may_write
         self._rate_limiter = rate_limiter
         self._session: aiohttp.ClientSession | None = None
@@ -126,7 +128,7 @@ class Transport:
                     return await self._send_now(request)
             except (ApiError, UnreachableError) as error:
                 pause_s = delay_s(request.method, error, attempt, random.random())
-                if pause_s is None:
+                if pause_s is None or attempt == self._max_retries:
                     raise
                 self._count_retry(request, error)
                 is_load_shedding = isinstance(error, ThrottledError) and error.is_load_shedding

@@ -124,6 +124,8 @@ class Election:
             user_agent="dlctl/leader-election",
             metrics=self.metrics,
             request_timeout_s=self.timing.request_timeout_s,
+            # The elector retries: an overloaded server asks for longer pauses than a lease lasts.
+            max_retries=0,
         ) as client:
             lock = LeaseLock(client, key, self.identity, self.timing, self.clock, self.metrics)
             elector = Elector(lock, self._validity, liveness.unresponsive_s)

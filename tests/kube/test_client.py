@@ -181,6 +181,15 @@ async def test_throttled_request_is_given_up_after_the_last_retry(
     assert len(server.seen) == 11
 
 
+async def test_client_without_retries_leaves_them_to_the_caller(server: Server) -> None:
+    server.handlers += [THROTTLED]
+    config = ClusterConfig.with_token(server.url, TOKEN)
+    async with Client(config, max_retries=0) as client:
+        with pytest.raises(ThrottledError):
+            await client.create(PODS, "ns", {})
+    assert len(server.seen) == 1
+
+
 async def test_long_pause_is_left_to_the_caller(server: Server, client: Client) -> None:
     server.handlers += [fails(429, "TooManyRequests", Retry_After="300")]
     with pytest.raises(ThrottledError) as raised:

@@ -11,7 +11,7 @@ from dlctl.kube.errors import (
     ThrottledError,
     UnreachableError,
 )
-from dlctl.kube.retries import MAX_DELAY_S, MAX_RETRIES, delay_s
+from dlctl.kube.retries import MAX_DELAY_S, delay_s
 
 
 def throttled(code: int, after_s: float = 2) -> ThrottledError:
@@ -44,11 +44,6 @@ def test_only_safe_requests_are_retried(
 
 def test_jitter_is_at_most_a_quarter() -> None:
     assert delay_s("GET", throttled(429, 8), 0, 1.0) == 10
-
-
-def test_retries_are_limited() -> None:
-    assert delay_s("GET", throttled(429), MAX_RETRIES - 1, 0.0) == 2
-    assert delay_s("GET", throttled(429), MAX_RETRIES, 0.0) is None
 
 
 def test_reconnecting_slows_down() -> None:

@@ -11,6 +11,7 @@ from dlctl.kube.config import ClusterConfig
 from dlctl.leaderelection.election import Election
 from dlctl.leaderelection.leadership import NoLeaderElection
 from dlctl.leaderelection.lease_lock import LeaseLostError
+from dlctl.leaderelection.lease_timing import LeaseTiming
 from dlctl.local.apiserver import status
 from dlctl.local.apiserver.faults import Fault
 from dlctl.local.apiserver.server import ApiServer
@@ -37,8 +38,9 @@ def elect(server: ApiServer) -> Callable[..., Election]:
     async def connect() -> ClusterConfig:
         return server.config("default")
 
-    def make(identity: str = "us") -> Election:
-        return Election(connect, KEY.name, timing=QUICK, watchdog=FakeWatchdog(), identity=identity)
+    def make(identity: str = "us", timing: LeaseTiming = QUICK) -> Election:
+        watchdog = FakeWatchdog()
+        return Election(connect, KEY.name, timing=timing, watchdog=watchdog, identity=identity)
 
     return make
 
@@ -133,6 +135,25 @@ async def test_lost_lease_cancels_the_block_and_is_not_released(
     assert holder(server) == "us"
     # It stays dangerous until it exits, so nothing disarms the watchdog.
     assert election.watchdog.armed_s is not None  # type: ignore[attr-defined]
+
+
+async def test_overloaded_server_that_asks_for_a_long_pause_is_asked_again(
+    server: ApiServer, elect: Callable[..., Election]
+) -> None:
+    """Priority and fairness asks for up to 32 s, and takes the next request all the same."""
+    election = elect(timing=LeaseTiming(lease_s=3.0, renew_s=2.0, retry_s=0.4, stall_s=5.0))
+    async with asyncio.timeout(30), election.leading(asyncio.Event()):
+        renewed = stored_lease(server)["spec"]["renewTime"]
+        shed = status.too_many_requests("later", 32)
+        server.faults.add(Fault(resource=LEASE_PATH, verb="write", status=shed, times=2))
+
+        def is_renewed() -> bool:
+            now = stored_lease(server)["spec"]["renewTime"]
+            return server.faults.matched == 2 and now > renewed
+
+        while not is_renewed():  # noqa: ASYNC110 - the server is in another thread.
+            await asyncio.sleep(0.05)
+        assert election.may_write()
 
 
 async def test_blocked_event_loop_keeps_the_lease_while_the_thread_renews(

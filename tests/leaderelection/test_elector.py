@@ -91,6 +91,7 @@ class CandidateGroup:
             self.lease_server.server.config(),
             user_agent=name,
             request_timeout_s=TIMING.request_timeout_s,
+            max_retries=0,
         )
         await self.stack.enter_async_context(client)
         lock = LeaseLock(client, KEY, name, TIMING, clock, metrics)
