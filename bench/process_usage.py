@@ -13,6 +13,12 @@ def cpu_s(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / _TICKS_PER_S
 
 
+def machine_idle_s() -> float:
+    """Return the time that the cores have been idle since the start, all together."""
+    fields = Path("/proc/stat").read_text().splitlines()[0].split()
+    return int(fields[4]) / _TICKS_PER_S
+
+
 def rss_mb(pid: int) -> float:
     return _memory_mb(pid, "VmRSS")
 

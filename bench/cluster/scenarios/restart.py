@@ -2,6 +2,7 @@
 
 import asyncio
 import datetime
+import os
 import time
 from typing import ClassVar, Final
 
@@ -13,12 +14,13 @@ from bench.cluster.namespaces import LIMIT_S, namespace
 from bench.cluster.operators import Operator, Program
 from bench.cluster.scenario import Bench, Figures, loop_lag
 from bench.cluster.scenarios.creation import create_jobs
-from bench.process_usage import peak_rss_mb, rss_mb
+from bench.process_usage import machine_idle_s, peak_rss_mb, rss_mb
 
 _POLL_S: Final = 0.2
 _WATCHED_S: Final = 5.0
 # Longer than a status waits for more pods to start.
 _STEADY_S: Final = 15.0
+_IDLE_SHARE: Final = 0.7
 
 
 @attrs.frozen
@@ -74,13 +76,17 @@ def has_reconciled(metrics: Metrics, jobs: int) -> bool:
 
 
 async def _steady(bench: Bench) -> None:
-    """Wait until the operator has written nothing for a while, as long as pods may start."""
+    """Wait until the operator has written nothing for a while, and the control plane is idle.
+
+    It works on the endpoints of the last pods for minutes.
+    """
     async with asyncio.timeout(LIMIT_S):
-        mark = bench.audit.end()
-        await asyncio.sleep(_STEADY_S)
-        while any(map(is_write, bench.audit.requests(mark))):
-            mark = bench.audit.end()
+        idle_share, writes = 0.0, True
+        while writes or idle_share < _IDLE_SHARE:
+            mark, idle_before_s = bench.audit.end(), machine_idle_s()
             await asyncio.sleep(_STEADY_S)
+            idle_share = (machine_idle_s() - idle_before_s) / _STEADY_S / (os.cpu_count() or 1)
+            writes = any(map(is_write, bench.audit.requests(mark)))
 
 
 async def _leading_at(bench: Bench, name: str) -> float:
