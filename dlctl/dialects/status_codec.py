@@ -30,10 +30,12 @@ def write_condition(condition: Condition) -> JSON:
 
 
 def read_conditions(wire: JSON) -> tuple[Condition, ...]:
-    """Return the first condition of each type; one without a type is none."""
+    """Return a condition of each type, a true one if there is one; without a type it is none."""
     by_type: dict[str, JSON] = {}
     for each in mappings(wire, "conditions"):
-        by_type.setdefault(text(each, "type"), each)
+        kept = by_type.setdefault(text(each, "type"), each)
+        if kept.get("status") != "True" and each.get("status") == "True":
+            by_type[text(each, "type")] = each
     return tuple(_read_condition(each) for type_, each in by_type.items() if type_)
 
 

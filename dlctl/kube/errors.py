@@ -66,7 +66,7 @@ class ThrottledError(ApiError):
     """The server asks to retry later: 429, or a 5xx with a Retry-After.
 
     After 429 and 503 nothing was done; after other codes a write may have been. It is load shedding
-    if the server has not looked at the request, as priority and fairness: it may take others.
+    if the server has not looked at the request, as priority and fairness does: it may take others.
     """
 
     def __init__(

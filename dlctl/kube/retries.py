@@ -18,7 +18,7 @@ _RECONNECT_BACKOFF: Final = Backoff(base_s=MIN_DELAY_S, cap_s=MAX_DELAY_S, jitte
 
 
 def delay_s(method: str, error: DlctlError, attempt: int, random: float) -> float | None:
-    """Return the pause in seconds before the next attempt, or None if that would be no use.
+    """Return the pause in seconds before the next attempt, or None for no retry.
 
     ``attempt`` counts from 0; ``random`` in [0, 1) stretches the pause by up to a quarter.
     """

@@ -21,6 +21,7 @@ from dlctl.kube.errors import (
     ApiError,
     ConflictError,
     NotFoundError,
+    ThrottledError,
     UnexpectedResponseError,
 )
 from dlctl.leaderelection import lease_record
@@ -88,11 +89,13 @@ class LeaseLock:
         """Renew the lease; return since when it is renewed.
 
         The server checks that the lease is still as this process wrote it. Only if it rejects the
-        write for any reason, the lease is read. Raises LeaseLostError if another process, or none,
-        holds it.
+        write for any reason but overload, the lease is read. Raises LeaseLostError if another
+        process, or none, holds it.
         """
         try:
             return await self._update(self._lease)
+        except ThrottledError:
+            raise
         except ApiError:
             self.metrics.leader_election_slowpath_total.labels(self.key.name).inc()
         lease = await self._read()
@@ -155,7 +158,7 @@ class LeaseLock:
         self._lease = lease
 
     async def _bounded(self, request: Awaitable[T]) -> T:
-        # The client's own timeout is per attempt, and it may retry.
+        # The client's own timeout is without the time that credentials take.
         async with asyncio.timeout(self.timing.request_timeout_s):
             return await request
 

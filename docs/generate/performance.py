@@ -81,12 +81,12 @@ _OTHERS: Final = (
         "{0:,} jobs of {1}, API server answers 429",
         (
             ("children_goodput", "children per second, of what gets through", "{:.0%}"),
+            ("write_goodput", "all writes per second, of that", "{:.0%}"),
             (
                 "children_goodput_of_floor",
-                "... of the same pods and services from plain writers",
+                "children per second, of the same ones from plain writers",
                 "{:.0%}",
             ),
-            ("write_goodput", "all writes per second, of that", "{:.0%}"),
             ("throttled_share", "writes answered with 429", "{:.1%}"),
             ("longest_reconcile_s", "longest reconcile", "{:.1f} s"),
         ),

@@ -301,6 +301,16 @@ async def test_forbidden_change_of_a_pod_is_invalid(api: Api, change: JSON, said
         ),
         pytest.param(
             "bound/eviction",
+            {
+                "apiVersion": "policy/v1beta1",
+                "kind": "Eviction",
+                "metadata": {"name": "other"},
+            },
+            "400 BadRequest: name in URL does not match name in Eviction object",
+            id="former eviction of another pod",
+        ),
+        pytest.param(
+            "bound/eviction",
             {"metadata": {"name": "other"}},
             "400 BadRequest: name in URL does not match name in Eviction object",
             id="eviction of another pod",

@@ -41,8 +41,9 @@ def test_count_is_read_as_written() -> None:
     assert status_codec.count({"jobRestarts": 2**31 - 1}, "jobRestarts") == 2**31 - 1
 
 
-def test_first_condition_of_each_type_counts() -> None:
+def test_first_condition_of_each_type_that_is_true_counts() -> None:
     running = {"type": "Running", "status": "True", "reason": "first"}
-    wire = {"conditions": [{}, running, {"type": ""}, {**running, "reason": "second"}, 3]}
+    false = {**running, "status": "False", "reason": "false"}
+    wire = {"conditions": [{}, false, running, {"type": ""}, {**running, "reason": "second"}, 3]}
     (found,) = status_codec.read_conditions(wire)
     assert (found.type, found.status, found.reason) == ("Running", True, "first")

@@ -131,6 +131,7 @@ class WriteLimiter:
                 self._observe_response(sent_at, clock(), takes_long=takes_long)
                 raise
             else:
+                self._last_taken_at = max(self._last_taken_at, sent_at)
                 self._observe_response(sent_at, clock(), takes_long=takes_long)
             finally:
                 self._slots.resize(self._limit.count)
@@ -170,7 +171,6 @@ class WriteLimiter:
                 self._namespaces.pop(flow.namespace, None)
 
     def _observe_response(self, sent_at: float, now: float, *, takes_long: bool) -> None:
-        self._last_taken_at = max(self._last_taken_at, sent_at)
         if not takes_long:
             is_full = self._slots.held_count >= self._limit.count
             self._limit.observe_response(sent_at, now, is_full=is_full)

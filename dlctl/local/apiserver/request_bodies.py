@@ -78,9 +78,17 @@ def _load_yaml(body: bytes, on_repeated_key: Callable[[str], None] | None = None
     return manifest_yaml.load(body, on_repeated_key)
 
 
-def parse_typed(body: bytes, content_type: str, resource: Resource) -> JSON:
-    """Return the body as an object of a built-in kind, without fields that it does not have."""
-    obj = decode_object(parse(body, content_type, resource.kind), resource, body)
+def parse_typed(
+    body: bytes, content_type: str, resource: Resource, *, former_version: str = ""
+) -> JSON:
+    """Return the body as an object of a built-in kind, without fields that it does not have.
+
+    It may be of a ``former_version`` with the same fields.
+    """
+    value = parse(body, content_type, resource.kind)
+    if former_version and isinstance(value, dict) and value.get("apiVersion") == former_version:
+        value = {**value, "apiVersion": resource.api_version}
+    obj = decode_object(value, resource, body)
     return TypedDecoder(resource).decode(decode_metadata(obj, resource))
 
 

@@ -2,11 +2,13 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 import attrs
 import pytest
 
 from dlctl.kube.errors import (
+    ApiError,
     ConflictError,
     DisconnectedError,
     ThrottledError,
@@ -160,6 +162,31 @@ async def test_server_that_takes_nothing_is_left_alone_as_long_as_it_asks() -> N
         async with asyncio.timeout(25):
             await write_many(limiter, server, flow("rejected"), 30, log)
     assert server.rejected == 3 * 30
+
+
+@pytest.mark.parametrize(
+    ("error", "lasted_s"),
+    [
+        (None, 2.0),
+        (ApiError("a proxy's", code=502, reason=""), 10.0),
+        (DisconnectedError(""), 10.0),
+    ],
+    ids=["success", "error of a proxy", "no response"],
+)
+async def test_pause_ends_early_once_the_server_has_taken_a_write(
+    error: Exception | None, lasted_s: float
+) -> None:
+    limiter, clock = WriteLimiter(), asyncio.get_running_loop().time
+    started = clock()
+    async with asyncio.TaskGroup() as group:
+        pausing = group.create_task(limiter.pause(10.0))
+        await asyncio.sleep(1.5)
+        with suppress(ApiError, DisconnectedError):
+            async with limiter.slot():
+                if error:
+                    raise error
+        await pausing
+        assert clock() - started == pytest.approx(lasted_s)
 
 
 async def test_fast_server_gets_more_at_the_same_time() -> None:

@@ -145,7 +145,9 @@ class Subresources:
         return BufferedResponse(msgspec.json.encode(_CREATED), 201)
 
     def _evict(self, served: ServedResource, request: ApiRequest) -> BufferedResponse:
-        sent = request_bodies.parse_typed(request.body, request.content_type, _EVICTION)
+        sent = request_bodies.parse_typed(
+            request.body, request.content_type, _EVICTION, former_version="policy/v1beta1"
+        )
         _check_name(sent, request)
         options = sent.get("deleteOptions") or {}
         read = DeleteRequestOptions.read({}, request.dry_run, options)
