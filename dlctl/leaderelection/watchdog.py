@@ -25,7 +25,8 @@ class ProcessWatchdog:
 
     The timer is a C thread of faulthandler that calls ``_exit``: a signal would not do, since the
     first process of a container ignores those without a handler. There is one such timer per
-    process.
+    process. It reads the stacks without the interpreter lock: if threads run again meanwhile, as
+    after a suspension, that may end the process by SIGSEGV instead.
     """
 
     def __init__(self) -> None:
