@@ -221,8 +221,7 @@ def configuration(body: bytes, served: ServedResource) -> JSON:
     config = value or {}
     version, kind = config.get("apiVersion") or "", config.get("kind") or ""
     if (version, kind) != (resource.api_version, resource.kind):
-        group_version = version if "/" in version else f"/{version}"
-        raise status.bad_request(f"invalid object type: {group_version}, Kind={kind}")
+        raise status.bad_request(f"invalid object type: {decoding_errors.go_kind(version, kind)}")
     return config
 
 

@@ -11,6 +11,7 @@ from dlctl.clock import timestamp
 from dlctl.local.apiserver import request_bodies, status
 from dlctl.local.apiserver.auth.authentication import ISSUER, Tokens
 from dlctl.local.apiserver.requests import ApiRequest
+from dlctl.local.apiserver.serialization.decoding_errors import go_kind
 from dlctl.local.apiserver.status import FieldError
 from dlctl.local.apiserver.storage.stored_objects import StoredObject
 
@@ -61,10 +62,8 @@ class TokenRequests:
 
     def _pod(self, namespace: str, bound: JSON) -> StoredObject:
         if bound.get("kind") != PODS.kind:
-            version = bound.get("apiVersion", "")
-            group_version = version if "/" in version else f"/{version}"
-            what = f"{group_version}, Kind={bound.get('kind', '')}"
-            raise status.bad_request(f"cannot bind token to object of type {what}")
+            kind = go_kind(bound.get("apiVersion", ""), bound.get("kind", ""))
+            raise status.bad_request(f"cannot bind token to object of type {kind}")
         pod = self.tokens.storage.get(PODS, ObjectKey(namespace, bound.get("name", "")))
         if pod is None:
             raise status.not_found(PODS, bound.get("name", ""))

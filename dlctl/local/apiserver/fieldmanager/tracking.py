@@ -30,6 +30,7 @@ from dlctl.local.apiserver.fieldmanager.merging import (
     remove_items,
     with_named_parents,
 )
+from dlctl.local.apiserver.serialization.decoding_errors import go_kind
 from dlctl.local.apiserver.status import StatusError
 
 # The owner of fields that were there before anybody was tracked.
@@ -166,8 +167,5 @@ def _untyped(config: JSON, error: str) -> str:
     meta = config.get("metadata")
     meta = meta if isinstance(meta, dict) else {}
     name = f"{meta.get('namespace', '')}/{meta.get('name', '')}"
-    version = config.get("apiVersion", "")
-    kind = version if "/" in version else f"/{version}"
-    return (
-        f"failed to create typed patch object ({name}; {kind}, Kind={config.get('kind')}): {error}"
-    )
+    kind = go_kind(config.get("apiVersion", ""), config.get("kind", ""))
+    return f"failed to create typed patch object ({name}; {kind}): {error}"

@@ -130,6 +130,11 @@ def _duplicates(value: Any, path: str) -> list[str]:
     return found + [p for name, item in value.items() for p in _duplicates(item, start + name)]
 
 
+def go_kind(api_version: str, kind: str) -> str:
+    """Return a kind with its version as Go prints it; the core group is empty."""
+    return f"{api_version if '/' in api_version else f'/{api_version}'}, Kind={kind}"
+
+
 def go_map(value: Any) -> str:
     """Return a value as Go prints it."""
     if isinstance(value, dict):
