@@ -11,6 +11,7 @@ _FIRST_TF_OPERATOR: Final = (
     "it has the form of kubeflow.org/v1alpha1: write apiVersion kubeflow.org/v1alpha1 and kind "
     "TFJob"
 )
+_KUBEFLOW_V1: Final = "it has the form of kubeflow.org/v1: write apiVersion kubeflow.org/v1"
 # Jobs of other operators, by group or version and by kind, with what to do about them.
 _OTHER_OPERATORS: Final[Mapping[tuple[str, str], str]] = {
     ("trainer.kubeflow.org", "TrainJob"): (
@@ -19,6 +20,12 @@ _OTHER_OPERATORS: Final[Mapping[tuple[str, str], str]] = {
     ),
     ("tensorflow.org", "TfJob"): _FIRST_TF_OPERATOR,
     ("tensorflow.org", "TFJob"): _FIRST_TF_OPERATOR,
+    ("mlkube.io", "TfJob"): _FIRST_TF_OPERATOR,
+    ("xgboostjob.kubeflow.org", "XGBoostJob"): _KUBEFLOW_V1,
+    **{
+        ("training.kubedl.io", kind): _KUBEFLOW_V1
+        for kind in ("TFJob", "PyTorchJob", "XGBoostJob", "MPIJob")
+    },
 }
 
 

@@ -166,6 +166,24 @@ CONTAINER = f"{TEMPLATE}.spec.containers[0]"
             id="TfJob",
         ),
         pytest.param(
+            "kubeflow.org/v1\nkind: PyTorchJob",
+            "mlkube.io/v1beta1\nkind: TfJob",
+            ["does not serve TfJob", "write apiVersion kubeflow.org/v1alpha1 and kind TFJob"],
+            id="TfJob of mlkube.io",
+        ),
+        pytest.param(
+            "kubeflow.org/v1\nkind: PyTorchJob",
+            "xgboostjob.kubeflow.org/v1\nkind: XGBoostJob",
+            ["does not serve XGBoostJob", "form of kubeflow.org/v1: write apiVersion kubeflow"],
+            id="xgboost-operator",
+        ),
+        pytest.param(
+            "kubeflow.org/v1\nkind: PyTorchJob",
+            "training.kubedl.io/v1alpha1\nkind: PyTorchJob",
+            ["does not serve PyTorchJob", "form of kubeflow.org/v1: write apiVersion kubeflow"],
+            id="KubeDL",
+        ),
+        pytest.param(
             "  name: train\n",
             "  {}\n",
             ["PyTorchJob without a name: metadata.name: is missing"],
