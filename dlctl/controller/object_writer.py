@@ -40,13 +40,14 @@ class ObjectWriter:
         resource: Resource,
         key: ObjectKey,
         body: ReadOnlyJSON | Callable[[], ReadOnlyJSON],
-    ) -> None:
-        """Create an object; a function is called when it is the write's turn.
+    ) -> Object:
+        """Create an object; a ``body`` that is a function is called when it is the write's turn.
 
         :raises AlreadyExistsError: if another object has its name.
         """
         created = await self.client.create(resource, key.namespace, body, Object)
         self.expectations.expect_write(owner, resource, created.metadata.resource_version)
+        return created
 
     async def patch(
         self,

@@ -16,15 +16,9 @@ from dlctl.controller.object_writer import ObjectWriter
 from dlctl.kube.errors import ApiError, RequestError
 from dlctl.reconcilers.children import secrets
 from dlctl.reconcilers.children.collection_deletion import CollectionDeletion
-from dlctl.reconcilers.children.creation import (
-    MAX_PARALLEL,
-    Child,
-    CreateResult,
-    Creator,
-    Rejection,
-    rejection_of,
-)
+from dlctl.reconcilers.children.creation import MAX_PARALLEL, Child, CreateResult, Creator
 from dlctl.reconcilers.children.dependents import update_patch
+from dlctl.reconcilers.children.rejection import Rejection, rejection_of
 from dlctl.reconcilers.children.render import Renderer
 from dlctl.reconcilers.children.scheduling_gates import ungate_patch
 from dlctl.reconcilers.children.secrets import SecretState
@@ -111,12 +105,14 @@ class ChildWriter:
         rejected: Mapping[str, Rejection],
         is_current: Callable[[], bool],
     ) -> CreateResult:
-        """Create the plan's missing children, services before the pods that resolve them.
+        """Create the plan's missing children.
 
         Stops and raises like :meth:`Creator.create`.
         """
         children = _children(job, plan, renderer)
-        return await Creator(self.writer).create(job.uid, children, rejected, is_current)
+        limiter = self.writer.client.write_limiter
+        creator = Creator(self.writer, lambda: limiter.is_busy)
+        return await creator.create(job.uid, children, rejected, is_current)
 
     async def update(self, job: Job, plan: Plan, renderer: Renderer) -> Mapping[str, Rejection]:
         """Update dependents, pods and Jobs; return the updates that the server rejects, by name.

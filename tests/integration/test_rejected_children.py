@@ -2,7 +2,8 @@
 
 import pytest
 
-from dlctl.api.meta import CONFIG_MAPS, PODS
+from dlctl.api.meta import CONFIG_MAPS, PODS, SERVICES, Resource
+from dlctl.kube.flowcontrol.write_limiter import WriteLimiter
 from dlctl.local.apiserver import status
 from dlctl.local.apiserver.faults import Fault
 from dlctl.local.apiserver.status import StatusError
@@ -30,8 +31,11 @@ ANSWERS = [
 ]
 
 
-def refuse_pods(cluster: ClusterHarness, answer: StatusError, *, times: int | None = None) -> None:
-    fault = Fault(verb="create", resource="pods", user_agent="dlctl", status=answer, times=times)
+def refuse(
+    cluster: ClusterHarness, resource: Resource, answer: StatusError, *, times: int | None = None
+) -> None:
+    plural = resource.plural
+    fault = Fault(verb="create", resource=plural, user_agent="dlctl", status=answer, times=times)
     cluster.server.faults.add(fault)
 
 
@@ -41,7 +45,7 @@ async def test_job_whose_pods_are_rejected_waits(
     kind: str, answer: StatusError, start_cluster: StartCluster
 ) -> None:
     async with start_cluster(kinds=only(kind)) as cluster:
-        refuse_pods(cluster, answer)
+        refuse(cluster, PODS, answer)
         cluster.start()
         counts = {"Master": 1} if kind == "PyTorchJob" else {"Scheduler": 1}
         await cluster.submit(job_of(kind, counts), {})
@@ -71,12 +75,33 @@ async def test_rejected_pods_back_off_while_services_are_missing(
     start_cluster: StartCluster,
 ) -> None:
     async with start_cluster(kinds=only("PyTorchJob")) as cluster:
-        refuse_pods(cluster, StatusError(401, "Unauthorized", WEBHOOK + "who?"))
+        refuse(cluster, PODS, StatusError(401, "Unauthorized", WEBHOOK + "who?"))
         cluster.start()
         await cluster.submit(job_of("PyTorchJob", {"Master": 1, "Worker": 20}), {})
         await cluster.until(lambda: "who?" in cluster.condition("Waiting"))
         await cluster.advance(300)
         assert cluster.history.writes()["create", "pods"] <= 10
+
+
+@pytest.mark.parametrize("is_busy", [False, True])
+async def test_job_whose_services_are_rejected_holds_no_pods(
+    is_busy: bool, start_cluster: StartCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(WriteLimiter, "is_busy", is_busy)
+    async with start_cluster(kinds=only("PyTorchJob")) as cluster:
+        refuse(cluster, SERVICES, status.forbidden(SERVICES, "linear", "exceeded quota"))
+        cluster.start()
+        await cluster.submit(job_of("PyTorchJob", {"Master": 1, "Worker": 2}), forever())
+        await cluster.until(lambda: "exceeded quota" in cluster.condition("Waiting"))
+        await cluster.advance(60)
+        assert not cluster.pods()
+        assert cluster.history.writes()["create", "pods"] <= 3, "none after the first attempt"
+
+        cluster.server.faults.clear()
+        await cluster.until(lambda: len(cluster.pods()) == 3)
+        await running(cluster)
+        assert not cluster.condition("Waiting")
+        assert not cluster.condition("Restarting")
 
 
 async def test_rejection_with_a_changing_message_has_the_same_backoff(
@@ -85,7 +110,7 @@ async def test_rejection_with_a_changing_message_has_the_same_backoff(
     async with start_cluster() as cluster:
         for number in range(500):
             why = f"admission webhook denied the request: request {number:x}-{number * 7919:x}"
-            refuse_pods(cluster, status.forbidden(PODS, "linear", why), times=1)
+            refuse(cluster, PODS, status.forbidden(PODS, "linear", why), times=1)
         await assert_few_writes(cluster, "denied", statuses=4)
 
 
@@ -93,13 +118,13 @@ async def test_rejections_for_changing_reasons_do_not_loop(start_cluster: StartC
     async with start_cluster() as cluster:
         for number in range(500):
             word = "".join(chr(ord("a") + int(digit)) for digit in str(number))
-            refuse_pods(cluster, status.forbidden(PODS, "linear", f"because {word}"), times=1)
+            refuse(cluster, PODS, status.forbidden(PODS, "linear", f"because {word}"), times=1)
         await assert_few_writes(cluster, "because", statuses=12)
 
 
 async def test_waiting_job_fails_exactly_at_its_deadline(start_cluster: StartCluster) -> None:
     async with start_cluster() as cluster:
-        refuse_pods(cluster, status.forbidden(PODS, "linear", "exceeded quota"))
+        refuse(cluster, PODS, status.forbidden(PODS, "linear", "exceeded quota"))
         cluster.start()
         await cluster.submit(mxjob(runPolicy={"activeDeadlineSeconds": 13}), {})
         begun = cluster.clock.now()
@@ -119,7 +144,7 @@ async def test_replica_that_cannot_be_replaced_does_not_change_the_job(
         await running(cluster)
         await cluster.until(lambda: len(cluster.pods()) == 2)
         await cluster.settled()
-        refuse_pods(cluster, never)
+        refuse(cluster, PODS, never)
         await cluster.user.delete(PODS, cluster.key("linear-worker-0"))
         await cluster.until(lambda: never.message in cluster.condition("Waiting"))
         await cluster.advance(30)

@@ -15,6 +15,8 @@ from dlctl.kube.errors import ApiError, ThrottledError, UnreachableError, WriteF
 from dlctl.kube.flowcontrol.adaptive_limit import AdaptiveLimit
 from dlctl.kube.flowcontrol.priority_semaphore import PrioritySemaphore
 
+# With as many writes in flight, each of them waits for others in the server.
+_BUSY: Final = 16
 # The first writes of a flow, which it makes in the order of its arrival.
 _FIRST_WRITES: Final = 64
 # Each further one counts as if the flow had arrived so much later.
@@ -104,6 +106,11 @@ class WriteLimiter:
     @property
     def waiting_count(self) -> int:
         return self._slots.waiting_count
+
+    @property
+    def is_busy(self) -> bool:
+        """Return whether another round trip would take long."""
+        return self._slots.held_count >= _BUSY
 
     @asynccontextmanager
     async def slot(

@@ -1,5 +1,7 @@
 """Creates children in stages, services before pods; each at most once by its name.
 
+Pods of a small job do not wait for its services while the API server is busy.
+
 The name prevents duplicates: if the response to a create was lost, the retry finds the child. I/O
 only; the plan decides what to create.
 """
@@ -27,14 +29,16 @@ from dlctl.errors import InvalidJobError
 from dlctl.kube.errors import (
     AlreadyExistsError,
     ApiError,
-    ForbiddenError,
-    InvalidError,
-    NamespaceTerminatingError,
     NotFoundError,
     RequestError,
-    ThrottledError,
 )
 from dlctl.reconcilers.children.adoption import label_child
+from dlctl.reconcilers.children.rejection import (
+    MAX_MESSAGE_CHARS,
+    Rejection,
+    RejectionCause,
+    rejection_of,
+)
 from dlctl.reconcilers.content_errors import ContentError, wrap_content_errors
 from dlctl.tasks import map_all
 
@@ -42,13 +46,6 @@ from dlctl.tasks import map_all
 MAX_PARALLEL: Final = 32
 # Not worth a request of their own before them.
 _FEW_PODS: Final = 8
-# Messages of admission, which the administrator controls and which may accept the same child later;
-# the code and reason are up to each webhook.
-_ADMISSION_ERRORS: Final = ('admission webhook "', "failed calling webhook", "AdmissionPolicy")
-# Authentication, timeouts, conflicts, throttling: unrelated to the child.
-_UNRELATED_CODES: Final = frozenset({401, 408, 409, 410, 429})
-# Limits the server's message, which may quote what a tenant wrote.
-MAX_MESSAGE_CHARS: Final = 1024
 
 
 @attrs.frozen
@@ -63,33 +60,6 @@ class Child:
     template: str = ""
     # Whether an object of this name that nobody controls is used as it is.
     may_exist: bool = False
-
-
-class RejectionCause(enum.Enum):
-    """Why a child was not created."""
-
-    # Another object has the name.
-    ALREADY_EXISTS = enum.auto()
-    # Quota or authorization denies it, for now.
-    FORBIDDEN = enum.auto()
-    # Admission denies it, or the server cannot decode the child.
-    DENIED = enum.auto()
-    # The server does not serve the resource, or no longer does.
-    NOT_SERVED = enum.auto()
-    # The same child is never accepted, or it cannot be rendered.
-    INVALID = enum.auto()
-
-
-@attrs.frozen
-class Rejection:
-    """A child that was not created: the cause and the server's message."""
-
-    cause: RejectionCause
-    resource: Resource
-    message: str
-    server_message: str
-    # Set if the child could not be rendered.
-    exception: ContentError | InvalidJobError | None = None
 
 
 @attrs.frozen
@@ -109,29 +79,51 @@ class CreateResult:
         )
 
 
-class _Success(enum.Enum):
-    """Why a child exists."""
+class _Existing(enum.Enum):
+    """Why a child need not be created."""
 
-    CREATED = enum.auto()
     # By an earlier request, or by the previous operator.
     ALREADY_CREATED = enum.auto()
     # An object of somebody else takes its place.
     USED_AS_IS = enum.auto()
 
 
-_CAUSE_TEXTS: Final[Mapping[RejectionCause, str]] = {
-    RejectionCause.FORBIDDEN: "forbidden",
-    RejectionCause.DENIED: "rejected",
-    RejectionCause.NOT_SERVED: "not served by the API server, its CRD may be missing",
-    RejectionCause.INVALID: "invalid",
-}
+@attrs.define
+class _Batch:
+    """What has become of children so far."""
+
+    names: dict[Resource, list[str]] = attrs.field(factory=dict)
+    pods: list[Object] = attrs.field(factory=list)
+    rejections: dict[str, Rejection] = attrs.field(factory=dict)
+    used: set[tuple[Resource, str]] = attrs.field(factory=set)
+    failures: list[RequestError] = attrs.field(factory=list)
+
+    @property
+    def is_stopped(self) -> bool:
+        return bool(self.rejections or self.failures)
+
+    def add(self, child: Child, answer: Object | _Existing | Rejection) -> None:
+        if isinstance(answer, Rejection):
+            # A service may have the name of its pod, which is nothing without it.
+            if child.resource == SERVICES or child.key.name not in self.rejections:
+                self.rejections[child.key.name] = answer
+        elif isinstance(answer, Object):
+            self.names.setdefault(child.resource, []).append(child.key.name)
+            if child.resource == PODS:
+                self.pods.append(answer)
+        elif answer is _Existing.USED_AS_IS:
+            self.used.add((child.resource, child.key.name))
 
 
 @attrs.frozen
 class Creator:
-    """Creates the children of jobs and records the writes that the stores do not show yet."""
+    """Creates the children of jobs and records the writes that the stores do not show yet.
+
+    While ``is_busy``, a round trip takes so long that a small job saves one.
+    """
 
     writer: ObjectWriter
+    is_busy: Callable[[], bool]
 
     async def create(
         self,
@@ -148,37 +140,32 @@ class Creator:
         :raises NamespaceTerminatingError: if the job is about to be deleted, too.
         :raises RequestError: if a retry may help.
         """
-        names: dict[Resource, list[str]] = {}
-        rejections: dict[str, Rejection] = {}
-        failures: list[RequestError] = []
-        used: set[tuple[Resource, str]] = set()
+        batch = _Batch()
 
         async def create(child: Child) -> None:
-            if rejections or failures or not is_current():
+            if batch.is_stopped or not is_current():
                 return
             try:
-                answer = await self._create_one(owner, child)
+                batch.add(child, await self._create_one(owner, child))
             except RequestError as error:
                 # The others are on their way: cancelled, a slow one would not succeed in any retry.
-                failures.append(error)
-                return
-            if isinstance(answer, Rejection):
-                rejections[child.key.name] = answer
-            elif answer is _Success.CREATED:
-                names.setdefault(child.resource, []).append(child.key.name)
-            elif answer is _Success.USED_AS_IS:
-                used.add((child.resource, child.key.name))
+                batch.failures.append(error)
 
-        for stage in creation_stages(children, rejected):
+        for stage in creation_stages(children, rejected, is_busy=self.is_busy()):
             await map_all(create, stage, limit=MAX_PARALLEL)
-            if failures:
-                raise failures[0]
-        return CreateResult(names, rejections, frozenset(used))
+            if any(one.resource == SERVICES for one in batch.rejections.values()):
+                # Pods would not find each other.
+                delete = partial(self.writer.delete, owner, PODS)
+                await map_all(delete, batch.pods, limit=MAX_PARALLEL)
+                batch.names.pop(PODS, None)
+            if batch.failures:
+                raise batch.failures[0]
+        return CreateResult(batch.names, batch.rejections, frozenset(batch.used))
 
-    async def _create_one(self, owner: UID, child: Child) -> _Success | Rejection:
+    async def _create_one(self, owner: UID, child: Child) -> Object | _Existing | Rejection:
         resource = child.resource
         try:
-            await self.writer.create(owner, resource, child.key, partial(_render, child))
+            return await self.writer.create(owner, resource, child.key, partial(_render, child))
         except (ContentError, InvalidJobError) as error:
             message = f"{_title(child)} cannot be rendered: {error}"
             return Rejection(
@@ -194,9 +181,8 @@ class Creator:
             if (rejection := rejection_of(resource, child.key.name, error)) is None:
                 raise
             return rejection
-        return _Success.CREATED
 
-    async def _existing(self, owner: UID, child: Child, error: str) -> _Success | Rejection:
+    async def _existing(self, owner: UID, child: Child, error: str) -> _Existing | Rejection:
         """Return whether the owner already has the child, or why its name is taken."""
         cause = RejectionCause.ALREADY_EXISTS
         try:
@@ -208,46 +194,12 @@ class Creator:
             # An earlier create that the store does not show yet, or a child of the previous
             # operator, which the store never shows without dlctl's label.
             await label_child(self.writer, owner, child.resource, existing)
-            return _Success.ALREADY_CREATED
+            return _Existing.ALREADY_CREATED
         if child.may_exist and controller is None and not existing.metadata.is_terminating:
-            return _Success.USED_AS_IS
+            return _Existing.USED_AS_IS
         holder = f"{controller.kind} {controller.name}" if controller else "no controller"
         message = f"the name of {_title(child)} is taken: the existing object belongs to {holder}"
         return Rejection(cause, child.resource, message, error)
-
-
-def rejection_of(resource: Resource, name: str, error: ApiError) -> Rejection | None:
-    """Return the rejection of a child by a server error; None if the error is not about the child.
-
-    The caller raises other errors.
-    """
-    if (cause := _cause(error)) is None:
-        return None
-    if cause is RejectionCause.NOT_SERVED and f'"{name}" not found' in str(error):
-        # The kind is served, so only the object itself is gone, which the store is about to show.
-        return None
-    text = str(error)[:MAX_MESSAGE_CHARS]
-    message = f"{resource.kind.lower()} {name} is {_CAUSE_TEXTS[cause]}: {text}"
-    return Rejection(cause, resource, message, text)
-
-
-def _cause(error: ApiError) -> RejectionCause | None:
-    """Return why a child was rejected; None for an error that is not about the child."""
-    text = str(error)
-    if isinstance(error, NamespaceTerminatingError | ThrottledError):
-        return None
-    if isinstance(error, ForbiddenError):
-        return RejectionCause.FORBIDDEN
-    if any(words in text for words in _ADMISSION_ERRORS):
-        return RejectionCause.DENIED
-    if isinstance(error, NotFoundError):
-        return RejectionCause.NOT_SERVED
-    if isinstance(error, InvalidError):
-        return RejectionCause.INVALID
-    if error.code >= 500:
-        # A message of etcd, which the server passes on.
-        return RejectionCause.DENIED if "request is too large" in text else None
-    return None if error.code in _UNRELATED_CODES else RejectionCause.DENIED
 
 
 def _render(child: Child) -> ReadOnlyJSON:
@@ -260,7 +212,7 @@ def _title(child: Child) -> str:
 
 
 def creation_stages(
-    children: Iterable[Child], rejected: Mapping[str, Rejection]
+    children: Iterable[Child], rejected: Mapping[str, Rejection], *, is_busy: bool
 ) -> Iterator[list[Child]]:
     """Yield what pods need, their services, a pod of each template, the others, and Jobs.
 
@@ -268,10 +220,11 @@ def creation_stages(
 
     Before the services and before the pods comes one that was rejected before, alone. Single ones
     expose a broken template or an exceeded quota at the first request, not at the thousandth; a few
-    pods are created together.
+    pods are created together, and right after their services if the server is busy.
     """
     children = list(children)
     few = sum(child.resource == PODS for child in children) <= _FEW_PODS
+    at_once = few and is_busy and not any(_was_rejected(child, rejected) for child in children)
     retried: dict[Resource, Child] = {}
     first: dict[str, Child] = {}
     by_stage: dict[int, list[Child]] = {}
@@ -282,7 +235,7 @@ def creation_stages(
             stage = 1 if child is retried.get(SERVICES) else 2
         elif child.resource == PODS:
             is_first = child is first.setdefault(child.template, child) and not few
-            stage = 3 if child is retried.get(PODS) else 4 if is_first else 5
+            stage = 3 if child is retried.get(PODS) else 4 if is_first else 2 if at_once else 5
         else:
             # The pods of Jobs connect to the others.
             stage = {ROLE_BINDINGS: 0, BATCH_JOBS: 6}.get(child.resource, -1)

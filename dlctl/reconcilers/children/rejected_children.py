@@ -14,7 +14,8 @@ from dlctl.api.meta import Resource
 from dlctl.api.status.waiting import Waiting
 from dlctl.backoff import Backoff
 from dlctl.errors import InvalidJobError
-from dlctl.reconcilers.children.creation import CreateResult, Rejection, RejectionCause
+from dlctl.reconcilers.children.creation import CreateResult
+from dlctl.reconcilers.children.rejection import Rejection, RejectionCause
 from dlctl.reconcilers.children.rejection_reasons import rejection_waiting
 
 # The cap is short enough to notice a freed quota or a fixed webhook soon.

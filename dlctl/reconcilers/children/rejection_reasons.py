@@ -4,7 +4,7 @@ from typing import Final
 
 from dlctl.api.status.waiting import MAX_MESSAGE_CHARS, Waiting
 from dlctl.errors import truncated
-from dlctl.reconcilers.children.creation import Rejection, RejectionCause
+from dlctl.reconcilers.children.rejection import Rejection, RejectionCause
 
 _LIMIT_RANGE_FIX: Final = "change the resources or the namespace's LimitRange"
 # Parts of the server's messages, the more specific ones first: the code and reason of an answer are

@@ -15,7 +15,7 @@ from dlctl.api.job import Job
 from dlctl.api.meta import Resource
 from dlctl.kube.client import Client
 from dlctl.kube.errors import AlreadyExistsError, ApiError
-from dlctl.reconcilers.children.creation import Rejection, rejection_of
+from dlctl.reconcilers.children.rejection import Rejection, rejection_of
 
 _CONFLICT_RETRY_S: Final = 2.0
 _MAX_NAME_CONFLICTS: Final = 5

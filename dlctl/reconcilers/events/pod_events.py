@@ -14,8 +14,8 @@ from dlctl.api.job import Job, Replica
 from dlctl.api.objects.pods import ContainerStatus, Pod
 from dlctl.api.status.job_status import JobPhase, JobState, JobStatus
 from dlctl.errors import MAX_REASON_CHARS, truncated
-from dlctl.reconcilers.children.creation import Rejection, RejectionCause
 from dlctl.reconcilers.children.rejected_children import TRANSIENT_CAUSES, without_numbers
+from dlctl.reconcilers.children.rejection import Rejection, RejectionCause
 from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState
 

@@ -16,7 +16,7 @@ from dlctl.dialects.dialect import DecodedObject
 from dlctl.errors import DlctlError
 from dlctl.kube.errors import ApiError, NotFoundError, RequestError
 from dlctl.kube.flowcontrol.write_limiter import write_flow
-from dlctl.reconcilers.children.creation import rejection_of
+from dlctl.reconcilers.children.rejection import rejection_of
 from dlctl.reconcilers.content_errors import wrap_content_errors
 from dlctl.reconcilers.job.cache import JobCache, StatusWrite
 from dlctl.reconcilers.job.crd_check import CRDCheck

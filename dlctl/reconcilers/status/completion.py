@@ -11,7 +11,7 @@ import attrs
 from dlctl.api.job import LAUNCHER_REPLICA, Job
 from dlctl.api.status.job_status import Failure
 from dlctl.api.status.verdict import Verdict
-from dlctl.reconcilers.children.creation import MAX_MESSAGE_CHARS
+from dlctl.reconcilers.children.rejection import MAX_MESSAGE_CHARS
 from dlctl.reconcilers.launcher_job.launcher_state import LauncherState
 from dlctl.reconcilers.observe import Observed, ReplicaState
 from dlctl.reconcilers.status.quorum import unmet

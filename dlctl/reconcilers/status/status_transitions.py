@@ -21,7 +21,7 @@ from dlctl.api.status.job_status import (
     RestartRecord,
 )
 from dlctl.api.status.verdict import Attempt
-from dlctl.reconcilers.children.creation import MAX_MESSAGE_CHARS
+from dlctl.reconcilers.children.rejection import MAX_MESSAGE_CHARS
 from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.observe import Observed, ReplicaState
 from dlctl.reconcilers.status import replica_conditions, replica_counts

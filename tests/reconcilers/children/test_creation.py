@@ -20,13 +20,8 @@ from dlctl.api.meta import (
     Resource,
 )
 from dlctl.kube.errors import RequestError, UnexpectedResponseError, UnreachableError
-from dlctl.reconcilers.children.creation import (
-    Child,
-    Creator,
-    Rejection,
-    RejectionCause,
-    creation_stages,
-)
+from dlctl.reconcilers.children.creation import Child, Creator, creation_stages
+from dlctl.reconcilers.children.rejection import Rejection, RejectionCause
 
 if TYPE_CHECKING:
     from dlctl.controller.object_writer import ObjectWriter
@@ -47,30 +42,42 @@ def pod(name: str) -> Child:
 NAMES = ["master-0", "worker-0", "worker-1"]
 CONFIG_MAP = child(CONFIG_MAPS, "hosts")
 JOB = child(BATCH_JOBS, "launcher")
-CHILDREN = [JOB, *map(pod, NAMES), *map(service, NAMES), CONFIG_MAP]
+CHILDREN = [JOB, *map(service, NAMES), *map(pod, NAMES), CONFIG_MAP]
 
 
 def rejected(resource: Resource, names: Collection[str]) -> dict[str, Rejection]:
     return {name: Rejection(RejectionCause.FORBIDDEN, resource, "no", "no") for name in names}
 
 
-def stages(rejected: Mapping[str, Rejection]) -> list[list[Child]]:
-    return [stage for stage in creation_stages(CHILDREN, rejected) if stage]
+def stages(rejected: Mapping[str, Rejection], *, is_busy: bool = False) -> list[list[Child]]:
+    return list(creation_stages(CHILDREN, rejected, is_busy=is_busy))
 
 
 def test_services_come_before_pods_and_those_before_jobs() -> None:
     assert stages({}) == [[CONFIG_MAP], [*map(service, NAMES)], [*map(pod, NAMES)], [JOB]]
 
 
-def test_a_pod_of_each_template_comes_before_many_others() -> None:
+def test_few_pods_do_not_wait_for_their_services_while_the_server_is_busy() -> None:
+    at_once = [*map(service, NAMES), *map(pod, NAMES)]
+    assert stages({}, is_busy=True) == [[CONFIG_MAP], at_once, [JOB]]
+    for resource in (SERVICES, PODS):
+        once_rejected = rejected(resource, ["worker-0"])
+        assert stages(once_rejected, is_busy=True) == stages(once_rejected)
+
+
+@pytest.mark.parametrize("is_busy", [False, True])
+def test_a_pod_of_each_template_comes_before_many_others(is_busy: bool) -> None:
     workers = [pod(f"worker-{n}") for n in range(8)]
+    created = [service("worker-0"), pod("master-0"), *workers]
     first = [pod("master-0"), workers[0]]
-    assert list(creation_stages([pod("master-0"), *workers], {})) == [first, workers[1:]]
+    staged = list(creation_stages(created, {}, is_busy=is_busy))
+    assert staged == [[service("worker-0")], first, workers[1:]]
 
 
 def test_bindings_come_after_the_roles_that_they_refer_to() -> None:
     role, binding = child(ROLES, "launcher"), child(ROLE_BINDINGS, "launcher")
-    assert list(creation_stages([binding, CONFIG_MAP, role], {})) == [[CONFIG_MAP, role], [binding]]
+    staged = list(creation_stages([binding, CONFIG_MAP, role], {}, is_busy=False))
+    assert staged == [[CONFIG_MAP, role], [binding]]
 
 
 class SlowServer:
@@ -96,7 +103,7 @@ class SlowServer:
 async def test_failed_create_leaves_those_that_are_on_their_way(failure: RequestError) -> None:
     server = SlowServer(failure)
     with pytest.raises(type(failure)):
-        await Creator(cast("ObjectWriter", server)).create(
+        await Creator(cast("ObjectWriter", server), lambda: False).create(
             UID("u"), [child(ROLES, "launcher"), CONFIG_MAP], {}, lambda: True
         )
     assert server.created == ["launcher"]
@@ -108,9 +115,12 @@ def test_rejected_child_is_tried_alone() -> None:
 
 
 @given(
-    names=st.sets(st.sampled_from([*NAMES, "gone-0"])), resource=st.sampled_from([PODS, SERVICES])
+    names=st.sets(st.sampled_from([*NAMES, "gone-0"])),
+    resource=st.sampled_from([PODS, SERVICES]),
+    is_busy=st.booleans(),
 )
-def test_each_child_is_created_once(names: set[str], resource: Resource) -> None:
-    created = [one for stage in stages(rejected(resource, names)) for one in stage]
+def test_each_child_is_created_once(names: set[str], resource: Resource, is_busy: bool) -> None:
+    planned = stages(rejected(resource, names), is_busy=is_busy)
+    created = [one for stage in planned for one in stage]
     assert len(created) == len(CHILDREN)
     assert all(one in created for one in CHILDREN)

@@ -11,7 +11,7 @@ from dlctl.api.json_types import JSON
 from dlctl.api.meta import PODS, SERVICES, Resource
 from dlctl.api.objects.pods import WORKERS_RUNNING_GATE, Pod, PodSchedulingGate, PodSpec, Service
 from dlctl.api.status.job_status import JobPhase
-from dlctl.reconcilers.children.creation import Rejection, RejectionCause
+from dlctl.reconcilers.children.rejection import Rejection, RejectionCause
 from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.events.pod_events import EventDedup, batch_messages
 from dlctl.reconcilers.observe import Children, observe
