@@ -61,6 +61,29 @@ def mxjob(
     return manifest(f"{group}/v1alpha1", "MXJob", fields, name=name)
 
 
+def tfjob_of_tensorflow_org(*, name: str = "linear", **spec: Any) -> dict[str, Any]:
+    """Return a manifest in tf-operator's list form before it had Kubeflow's group."""
+    counts = {"MASTER": 1, "PS": 1, "WORKER": 2}
+    specs = [
+        {"tfReplicaType": type_, "replicas": count, "template": template("tensorflow")}
+        for type_, count in counts.items()
+    ]
+    fields = {"replicaSpecs": specs, **spec}
+    return manifest("tensorflow.org/v1alpha1", "TfJob", fields, name=name)
+
+
+def xgboost_operators_job(
+    version: str = "v1", /, *, name: str = "linear", **spec: Any
+) -> dict[str, Any]:
+    """Return a manifest of xgboost-operator."""
+    specs = {
+        type_: {"replicas": count, "template": template("xgboostjob")}
+        for type_, count in (("Master", 1), ("Worker", 2))
+    }
+    api_version = f"xgboostjob.kubeflow.org/{version}"
+    return manifest(api_version, "XGBoostJob", {"xgbReplicaSpecs": specs, **spec}, name=name)
+
+
 def bare_job(kind: str = "MXJob", name: str = "linear", /, **counts: int) -> dict[str, Any]:
     """Return a manifest in dl-operator's form; ``counts`` are replicas by type."""
     container = kind.removesuffix("Job").lower()

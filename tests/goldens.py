@@ -15,7 +15,15 @@ import yaml
 from dlctl.api.json_types import JSON
 from dlctl.cli.manifests.job_renderer import with_all_workers_listed
 from dlctl.reconcilers.observe import Children, observe
-from tests.builders import NOW, bare_job, entry, mxjob, renderer_of
+from tests.builders import (
+    NOW,
+    bare_job,
+    entry,
+    mxjob,
+    renderer_of,
+    tfjob_of_tensorflow_org,
+    xgboost_operators_job,
+)
 
 FOLDER: Final = Path(__file__).parent / "golden"
 # Stands in the files for the home of root in a container.
@@ -48,6 +56,8 @@ MANIFESTS: Final[Mapping[str, JSON]] = {
         ],
     ),
     "fioravanzo-v1alpha1": mxjob(group="fioravanzo.org", RuntimeId="ab1c", workers=1),
+    "tensorflow-v1alpha1": tfjob_of_tensorflow_org(RuntimeId="ab1c"),
+    "xgboost-operator-v1": xgboost_operators_job(),
     "mpba-v1-mxjob": bare_job("MXJob", scheduler=1, server=1, worker=1),
     "mpba-v1-tfjob": bare_job("TFJob", ps=1, worker=1),
 }

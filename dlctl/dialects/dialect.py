@@ -40,8 +40,6 @@ class Dialect(abc.ABC):
     service_per_replica: bool = True
     # Replica types that no other replica connects to: they have no services.
     types_without_service: Collection[str] = ()
-    # The labels by which the replicas of a job differ; empty if they cannot share a service.
-    replica_labels: Collection[str] = ()
     # Whether the replicas of each job share one service, without an annotation that asks for it.
     shares_service: bool = False
     # Whether the framework's variables are added to the user's, or omitted if the user sets any.
@@ -59,6 +57,11 @@ class Dialect(abc.ABC):
     form_field: str = ""
     # Added to the framework's environment.
     extra_env: Mapping[str, str] = {}
+
+    @property
+    def replica_labels(self) -> Collection[str]:
+        """Return the labels by which a job's replicas differ; empty if none can share a service."""
+        return ()
 
     @property
     def foreign_fields(self) -> Mapping[str, str]:

@@ -63,8 +63,9 @@ def read(
     )
 
 
-def suspension_patch(suspended: bool) -> JSON:
-    return {"spec": {"runPolicy": {"suspend": suspended}}}
+def suspension_patch(suspended: bool, field: str = "runPolicy") -> JSON:
+    """Return the patch of a job; ``field`` is the name under which it has the policy."""
+    return {"spec": {field: {"suspend": suspended}}}
 
 
 def _read_scheduling_policy(policy: FieldReader) -> SchedulingPolicy:

@@ -15,6 +15,7 @@ from e2e.suite import jobs, kubeflow, mpi
 
 # No node has this label, so the pods stay pending.
 UNSCHEDULABLE: Final = {"nodeSelector": {"e2e": "nowhere"}}
+FORMER_GROUPS: Final = ("tfjobs.tensorflow.org", "xgboostjobs.xgboostjob.kubeflow.org")
 # As many pods, and services, as are deleted by one request.
 MANY: Final = attrs.evolve(kubeflow.BY_NAME["PyTorchJob"], replicas={"Worker": 12})
 
@@ -32,6 +33,8 @@ def submit(kubectl: Kubectl) -> None:
         MANY.job("many", ["true"], pod=UNSCHEDULABLE, runPolicy=cleaned),
         list_form("TFJob", "tfReplicaSpecs", "tfReplicaType"),
         list_form("PyTorchJob", "pytorchReplicaSpecs", "replicaType"),
+        *of_former_groups("stays"),
+        *of_former_groups("goes", runPolicy=fails),
     )
     submit_launcher_jobs(kubectl)
 
@@ -67,6 +70,25 @@ def list_form(kind: str, map_field: str, type_field: str) -> JSON:
         "metadata": {"name": "first"},
         "spec": {"replicaSpecs": [{type_field: "MASTER", "template": template}]},
     }
+
+
+def of_former_groups(name: str, **spec: Any) -> list[JSON]:
+    """Return a job of each kind of a former group, with a name unlike those of Kubeflow's."""
+    name = f"former-{name}"
+    first = list_form("TFJob", "tfReplicaSpecs", "tfReplicaType")
+    xgboost = kubeflow.BY_NAME["XGBoostJob"].job("", ["true"], pod=UNSCHEDULABLE)
+    return [
+        {
+            "apiVersion": api_version,
+            "kind": kind,
+            "metadata": {"name": name},
+            "spec": {**job["spec"], **spec},
+        }
+        for api_version, kind, job in (
+            ("tensorflow.org/v1alpha1", "TfJob", first),
+            ("xgboostjob.kubeflow.org/v1", "XGBoostJob", xgboost),
+        )
+    ]
 
 
 def elastic(kind: kubeflow.KubeflowKind) -> JSON:
@@ -160,9 +182,12 @@ def await_launcher_jobs(kubectl: Kubectl) -> None:
 
 def await_all(kubectl: Kubectl) -> None:
     await_launcher_jobs(kubectl)
-    for kind in kubeflow.KINDS:
-        gone = partial(is_gone, kubectl, kind)
-        kubectl.until(gone, within_s=60, what=f"the {kind.name} to be deleted")
+    for resource, name in (
+        *((kind.resource, kind.called("goes")) for kind in kubeflow.KINDS),
+        *((resource, "former-goes") for resource in FORMER_GROUPS),
+    ):
+        gone = partial(is_gone, kubectl, resource, name)
+        kubectl.until(gone, within_s=60, what=f"{name} of {resource} to be deleted")
     cleaned = partial(is_cleaned, kubectl)
     kubectl.until(cleaned, within_s=60, what="the children of a large job to be deleted")
     for resource, name in (
@@ -188,8 +213,8 @@ def is_cleaned(kubectl: Kubectl) -> bool:
     return failed and not kubectl("get", "pods,services", "-o", "name", "-l", label)
 
 
-def is_gone(kubectl: Kubectl, kind: kubeflow.KubeflowKind) -> bool:
-    return kubectl.get(kind.resource, kind.called("goes")) is None
+def is_gone(kubectl: Kubectl, resource: str, name: str) -> bool:
+    return kubectl.get(resource, name) is None
 
 
 def is_taken(kubectl: Kubectl, resource: str, name: str) -> bool:

@@ -11,7 +11,14 @@ from typing import Any
 import pytest
 
 from dlctl.api.json_types import JSON
-from tests.builders import KINDS, bare_job, entry, mxjob
+from tests.builders import (
+    KINDS,
+    bare_job,
+    entry,
+    mxjob,
+    tfjob_of_tensorflow_org,
+    xgboost_operators_job,
+)
 from tests.contract.api import Api
 from tests.contract.jobs import REPLICAS, as_installed, definition_of, job
 from tests.contract.kubeflow_jobs import LISTED, OLDER_MAPS, TORCH_LISTED, tf_map, tfjob
@@ -35,6 +42,9 @@ JOBS = [
     {**job("MPIJob"), "apiVersion": "kubeflow.org/v2beta1"},
     mxjob(),
     mxjob(group="fioravanzo.org"),
+    xgboost_operators_job(),
+    xgboost_operators_job("v1alpha1"),
+    tfjob_of_tensorflow_org(),
     bare_job(),
     bare_job("TFJob", ps=1, worker=1),
     elastic_job(),

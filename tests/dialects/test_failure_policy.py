@@ -17,7 +17,16 @@ from dlctl.api.policies.launcher_job import LauncherJob
 from dlctl.api.policies.retry_policy import RetryPolicy
 from dlctl.api.status.verdict import Cause
 from dlctl.errors import InvalidJobError
-from tests.builders import bare_job, make_job, manifest, mxjob, template, training_job
+from tests.builders import (
+    bare_job,
+    make_job,
+    manifest,
+    mxjob,
+    template,
+    tfjob_of_tensorflow_org,
+    training_job,
+    xgboost_operators_job,
+)
 from tests.dialects.et_operator.manifests import elastic_job
 from tests.mpi_v2beta1 import mpi_job
 
@@ -231,6 +240,8 @@ def with_policy(wire: JSON) -> JSON:
         pytest.param(with_policy(training_job("PyTorchJob", Worker=2)), id="map"),
         pytest.param(with_policy(mxjob()), id="list"),
         pytest.param(with_policy(mxjob(group="fioravanzo.org")), id="list of another group"),
+        pytest.param(with_policy(tfjob_of_tensorflow_org()), id="TfJob"),
+        pytest.param(with_policy(xgboost_operators_job()), id="XGBoostJob of its own group"),
         pytest.param(mpi_v1alpha1(), id="one template"),
         pytest.param(with_policy(elastic_job()), id="TrainingJob"),
     ],

@@ -138,7 +138,11 @@ def test_columns_show_fields_of_the_status_and_the_age(kind: Kind) -> None:
         columns = {c["name"]: c["jsonPath"] for c in version["additionalPrinterColumns"]}
         old = version["name"] == "v1alpha1" or kind.resource.group != "kubeflow.org"
         wanted = ["Phase", "State", "Age", "Reason"] if old else ["State", "Age"]
-        special = {"mpijob": ["Age", "State", "Version"], "trainingjob": ["Phase", "Age"]}
+        special = {
+            "mpijob": ["Age", "State", "Version"],
+            "trainingjob": ["Phase", "Age"],
+            "xgboostjob": ["State", "Age"],
+        }
         wide = ["Waiting"] if version["storage"] else []
         assert list(columns) == special.get(kind.singular, wanted) + wide
         assert columns["Age"] == ".metadata.creationTimestamp"

@@ -32,6 +32,8 @@ def test_each_group_serves_its_kinds() -> None:
         ("jaxjobs.kubeflow.org", "v1"),
         ("mpijobs.kubeflow.org", "v1"),
         ("mxjobs.kubeflow.org", "v1"),
+        ("xgboostjobs.xgboostjob.kubeflow.org", "v1"),
+        ("tfjobs.tensorflow.org", "v1alpha1"),
         ("trainingjobs.kai.alibabacloud.com", "v1alpha1"),
         ("mxjobs.fioravanzo.org", "v1alpha1"),
         ("mxjobs.mpba.fbk.eu", "v1"),

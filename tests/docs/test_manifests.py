@@ -6,10 +6,11 @@ from typing import Any, Final
 import pytest
 import yaml
 
+from tests.builders import KINDS
 from tests.docs.pages import PAGES, ROOT, Block, blocks
 from tests.support.command_line import Dlctl
 
-_OURS: Final = ("kubeflow.org/", "fioravanzo.org/", "mpba.fbk.eu/", "kai.alibabacloud.com/")
+_OURS: Final = tuple({f"{kind.resource.group}/" for kind in KINDS})
 # The page's own framework, which is not installed here: test_extend.py runs its job.
 _OWN_KIND: Final = re.compile("^kind: RingJob$", re.MULTILINE)
 _BLOCKS: Final = [

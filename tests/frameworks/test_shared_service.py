@@ -9,7 +9,16 @@ from dlctl.api.defaults import JobDefaults
 from dlctl.api.job import Replica
 from dlctl.api.json_types import JSON
 from dlctl.frameworks.kubeflow.pytorch_init import init_containers
-from tests.builders import bare_job, entry, manifest, mxjob, renderer_of, training_job
+from tests.builders import (
+    bare_job,
+    entry,
+    manifest,
+    mxjob,
+    renderer_of,
+    tfjob_of_tensorflow_org,
+    training_job,
+    xgboost_operators_job,
+)
 
 JOBS = {
     "TFJob": training_job("TFJob", Chief=1, PS=2, Worker=2),
@@ -23,6 +32,8 @@ JOBS = {
     "MXJob with tuners": training_job("MXJob", TunerTracker=1, TunerServer=2, Tuner=1),
     "MXJob v1alpha1": mxjob(RuntimeId="ab1c"),
     "MXJob of fioravanzo.org": mxjob(group="fioravanzo.org", RuntimeId="ab1c"),
+    "XGBoostJob of xgboost-operator": xgboost_operators_job(),
+    "TfJob of tensorflow.org": tfjob_of_tensorflow_org(RuntimeId="ab1c"),
     "MXJob of mpba.fbk.eu": bare_job("MXJob"),
     "TFJob of mpba.fbk.eu": bare_job("TFJob", ps=1, worker=2),
 }

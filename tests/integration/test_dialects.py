@@ -9,7 +9,7 @@ from dlctl.api.meta import MANAGED_BY, MANAGED_BY_LABEL, PODS, SERVICES
 from dlctl.dialects.kinds import served_kinds
 from dlctl.frameworks.mxnet import MXJob
 from dlctl.local.apiserver.storage.stored_objects import StorageEvent, table_of
-from tests.builders import bare_job, kind_of, mxjob, template
+from tests.builders import bare_job, kind_of, mxjob, template, tfjob_of_tensorflow_org
 from tests.builders import manifest as build
 from tests.sample_framework.ring_dlctl import RingJob
 from tests.support.fake_pods import replica_of
@@ -18,6 +18,7 @@ from tests.support.outcomes import KEEPS_RUNNING
 from tests.support.typed_clients import undecodable_status
 
 ALL = ["scheduler-0", "server-0", "worker-0", "worker-1"]
+FIRST_TF = ["master-0", "ps-0", "worker-0", "worker-1"]
 TF = ["ps-0", "worker-0", "worker-1"]
 
 
@@ -38,6 +39,7 @@ def env(cluster: ClusterHarness, replica: str) -> Mapping[str, str]:
     [
         pytest.param(mxjob(), ALL, ["scheduler-0"], id="kubeflow.org"),
         pytest.param(mxjob(group="fioravanzo.org"), ALL, ALL, id="fioravanzo.org"),
+        pytest.param(tfjob_of_tensorflow_org(), FIRST_TF, FIRST_TF, id="tensorflow.org"),
         pytest.param(bare_job(), ALL, ALL, id="mpba.fbk.eu"),
         pytest.param(bare_job("TFJob", ps=1, worker=2), TF, TF, id="mpba.fbk.eu TFJob"),
     ],
@@ -47,7 +49,7 @@ async def test_job_gets_its_children_and_runs_to_success(
 ) -> None:
     async with start_cluster() as cluster:
         cluster.start()
-        chief = "worker-0" if manifest["kind"] == "TFJob" else "scheduler-0"
+        chief = {"TFJob": "worker-0", "TfJob": "master-0"}.get(manifest["kind"], "scheduler-0")
         job = await cluster.submit(manifest, {chief: [KEEPS_RUNNING]})
         await cluster.until(lambda: cluster.status().get("phase") == "Running")
 

@@ -20,7 +20,9 @@ from tests.builders import (
     mxjob,
     renderer_of,
     template,
+    tfjob_of_tensorflow_org,
     training_job,
+    xgboost_operators_job,
 )
 from tests.dialects.et_operator.manifests import elastic_job
 from tests.integration.rights import Grant, granted, role, used
@@ -85,6 +87,7 @@ async def test_role_grants_exactly_what_is_used(start_cluster: StartCluster) -> 
         bare_job("MXJob", "five"),
         bare_job("TFJob", "six", ps=1, worker=1),
         first_tfjob("six-and-a-half"),
+        tfjob_of_tensorflow_org(name="six-and-two-thirds"),
         first_pytorchjob("six-and-three-quarters"),
         # Enough children to delete them together.
         training_job("JAXJob", "many", Worker=8),
@@ -94,6 +97,7 @@ async def test_role_grants_exactly_what_is_used(start_cluster: StartCluster) -> 
         training_job("TFJob", "seven", Worker=1),
         scaled("eight", Master=1, Worker=1),
         training_job("XGBoostJob", "nine", Master=1),
+        xgboost_operators_job(name="nine-and-a-half"),
         training_job("PaddleJob", "ten", Worker=1),
         training_job("JAXJob", "eleven", Worker=2),
         training_job("MPIJob", "twelve", Launcher=1, Worker=1),
@@ -119,10 +123,13 @@ async def test_role_grants_exactly_what_is_used(start_cluster: StartCluster) -> 
         await two_restarts_in_a_row(cluster)
         for name in ("left", "left-new", "left-mpi"):
             await cluster.until(partial(is_ours, cluster, name))
-        for group in ("kubeflow.org", "fioravanzo.org"):
-            await cluster.submit(
-                mxjob(group=group, name="brief", runPolicy={"ttlSecondsAfterFinished": 0}), {}
-            )
+        for each in (
+            mxjob(name="brief"),
+            mxjob(group="fioravanzo.org", name="brief"),
+            tfjob_of_tensorflow_org(name="brief"),
+        ):
+            each["spec"]["runPolicy"] = {"ttlSecondsAfterFinished": 0}
+            await cluster.submit(each, {})
             await cluster.until(partial(is_gone, cluster, "brief"))
         await resume_launcher(cluster)
         await replace_launcher(cluster)

@@ -153,14 +153,17 @@ _TENSORBOARD: Final = Difference(
     lambda job: "tensorboard" in entry(job, "spec"),
 )
 _MX: Final = (_ENV, _NAMES, _PERMANENT, _BACKOFF)
+_FIRST_TF: Final = Operator(
+    "Kubeflow tf-operator v1alpha1", "docs/migrate/tf-operator.md", (*_MX, _TENSORBOARD)
+)
 _OPERATORS: Final[Mapping[tuple[str, str, str], Operator]] = {
     (_KUBEFLOW, "v1", ""): Operator(
         "Kubeflow training-operator v1", "docs/migrate/training-operator.md", _TRAINING
     ),
     **{(_KUBEFLOW, version, "TFJob"): _TF for version in ("v1alpha2", "v1beta1", "v1beta2")},
-    (_KUBEFLOW, "v1alpha1", "TFJob"): Operator(
-        "Kubeflow tf-operator v1alpha1", "docs/migrate/tf-operator.md", (*_MX, _TENSORBOARD)
-    ),
+    (_KUBEFLOW, "v1alpha1", "TFJob"): _FIRST_TF,
+    ("tensorflow.org", "", ""): attrs.evolve(_FIRST_TF, name="tf-operator of tensorflow.org"),
+    ("xgboostjob.kubeflow.org", "", ""): Operator("Kubeflow xgboost-operator", _OLDER, _TRAINING),
     (_KUBEFLOW, "v1alpha1", "PyTorchJob"): Operator(
         "Kubeflow pytorch-operator v1alpha1", _OLDER, _MX
     ),

@@ -7,10 +7,6 @@ from typing import Any, Final
 from dlctl.cli.suggestions import closest
 from dlctl.dialects.kind import Kind
 
-_FIRST_TF_OPERATOR: Final = (
-    "it has the form of kubeflow.org/v1alpha1: write apiVersion kubeflow.org/v1alpha1 and kind "
-    "TFJob"
-)
 _KUBEFLOW_V1: Final = "it has the form of kubeflow.org/v1: write apiVersion kubeflow.org/v1"
 # Jobs of other operators, by group or version and by kind, with what to do about them.
 _OTHER_OPERATORS: Final[Mapping[tuple[str, str], str]] = {
@@ -18,10 +14,10 @@ _OTHER_OPERATORS: Final[Mapping[tuple[str, str], str]] = {
         "Kubeflow Trainer runs it by runtimes of its cluster: write it as the kind of its "
         "framework, such as PyTorchJob in kubeflow.org/v1"
     ),
-    ("tensorflow.org", "TfJob"): _FIRST_TF_OPERATOR,
-    ("tensorflow.org", "TFJob"): _FIRST_TF_OPERATOR,
-    ("mlkube.io", "TfJob"): _FIRST_TF_OPERATOR,
-    ("xgboostjob.kubeflow.org", "XGBoostJob"): _KUBEFLOW_V1,
+    ("tensorflow.org", "TFJob"): "write kind TfJob, or apiVersion kubeflow.org/v1alpha1",
+    ("mlkube.io", "TfJob"): (
+        "it has the form of tensorflow.org/v1alpha1: write apiVersion tensorflow.org/v1alpha1"
+    ),
     **{
         ("training.kubedl.io", kind): _KUBEFLOW_V1
         for kind in ("TFJob", "PyTorchJob", "XGBoostJob", "MPIJob")

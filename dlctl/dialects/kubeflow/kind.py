@@ -19,6 +19,7 @@ from dlctl.frameworks.kubeflow.job import KubeflowJob
 
 Check = Callable[[FieldReader, Sequence[ReplicaSpec]], None]
 GROUP: Final = "kubeflow.org"
+LABEL_PREFIX: Final = "training.kubeflow.org"
 TRAINING_OPERATOR: Final = "kubeflow.org/training-operator"
 # Its jobs run in another cluster.
 MULTIKUEUE: Final = "kueue.x-k8s.io/multikueue"
@@ -38,8 +39,15 @@ class KubeflowKind:
     field_prefix: str
     # The name of the port on which replicas connect.
     port_name: str
-    # The ``framework`` label of training-operator's metrics.
+    # The ``framework`` label of training-operator's metrics; empty if it never had the kind.
     metric_label: str
+    group: str = GROUP
+    # The controller's name in events.
+    controller_name: str = attrs.field()
+    # Begins the labels of the job's children, by which clients find them.
+    label_prefix: str = f"{LABEL_PREFIX}/"
+    # The label, and its value, of the children of all jobs.
+    kind_label: tuple[str, str] = attrs.field()
     # Also served, in the same form as v1.
     older_versions: Sequence[str] = ()
     # Other forms of the kind by version, made for it; v1 has their fields, so that it stores them.
@@ -106,6 +114,14 @@ class KubeflowKind:
     check: Check = _no_check
     messages: KindMessages = attrs.field(factory=KindMessages)
 
+    @controller_name.default
+    def _training_operators_name(self) -> str:
+        return f"{self.name.lower()}-controller"
+
+    @kind_label.default
+    def _training_operators_label(self) -> tuple[str, str]:
+        return f"{self.label_prefix}operator-name", self.controller_name
+
     @property
     def name(self) -> str:
         return self.framework.job_type
@@ -136,11 +152,6 @@ class KubeflowKind:
     def container_names(self) -> Sequence[str]:
         """Return the names of the training container, the current one first."""
         return [self.framework.container_name(), *self.container_aliases]
-
-    @property
-    def controller_name(self) -> str:
-        """Return the controller's name in training-operator's labels and events."""
-        return f"{self.name.lower()}-controller"
 
     def type_name(self, replica_type: str) -> str:
         """Return a replica type as users write it: ``Worker``."""

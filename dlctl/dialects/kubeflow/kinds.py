@@ -7,11 +7,18 @@ when it is read from a server without these rules.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+import attrs
+
 from dlctl.api.job import ReplicaSpec
 from dlctl.dialects.dialect import Dialect
 from dlctl.dialects.field_reader import FieldReader
 from dlctl.dialects.kind import Kind, make_kind
-from dlctl.dialects.kubeflow import cel_rules, elastic_policy_schema, list_forms
+from dlctl.dialects.kubeflow import (
+    cel_rules,
+    elastic_policy_schema,
+    list_forms,
+    replica_map_schema,
+)
 from dlctl.dialects.kubeflow.kind import GROUP, TRAINING_OPERATOR, KubeflowKind
 from dlctl.dialects.kubeflow.messages import KindMessages
 from dlctl.dialects.kubeflow.mpi_v1alpha1 import fields as mpi_v1alpha1
@@ -52,13 +59,16 @@ def served_kinds(frameworks: Mapping[str, type[DLJob]]) -> Iterator[Kind]:
     for kind in _KINDS:
         dialects = dict(_dialects(kind))
         yield make_kind(
-            GROUP,
+            kind.group,
             kind.name,
             dialects,
             metric_label=kind.metric_label,
             choose_version=kind.choose_version,
             object_type=kind.object_type,
         )
+    yield make_kind(
+        list_forms.TENSORFLOW_GROUP, "TfJob", {"v1alpha1": list_forms.first_tf_operator()}
+    )
 
 
 def _dialects(kind: KubeflowKind) -> Iterator[tuple[str, Dialect]]:
@@ -160,6 +170,19 @@ _XGBOOST: Final = KubeflowKind(
     # As in xgboost-operator.
     container_aliases=["xgboostjob"],
     messages=KindMessages(counts_restarts=True, emits_unseen_run=True),
+)
+_XGBOOST_OPERATOR: Final = attrs.evolve(
+    _XGBOOST,
+    group="xgboostjob.kubeflow.org",
+    older_versions=("v1alpha1",),
+    # training-operator never had it.
+    metric_label="",
+    controller_name="xgboostjob-operator",
+    label_prefix="",
+    kind_label=("group-name", GROUP),
+    spec_properties={"RunPolicy": replica_map_schema.former_run_policy()},
+    # Of its CRD, beside the fields that every kind may have in spec.
+    ignored_fields=("schedulingPolicy",),
 )
 _PADDLE: Final = KubeflowKind(
     framework=PaddleJob,
@@ -274,4 +297,6 @@ _MXNET: Final = KubeflowKind(
         ttl_deletion_reason=_DELETED_AS_POD,
     ),
 )
-_KINDS: Final = (_TENSORFLOW, _PYTORCH, _XGBOOST, _PADDLE, _JAX, _MPI, _MXNET)
+_KINDS: Final = (
+    _TENSORFLOW, _PYTORCH, _XGBOOST, _PADDLE, _JAX, _MPI, _MXNET, _XGBOOST_OPERATOR
+)  # fmt: skip

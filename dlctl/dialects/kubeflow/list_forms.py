@@ -1,12 +1,33 @@
 """The early list forms of Kubeflow's kinds, with the defaults of their operators."""
 
+import inspect
+from typing import Final
+
+import attrs
+
 from dlctl.api.policies.retry_policy import RetryPolicy
 from dlctl.api.policies.run_policy import CleanPodPolicy
 from dlctl.dialects.kubeflow.kind import GROUP, KubeflowKind
+from dlctl.dialects.replica_lists.image_server import MXNET_SERVER, ImageServer
 from dlctl.dialects.replica_lists.replica_list import ReplicaList
 from dlctl.frameworks.mxnet import MXJob
 from dlctl.frameworks.pytorch import LegacyPyTorchJob
 from dlctl.frameworks.tensorflow import LegacyTFJob
+
+TENSORFLOW_GROUP: Final = "tensorflow.org"
+# For TensorFlow 1, which these jobs are for.
+_DEFAULT_PARAMETER_SERVER: Final = ImageServer(
+    "ps",
+    inspect.cleandoc("""
+        import json, os
+        import tensorflow
+
+        config = json.loads(os.environ["TF_CONFIG"])
+        task = config["task"]
+        tensorflow.train.Server(config["cluster"], task["type"], task["index"]).join()
+    """),
+    default_image="tensorflow/tensorflow:1.3.0",
+)
 
 
 def mx_operator_v1alpha1(storage_kind: KubeflowKind) -> ReplicaList:
@@ -17,6 +38,7 @@ def mx_operator_v1alpha1(storage_kind: KubeflowKind) -> ReplicaList:
         field_prefix="mx",
         type_field="mxReplicaType",
         status_type_field="mx_replica_type",
+        image_server=MXNET_SERVER,
         port_field="PsRootPort",
         default_port=9091,
         default_type="WORKER",
@@ -27,11 +49,11 @@ def mx_operator_v1alpha1(storage_kind: KubeflowKind) -> ReplicaList:
     )
 
 
-def tf_operator_v1alpha1(storage_kind: KubeflowKind) -> ReplicaList:
-    """Return the form of tf-operator up to its version 0.3."""
+def tf_operator_v1alpha1(storage_kind: KubeflowKind | None, group: str = GROUP) -> ReplicaList:
+    """Return the form of tf-operator up to its version 0.3, in either of its groups."""
     return ReplicaList(
         LegacyTFJob,
-        group_label=GROUP,
+        group_label=group,
         field_prefix="tf",
         type_field="tfReplicaType",
         status_type_field="tf_replica_type",
@@ -47,6 +69,13 @@ def tf_operator_v1alpha1(storage_kind: KubeflowKind) -> ReplicaList:
         requires_singletons=False,
         port_name="tf-port",
         service_per_replica=True,
+    )
+
+
+def first_tf_operator() -> ReplicaList:
+    """Return the form of tf-operator before it had Kubeflow's group."""
+    return attrs.evolve(
+        tf_operator_v1alpha1(None, TENSORFLOW_GROUP), image_server=_DEFAULT_PARAMETER_SERVER
     )
 
 

@@ -1,9 +1,9 @@
 """Kubeflow's form: ``<tag>ReplicaSpecs`` maps replica types to specs, beside ``runPolicy``.
 
-Names, labels and defaults are training-operator's, because its clients rely on them.
+Names, labels and defaults are those of the kind's operator, because its clients rely on them.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import attrs
@@ -33,7 +33,6 @@ from dlctl.errors import InvalidJobError
 from dlctl.frameworks.kubeflow.job import KubeflowJob
 from dlctl.frameworks.pod_changes import append_items
 
-LABEL_PREFIX: Final = "training.kubeflow.org"
 _PRINTER_COLUMNS: Final = (
     ("State", ".status.conditions[-1:].type", "string", 0),
     ("Age", ".metadata.creationTimestamp", "date", 0),
@@ -52,13 +51,16 @@ class ReplicaMap(Dialect):
     framework: type[KubeflowJob] = attrs.field(init=False)
     # Whether it is the form of v1: earlier versions lack the fields that only v1 has schemas of.
     is_v1: bool = True
-    replica_labels = (f"{LABEL_PREFIX}/replica-type", f"{LABEL_PREFIX}/replica-index")
     overrides_user_env: bool = True
     supports_ttl: bool = True
 
     @framework.default
     def _framework_of_kind(self) -> type[KubeflowJob]:
         return self.kind.framework
+
+    @property
+    def replica_labels(self) -> Collection[str]:
+        return self._label("replica-type"), self._label("replica-index")
 
     @property
     def printer_columns(self) -> Sequence[tuple[str, str, str, int]]:
@@ -113,7 +115,8 @@ class ReplicaMap(Dialect):
         )
 
     def suspension_patch(self, obj: DecodedObject, *, suspended: bool) -> ReadOnlyJSON | None:
-        return run_policy.suspension_patch(suspended)
+        fields = FieldReader(obj.spec, "spec")
+        return run_policy.suspension_patch(suspended, fields.original_name("runPolicy"))
 
     def messages(self, job: Job) -> ConditionMessages:
         return self.kind.condition_messages(job)
@@ -137,19 +140,19 @@ class ReplicaMap(Dialect):
         labels = self._type_labels(job.key.name, replica.type)
         spec = job.replica_spec(replica.type)
         if spec is None or spec.indexed:
-            labels[f"{LABEL_PREFIX}/replica-index"] = str(replica.index)
+            labels[self._label("replica-index")] = str(replica.index)
         return labels
 
     def pod_labels(self, job: Job, replica: Replica) -> Mapping[str, str]:
         master = self.framework(job).is_master(replica)
-        return {f"{LABEL_PREFIX}/job-role": "master"} if master else {}
+        return {self._label("job-role"): "master"} if master else {}
 
     def publishes_not_ready_addresses(self, job: Job) -> bool:
         return False
 
     @property
     def orphan_selector(self) -> str:
-        return f"{LABEL_PREFIX}/operator-name={self.kind.controller_name}"
+        return "=".join(self.kind.kind_label)
 
     def status_schema(self) -> ReadOnlyJSON:
         return schema_parts.status_schema()
@@ -180,11 +183,15 @@ class ReplicaMap(Dialect):
             "labelSelectorPath": f"{status}.selector",
         }
 
+    def _label(self, name: str) -> str:
+        return f"{self.kind.label_prefix}{name}"
+
     def _type_labels(self, name: str, type_: str) -> dict[str, str]:
+        label, value = self.kind.kind_label
         return {
-            f"{LABEL_PREFIX}/job-name": name,
-            f"{LABEL_PREFIX}/operator-name": self.kind.controller_name,
-            f"{LABEL_PREFIX}/replica-type": type_,
+            self._label("job-name"): name,
+            label: value,
+            self._label("replica-type"): type_,
         }
 
     def _read_replica_specs(

@@ -146,6 +146,19 @@ def _legacy_policies() -> JSON:
     }
 
 
+def former_run_policy() -> JSON:
+    """Return the schema of ``RunPolicy``: so Go names a field that is given no name in JSON."""
+    return {
+        "type": "object",
+        "description": "The former name of runPolicy.",
+        "properties": {
+            **_legacy_policies(),
+            "suspend": schema_parts.suspend(),
+            "schedulingPolicy": schema_parts.scheduling_policy({}),
+        },
+    }
+
+
 def _policies() -> JSON:
     return {
         "cleanPodPolicy": {

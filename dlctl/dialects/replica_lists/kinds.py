@@ -7,6 +7,7 @@ from dlctl.api.policies.retry_policy import RetryPolicy
 from dlctl.api.policies.run_policy import CleanPodPolicy
 from dlctl.dialects.kind import Kind, make_kind
 from dlctl.dialects.replica_lists.bare_list import BareList
+from dlctl.dialects.replica_lists.image_server import MXNET_SERVER
 from dlctl.dialects.replica_lists.replica_list import ReplicaList
 from dlctl.frameworks.dljob import DLJob
 from dlctl.frameworks.mxnet import MXJob
@@ -32,6 +33,7 @@ def _fioravanzo_v1alpha1(framework: type[DLJob]) -> ReplicaList:
         field_prefix="mx",
         type_field="mxReplicaType",
         status_type_field="mx_replica_type",
+        image_server=MXNET_SERVER,
         port_field="mxPort",
         default_port=9000,
         default_type="SCHEDULER",

@@ -11,13 +11,12 @@ from dlctl.api.json_types import JSON
 from dlctl.dialects import run_policy, schema_parts
 from dlctl.dialects.field_reader import MAX_PORT, MAX_REPLICAS
 from dlctl.dialects.pod_schema import PRESERVE_UNKNOWN, pod_template_schema
+from dlctl.dialects.replica_lists.image_server import ImageServer
 from dlctl.dialects.replica_map_status import ReplicaTypeNames
 from dlctl.frameworks.dljob import DLJob
 
 # Bounds keep the server's cost estimate of validation rules within its budget.
 MAX_ENTRIES: Final = 32
-# The type whose entry may do without a template if the job has an image.
-IMAGE_TYPE: Final = "server"
 
 _MAX_REPLICAS_RULE: Final[JSON] = {
     "rule": f"self.map(e, e.?replicas.orValue(1)).sum() <= {MAX_REPLICAS}",
@@ -61,6 +60,8 @@ class ListForm(Protocol):
     def case_insensitive_templates(self) -> bool: ...
     @property
     def storage_kind(self) -> StorageKind | None: ...
+    @property
+    def image_server(self) -> ImageServer | None: ...
 
 
 def replica_list_schema(dialect: ListForm) -> JSON:
@@ -108,11 +109,7 @@ def replica_list_schema(dialect: ListForm) -> JSON:
             ),
             "runPolicy": run_policy.schema(framework.replica_types),
             "schedulerName": {"type": "string", "description": "Scheduler of the job's pods."},
-            f"{dialect.field_prefix}Image": _string(
-                f"Image of a {IMAGE_TYPE.upper()} entry that has no template."
-                if IMAGE_TYPE in framework.replica_types
-                else "Without effect."
-            ),
+            f"{dialect.field_prefix}Image": _string(_image_description(dialect.image_server)),
             "terminationPolicy": _termination_policy(dialect),
         },
     }
@@ -199,6 +196,13 @@ def _entry_schema(properties: JSON, *, case_insensitive: bool = True) -> JSON:
             **properties,
         },
     }
+
+
+def _image_description(server: ImageServer | None) -> str:
+    if server is None:
+        return "Without effect."
+    default = f"; {server.default_image} by default" if server.default_image else ""
+    return f"Image of a {server.replica_type.upper()} entry that has no template{default}."
 
 
 def _termination_policy(dialect: ListForm) -> JSON:

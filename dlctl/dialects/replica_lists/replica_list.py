@@ -27,6 +27,7 @@ from dlctl.dialects.pod_templates import (
     training_container,
 )
 from dlctl.dialects.replica_lists import list_schema, list_status, shared_status
+from dlctl.dialects.replica_lists.image_server import ImageServer
 from dlctl.dialects.replica_lists.messages import ReplicaListMessages
 from dlctl.errors import InvalidJobError
 from dlctl.frameworks.dljob import DLJob
@@ -64,6 +65,8 @@ class ReplicaList(Dialect):
     chief_index_field: str = "replicaIndex"
     # Whether the fields of core/v1 may be written in any case, too.
     case_insensitive_templates: bool = True
+    # The replicas that need no template, if there are such.
+    image_server: ImageServer | None = None
     # Fields of a spec that were ignored then, and are now.
     ignored_fields: Sequence[str] = ()
     # Whether a type of which there is exactly one replica has to be listed.
@@ -169,9 +172,9 @@ class ReplicaList(Dialect):
     def _read_replica_spec(self, entry: FieldReader, image: str) -> ReplicaSpec:
         type_ = read_replica_type(entry, self.type_field, self.framework, default=self.default_type)
         template = entry.value("template")
-        if template is None and image and type_ == list_schema.IMAGE_TYPE:
-            # Declared by the mx-operators, never implemented: a server that runs the given image.
-            template = _template_for_image(self.framework, image)
+        server = self.image_server
+        if template is None and server and type_ == server.replica_type:
+            template = server.template(self.framework.container_name(), image)
         template = read_pod_template(template, entry.path_of("template"))
         port = entry.port(self.port_field, self.default_port)
         return ReplicaSpec(
@@ -232,9 +235,3 @@ def _local_worker(
 def _spec_patch(fields: FieldReader, obj: DecodedObject) -> Mapping[str, Any]:
     # An empty field in another spelling is replaced, so that there is only one.
     return {fields.original_name("RuntimeId"): runtime_id(obj.metadata.uid)}
-
-
-def _template_for_image(framework: type[DLJob], image: str) -> Mapping[str, Any]:
-    name = framework.container_name()
-    container = {"name": name, "image": image, "command": ["python", "-c", f"import {name}"]}
-    return {"spec": {"containers": [container], "restartPolicy": "OnFailure"}}

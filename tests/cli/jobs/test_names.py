@@ -18,6 +18,10 @@ def test_kind_of_several_groups_is_all_of_them() -> None:
     groups = {kind.resource.group for kind in parse_kind("mxjob", KNOWN)}
     assert groups == {"kubeflow.org", "fioravanzo.org", "mpba.fbk.eu"}
     assert len(parse_kind("mxjob.fioravanzo.org", KNOWN)) == 1
+    of_xgboost = [kind.resource.group for kind in parse_kind("xgboost", KNOWN)]
+    assert of_xgboost == ["kubeflow.org", "xgboostjob.kubeflow.org"]
+    (kind,) = parse_kind("xgboostjob.xgboostjob.kubeflow.org", KNOWN)
+    assert kind.resource.group == "xgboostjob.kubeflow.org"
 
 
 def test_name_alone_may_be_of_any_kind() -> None:

@@ -9,7 +9,14 @@ from dlctl.cli.jobs.suspension import suspension_patch
 from dlctl.dialects.et_operator.policies import SUSPENDED_ANNOTATION
 from dlctl.errors import ConfigError
 from dlctl.local.apiserver.patches.merge_patch import merged
-from tests.builders import bare_job, kind_of, manifest, mxjob, training_job
+from tests.builders import (
+    bare_job,
+    kind_of,
+    manifest,
+    mxjob,
+    training_job,
+    xgboost_operators_job,
+)
 from tests.cli.jobs.outcomes import succeeded
 
 
@@ -25,6 +32,9 @@ def _elastic(**spec: Any) -> dict[str, Any]:
     "wire",
     [
         pytest.param(training_job("PyTorchJob", Master=1), id="map"),
+        pytest.param(
+            xgboost_operators_job(RunPolicy={"cleanPodPolicy": "None"}), id="former RunPolicy"
+        ),
         pytest.param(mxjob(), id="list"),
         pytest.param(_elastic(), id="elastic"),
         pytest.param(_elastic(runPolicy={"suspend": False}), id="elastic with a policy"),

@@ -161,21 +161,15 @@ CONTAINER = f"{TEMPLATE}.spec.containers[0]"
         ),
         pytest.param(
             "kubeflow.org/v1\nkind: PyTorchJob",
-            "tensorflow.org/v1alpha1\nkind: TfJob",
-            ["does not serve TfJob", "write apiVersion kubeflow.org/v1alpha1 and kind TFJob"],
-            id="TfJob",
+            "tensorflow.org/v1alpha1\nkind: TFJob",
+            ["does not serve TFJob", "write kind TfJob, or apiVersion kubeflow.org/v1alpha1"],
+            id="TFJob of tensorflow.org",
         ),
         pytest.param(
             "kubeflow.org/v1\nkind: PyTorchJob",
             "mlkube.io/v1beta1\nkind: TfJob",
-            ["does not serve TfJob", "write apiVersion kubeflow.org/v1alpha1 and kind TFJob"],
+            ["does not serve TfJob", "write apiVersion tensorflow.org/v1alpha1"],
             id="TfJob of mlkube.io",
-        ),
-        pytest.param(
-            "kubeflow.org/v1\nkind: PyTorchJob",
-            "xgboostjob.kubeflow.org/v1\nkind: XGBoostJob",
-            ["does not serve XGBoostJob", "form of kubeflow.org/v1: write apiVersion kubeflow"],
-            id="xgboost-operator",
         ),
         pytest.param(
             "kubeflow.org/v1\nkind: PyTorchJob",

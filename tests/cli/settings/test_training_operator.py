@@ -106,7 +106,7 @@ def test_enabled_schemes_select_the_kinds_in_any_case() -> None:
     assert enabled(everything, ()) == everything
     found = enabled(everything, ("TFjob",))
     assert found
-    assert {kind.resource.kind for kind in found} == {"TFJob"}
+    assert {kind.resource.kind for kind in found} == {"TFJob", "TfJob"}
 
 
 def test_unknown_scheme_exits_2_with_the_known_ones(dlctl: Dlctl) -> None:

@@ -152,6 +152,8 @@ def test_restart_of_a_job_that_has_run_has_no_starting_deadline() -> None:
         ("kubeflow.org/v1", "MPIJob"),
         ("kubeflow.org/v1", "JAXJob"),
         ("fioravanzo.org/v1alpha1", "MXJob"),
+        ("tensorflow.org/v1alpha1", "TfJob"),
+        ("xgboostjob.kubeflow.org/v1", "XGBoostJob"),
         ("kai.alibabacloud.com/v1alpha1", "TrainingJob"),
     ],
 )

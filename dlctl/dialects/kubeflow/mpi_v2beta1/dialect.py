@@ -20,10 +20,11 @@ from dlctl.dialects import failure_policy
 from dlctl.dialects.annotations import TTL_DELETES_JOB_ANNOTATION
 from dlctl.dialects.dialect import DecodedObject
 from dlctl.dialects.field_reader import MAX_INT32, FieldReader
+from dlctl.dialects.kubeflow.kind import LABEL_PREFIX
 from dlctl.dialects.kubeflow.mpi_v2beta1 import name_rule
 from dlctl.dialects.kubeflow.mpi_v2beta1.fields import AT_STARTUP, FORM_FIELD, WAIT_FOR_WORKERS
 from dlctl.dialects.kubeflow.mpi_v2beta1.messages import MPIJobMessages
-from dlctl.dialects.kubeflow.replica_map import LABEL_PREFIX, ReplicaMap
+from dlctl.dialects.kubeflow.replica_map import ReplicaMap
 from dlctl.errors import InvalidJobError, quoted
 from dlctl.frameworks.kubeflow.mpi_implementations import MPIImplementation
 from dlctl.frameworks.kubeflow.mpi_ssh_pods import DEFAULT_SSH_PATH
