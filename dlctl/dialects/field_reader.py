@@ -33,6 +33,7 @@ class FieldReader:
         if not isinstance(value, Mapping):
             raise InvalidJobError(f"must be an object, not {quoted(value)}", field=path)
         self.path = path
+        self._names = [name for name, item in value.items() if item is not None]
         self._by_lower_name: dict[str, tuple[str, Any]] = {
             name.lower(): (name, item) for name, item in value.items() if item is not None
         }
@@ -47,6 +48,13 @@ class FieldReader:
     def original_name(self, name: str) -> str:
         """Return a field's name as the user wrote it, or as given if it is absent."""
         return self._by_lower_name.get(name.lower(), (name, None))[0]
+
+    def reject_twice(self, name: str) -> None:
+        """Raise InvalidJobError if a field is given in two spellings."""
+        spellings = [each for each in self._names if each.lower() == name.lower()]
+        if len(spellings) > 1:
+            message = f"is given twice, as {' and '.join(spellings)}: keep one of them"
+            raise InvalidJobError(message, field=self.path_of(name))
 
     def path_of(self, name: str) -> str:
         """Return the path of a field."""

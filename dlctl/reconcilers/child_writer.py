@@ -104,15 +104,17 @@ class ChildWriter:
         renderer: Renderer,
         rejected: Mapping[str, Rejection],
         is_current: Callable[[], bool],
+        *,
+        has_run: bool,
     ) -> CreateResult:
-        """Create the plan's missing children.
+        """Create the plan's missing children; those of a small new job at once on a busy server.
 
         Stops and raises like :meth:`Creator.create`.
         """
         children = _children(job, plan, renderer)
-        limiter = self.writer.client.write_limiter
-        creator = Creator(self.writer, lambda: limiter.is_busy)
-        return await creator.create(job.uid, children, rejected, is_current)
+        # A pod that is deleted again would be an interruption of a job that runs.
+        at_once = self.writer.client.write_limiter.is_busy and not has_run
+        return await Creator(self.writer, at_once).create(job.uid, children, rejected, is_current)
 
     async def update(self, job: Job, plan: Plan, renderer: Renderer) -> Mapping[str, Rejection]:
         """Update dependents, pods and Jobs; return the updates that the server rejects, by name.

@@ -131,7 +131,9 @@ class Executor:
                 # Those may have vanished with the job, and no status write would show that.
                 await self.jobs.check_exists(context.obj)
             rejected = context.cache.rejected.by_name
-            created = await self.children.create(job, plan, renderer, rejected, context.is_current)
+            created = await self.children.create(
+                job, plan, renderer, rejected, context.is_current, has_run=context.has_run
+            )
             if created.names:
                 context.cache.has_created = True
                 types = renderer.gang.other_scheduler_types

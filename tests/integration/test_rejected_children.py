@@ -104,6 +104,23 @@ async def test_job_whose_services_are_rejected_holds_no_pods(
         assert not cluster.condition("Restarting")
 
 
+async def test_replica_that_joins_a_running_job_waits_for_its_service(
+    start_cluster: StartCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(WriteLimiter, "is_busy", True)
+    async with start_cluster(kinds=only("PyTorchJob")) as cluster:
+        cluster.start()
+        job = job_of("PyTorchJob", {"Master": 1, "Worker": 1})
+        await cluster.submit(job, forever("master-0", "worker-0", "worker-1"))
+        await cluster.until(lambda: len(cluster.pods()) == 2)
+        await running(cluster)
+        refuse(cluster, SERVICES, status.forbidden(SERVICES, "linear", "exceeded quota"))
+        two = {"pytorchReplicaSpecs": {"Worker": {"replicas": 2}}}
+        await change(cluster, "PyTorchJob", two)
+        await cluster.until(lambda: "exceeded quota" in cluster.condition("Waiting"))
+        assert cluster.history.writes()["create", "pods"] == 2
+
+
 async def test_rejection_with_a_changing_message_has_the_same_backoff(
     start_cluster: StartCluster,
 ) -> None:

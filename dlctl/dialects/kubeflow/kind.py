@@ -47,7 +47,7 @@ class KubeflowKind:
     # Begins the labels of the job's children, by which clients find them.
     label_prefix: str = f"{LABEL_PREFIX}/"
     # The label, and its value, of the children of all jobs.
-    kind_label: tuple[str, str] = attrs.field()
+    operator_label: tuple[str, str] = attrs.field()
     # Also served, in the same form as v1.
     older_versions: Sequence[str] = ()
     # Other forms of the kind by version, made for it; v1 has their fields, so that it stores them.
@@ -118,7 +118,7 @@ class KubeflowKind:
     def _training_operators_name(self) -> str:
         return f"{self.name.lower()}-controller"
 
-    @kind_label.default
+    @operator_label.default
     def _training_operators_label(self) -> tuple[str, str]:
         return f"{self.label_prefix}operator-name", self.controller_name
 

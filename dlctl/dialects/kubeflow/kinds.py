@@ -90,6 +90,10 @@ def _check_tensorflow(fields: FieldReader, specs: Specs) -> None:
     fields.choice("successPolicy", _SUCCESS_POLICIES)
 
 
+def _check_xgboost_operator(fields: FieldReader, specs: Specs) -> None:
+    fields.reject_twice("runPolicy")
+
+
 def _check_mxnet(fields: FieldReader, specs: Specs) -> None:
     fields.choice("jobMode", _JOB_MODES)
 
@@ -179,8 +183,15 @@ _XGBOOST_OPERATOR: Final = attrs.evolve(
     metric_label="",
     controller_name="xgboostjob-operator",
     label_prefix="",
-    kind_label=("group-name", GROUP),
+    operator_label=("group-name", GROUP),
     spec_properties={"RunPolicy": replica_map_schema.former_run_policy()},
+    spec_rules=(
+        {
+            "rule": "!(has(self.runPolicy) && has(self.RunPolicy))",
+            "message": "runPolicy is given twice, as runPolicy and RunPolicy: keep one of them",
+        },
+    ),
+    check=_check_xgboost_operator,
     # Of its CRD, beside the fields that every kind may have in spec.
     ignored_fields=("schedulingPolicy",),
 )

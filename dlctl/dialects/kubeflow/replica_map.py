@@ -115,8 +115,8 @@ class ReplicaMap(Dialect):
         )
 
     def suspension_patch(self, obj: DecodedObject, *, suspended: bool) -> ReadOnlyJSON | None:
-        fields = FieldReader(obj.spec, "spec")
-        return run_policy.suspension_patch(suspended, fields.original_name("runPolicy"))
+        field = FieldReader(obj.spec, "spec").original_name("runPolicy")
+        return run_policy.suspension_patch(suspended, field)
 
     def messages(self, job: Job) -> ConditionMessages:
         return self.kind.condition_messages(job)
@@ -152,7 +152,7 @@ class ReplicaMap(Dialect):
 
     @property
     def orphan_selector(self) -> str:
-        return "=".join(self.kind.kind_label)
+        return "=".join(self.kind.operator_label)
 
     def status_schema(self) -> ReadOnlyJSON:
         return schema_parts.status_schema()
@@ -187,7 +187,7 @@ class ReplicaMap(Dialect):
         return f"{self.kind.label_prefix}{name}"
 
     def _type_labels(self, name: str, type_: str) -> dict[str, str]:
-        label, value = self.kind.kind_label
+        label, value = self.kind.operator_label
         return {
             self._label("job-name"): name,
             label: value,

@@ -118,7 +118,8 @@ class ReplicaList(Dialect):
         return self._read_run_policy(FieldReader(obj.spec, "spec"))
 
     def suspension_patch(self, obj: DecodedObject, *, suspended: bool) -> ReadOnlyJSON | None:
-        return run_policy.suspension_patch(suspended)
+        field = FieldReader(obj.spec, "spec").original_name("runPolicy")
+        return run_policy.suspension_patch(suspended, field)
 
     def messages(self, job: Job) -> ConditionMessages:
         return ReplicaListMessages(job.resource.kind, job.key)

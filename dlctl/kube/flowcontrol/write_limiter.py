@@ -15,7 +15,7 @@ from dlctl.kube.errors import ApiError, ThrottledError, UnreachableError, WriteF
 from dlctl.kube.flowcontrol.adaptive_limit import AdaptiveLimit
 from dlctl.kube.flowcontrol.priority_semaphore import PrioritySemaphore
 
-# With as many writes in flight, each of them waits for others in the server.
+# With as many writes in flight, or all that may be, each waits for others in the server.
 _BUSY: Final = 16
 # The first writes of a flow, which it makes in the order of its arrival.
 _FIRST_WRITES: Final = 64
@@ -110,7 +110,7 @@ class WriteLimiter:
     @property
     def is_busy(self) -> bool:
         """Return whether another round trip would take long."""
-        return self._slots.held_count >= _BUSY
+        return self._slots.held_count >= min(_BUSY, self.limit)
 
     @asynccontextmanager
     async def slot(

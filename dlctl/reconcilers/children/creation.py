@@ -117,13 +117,13 @@ class _Batch:
 
 @attrs.frozen
 class Creator:
-    """Creates the children of jobs and records the writes that the stores do not show yet.
+    """Creates the children of a job and records the writes that the stores do not show yet.
 
-    While ``is_busy``, a round trip takes so long that a small job saves one.
+    ``at_once`` lets few pods follow their services without waiting for them.
     """
 
     writer: ObjectWriter
-    is_busy: Callable[[], bool]
+    at_once: bool = False
 
     async def create(
         self,
@@ -151,16 +151,27 @@ class Creator:
                 # The others are on their way: cancelled, a slow one would not succeed in any retry.
                 batch.failures.append(error)
 
-        for stage in creation_stages(children, rejected, is_busy=self.is_busy()):
+        for stage in creation_stages(children, rejected, at_once=self.at_once):
             await map_all(create, stage, limit=MAX_PARALLEL)
-            if any(one.resource == SERVICES for one in batch.rejections.values()):
-                # Pods would not find each other.
-                delete = partial(self.writer.delete, owner, PODS)
-                await map_all(delete, batch.pods, limit=MAX_PARALLEL)
-                batch.names.pop(PODS, None)
-            if batch.failures:
-                raise batch.failures[0]
+            if batch.is_stopped:
+                break
+        if any(one.resource == SERVICES for one in batch.rejections.values()):
+            await self._delete_pods(owner, batch)
+        if batch.failures and not batch.rejections:
+            raise batch.failures[0]
         return CreateResult(batch.names, batch.rejections, frozenset(batch.used))
+
+    async def _delete_pods(self, owner: UID, batch: _Batch) -> None:
+        """Delete the pods of a batch, which would not find each other, as far as that succeeds."""
+
+        async def delete(pod: Object) -> None:
+            try:
+                await self.writer.delete(owner, PODS, pod)
+            except RequestError as error:
+                batch.failures.append(error)
+
+        await map_all(delete, batch.pods, limit=MAX_PARALLEL)
+        batch.names.pop(PODS, None)
 
     async def _create_one(self, owner: UID, child: Child) -> Object | _Existing | Rejection:
         resource = child.resource
@@ -212,7 +223,7 @@ def _title(child: Child) -> str:
 
 
 def creation_stages(
-    children: Iterable[Child], rejected: Mapping[str, Rejection], *, is_busy: bool
+    children: Iterable[Child], rejected: Mapping[str, Rejection], *, at_once: bool
 ) -> Iterator[list[Child]]:
     """Yield what pods need, their services, a pod of each template, the others, and Jobs.
 
@@ -220,11 +231,11 @@ def creation_stages(
 
     Before the services and before the pods comes one that was rejected before, alone. Single ones
     expose a broken template or an exceeded quota at the first request, not at the thousandth; a few
-    pods are created together, and right after their services if the server is busy.
+    pods are created together, and ``at_once`` with their services unless one was rejected before.
     """
     children = list(children)
     few = sum(child.resource == PODS for child in children) <= _FEW_PODS
-    at_once = few and is_busy and not any(_was_rejected(child, rejected) for child in children)
+    at_once &= few and not any(_was_rejected(child, rejected) for child in children)
     retried: dict[Resource, Child] = {}
     first: dict[str, Child] = {}
     by_stage: dict[int, list[Child]] = {}

@@ -36,6 +36,7 @@ def _elastic(**spec: Any) -> dict[str, Any]:
             xgboost_operators_job(RunPolicy={"cleanPodPolicy": "None"}), id="former RunPolicy"
         ),
         pytest.param(mxjob(), id="list"),
+        pytest.param(mxjob(runpolicy={"suspend": False}), id="list with another spelling"),
         pytest.param(_elastic(), id="elastic"),
         pytest.param(_elastic(runPolicy={"suspend": False}), id="elastic with a policy"),
     ],
@@ -46,6 +47,7 @@ def test_suspending_and_resuming_is_read_back(wire: dict[str, Any]) -> None:
         patch = suspension_patch(job, suspended=suspended)
         assert patch is not None
         wire = merged(wire, patch)
+        assert [name.lower() for name in wire["spec"]].count("runpolicy") <= 1
         decoded = _snapshot(wire).decoded
         assert decoded.dialect.run_policy(decoded).suspended is suspended
         assert suspension_patch(_snapshot(wire), suspended=suspended) is None

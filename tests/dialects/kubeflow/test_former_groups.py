@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from dlctl.api.job import Replica, SuccessPolicy
+from dlctl.api.json_types import JSON
 from dlctl.api.policies.retry_policy import RetryPolicy
 from dlctl.api.policies.run_policy import CleanPodPolicy
 from dlctl.errors import InvalidJobError
@@ -128,6 +129,12 @@ def test_run_policy_of_xgboost_operator_is_read(spec: dict[str, Any]) -> None:
     assert make_job(wire).run_policy.clean_pod_policy is CleanPodPolicy.ALL
     # Else the server would drop it.
     assert spec.keys() <= decoded(wire).dialect.spec_schema()["properties"].keys()
+
+
+def test_run_policy_in_two_spellings_is_rejected() -> None:
+    twice: JSON = {"runPolicy": {"suspend": True}, "RunPolicy": {"cleanPodPolicy": "All"}}
+    with pytest.raises(InvalidJobError, match="is given twice, as runPolicy and RunPolicy"):
+        make_job(xgboost_operators_job(**twice))
 
 
 def test_training_operators_metrics_count_their_own_kind_only() -> None:

@@ -49,34 +49,34 @@ def rejected(resource: Resource, names: Collection[str]) -> dict[str, Rejection]
     return {name: Rejection(RejectionCause.FORBIDDEN, resource, "no", "no") for name in names}
 
 
-def stages(rejected: Mapping[str, Rejection], *, is_busy: bool = False) -> list[list[Child]]:
-    return list(creation_stages(CHILDREN, rejected, is_busy=is_busy))
+def stages(rejected: Mapping[str, Rejection], *, at_once: bool = False) -> list[list[Child]]:
+    return list(creation_stages(CHILDREN, rejected, at_once=at_once))
 
 
 def test_services_come_before_pods_and_those_before_jobs() -> None:
     assert stages({}) == [[CONFIG_MAP], [*map(service, NAMES)], [*map(pod, NAMES)], [JOB]]
 
 
-def test_few_pods_do_not_wait_for_their_services_while_the_server_is_busy() -> None:
-    at_once = [*map(service, NAMES), *map(pod, NAMES)]
-    assert stages({}, is_busy=True) == [[CONFIG_MAP], at_once, [JOB]]
+def test_few_pods_may_follow_their_services_at_once() -> None:
+    together = [*map(service, NAMES), *map(pod, NAMES)]
+    assert stages({}, at_once=True) == [[CONFIG_MAP], together, [JOB]]
     for resource in (SERVICES, PODS):
         once_rejected = rejected(resource, ["worker-0"])
-        assert stages(once_rejected, is_busy=True) == stages(once_rejected)
+        assert stages(once_rejected, at_once=True) == stages(once_rejected)
 
 
-@pytest.mark.parametrize("is_busy", [False, True])
-def test_a_pod_of_each_template_comes_before_many_others(is_busy: bool) -> None:
+@pytest.mark.parametrize("at_once", [False, True])
+def test_a_pod_of_each_template_comes_before_many_others(at_once: bool) -> None:
     workers = [pod(f"worker-{n}") for n in range(8)]
     created = [service("worker-0"), pod("master-0"), *workers]
     first = [pod("master-0"), workers[0]]
-    staged = list(creation_stages(created, {}, is_busy=is_busy))
+    staged = list(creation_stages(created, {}, at_once=at_once))
     assert staged == [[service("worker-0")], first, workers[1:]]
 
 
 def test_bindings_come_after_the_roles_that_they_refer_to() -> None:
     role, binding = child(ROLES, "launcher"), child(ROLE_BINDINGS, "launcher")
-    staged = list(creation_stages([binding, CONFIG_MAP, role], {}, is_busy=False))
+    staged = list(creation_stages([binding, CONFIG_MAP, role], {}, at_once=False))
     assert staged == [[CONFIG_MAP, role], [binding]]
 
 
@@ -103,7 +103,7 @@ class SlowServer:
 async def test_failed_create_leaves_those_that_are_on_their_way(failure: RequestError) -> None:
     server = SlowServer(failure)
     with pytest.raises(type(failure)):
-        await Creator(cast("ObjectWriter", server), lambda: False).create(
+        await Creator(cast("ObjectWriter", server)).create(
             UID("u"), [child(ROLES, "launcher"), CONFIG_MAP], {}, lambda: True
         )
     assert server.created == ["launcher"]
@@ -117,10 +117,10 @@ def test_rejected_child_is_tried_alone() -> None:
 @given(
     names=st.sets(st.sampled_from([*NAMES, "gone-0"])),
     resource=st.sampled_from([PODS, SERVICES]),
-    is_busy=st.booleans(),
+    at_once=st.booleans(),
 )
-def test_each_child_is_created_once(names: set[str], resource: Resource, is_busy: bool) -> None:
-    planned = stages(rejected(resource, names), is_busy=is_busy)
+def test_each_child_is_created_once(names: set[str], resource: Resource, at_once: bool) -> None:
+    planned = stages(rejected(resource, names), at_once=at_once)
     created = [one for stage in planned for one in stage]
     assert len(created) == len(CHILDREN)
     assert all(one in created for one in CHILDREN)
