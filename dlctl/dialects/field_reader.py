@@ -33,7 +33,7 @@ class FieldReader:
         if not isinstance(value, Mapping):
             raise InvalidJobError(f"must be an object, not {quoted(value)}", field=path)
         self.path = path
-        self._names = [name for name, item in value.items() if item is not None]
+        self._value = value
         self._by_lower_name: dict[str, tuple[str, Any]] = {
             name.lower(): (name, item) for name, item in value.items() if item is not None
         }
@@ -51,7 +51,8 @@ class FieldReader:
 
     def reject_twice(self, name: str) -> None:
         """Raise InvalidJobError if a field is given in two spellings."""
-        spellings = [each for each in self._names if each.lower() == name.lower()]
+        given = [each for each, item in self._value.items() if item is not None]
+        spellings = [each for each in given if each.lower() == name.lower()]
         if len(spellings) > 1:
             message = f"is given twice, as {' and '.join(spellings)}: keep one of them"
             raise InvalidJobError(message, field=self.path_of(name))

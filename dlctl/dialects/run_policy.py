@@ -63,9 +63,9 @@ def read(
     )
 
 
-def suspension_patch(suspended: bool, field: str = "runPolicy") -> JSON:
-    """Return the patch of a job; ``field`` is the name under which it has the policy."""
-    return {"spec": {field: {"suspend": suspended}}}
+def suspension_patch(fields: FieldReader, suspended: bool) -> JSON:
+    """Return the patch of a job with such a spec, which has the policy in a spelling of its own."""
+    return {"spec": {fields.original_name("runPolicy"): {"suspend": suspended}}}
 
 
 def _read_scheduling_policy(policy: FieldReader) -> SchedulingPolicy:

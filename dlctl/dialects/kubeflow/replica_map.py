@@ -115,8 +115,7 @@ class ReplicaMap(Dialect):
         )
 
     def suspension_patch(self, obj: DecodedObject, *, suspended: bool) -> ReadOnlyJSON | None:
-        field = FieldReader(obj.spec, "spec").original_name("runPolicy")
-        return run_policy.suspension_patch(suspended, field)
+        return run_policy.suspension_patch(FieldReader(obj.spec, "spec"), suspended)
 
     def messages(self, job: Job) -> ConditionMessages:
         return self.kind.condition_messages(job)

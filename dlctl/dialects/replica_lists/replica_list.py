@@ -118,8 +118,7 @@ class ReplicaList(Dialect):
         return self._read_run_policy(FieldReader(obj.spec, "spec"))
 
     def suspension_patch(self, obj: DecodedObject, *, suspended: bool) -> ReadOnlyJSON | None:
-        field = FieldReader(obj.spec, "spec").original_name("runPolicy")
-        return run_policy.suspension_patch(suspended, field)
+        return run_policy.suspension_patch(FieldReader(obj.spec, "spec"), suspended)
 
     def messages(self, job: Job) -> ConditionMessages:
         return ReplicaListMessages(job.resource.kind, job.key)

@@ -1,6 +1,6 @@
 """Creates children in stages, services before pods; each at most once by its name.
 
-Pods of a small job do not wait for its services while the API server is busy.
+Pods of a small new job do not wait for its services while the API server is busy.
 
 The name prevents duplicates: if the response to a create was lost, the retry finds the child. I/O
 only; the plan decides what to create.
