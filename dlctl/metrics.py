@@ -1,8 +1,9 @@
 """All metrics of the program, with the names that dashboards of Go controllers use.
 
 One object holds them on its own registry: there is no global state, and two managers in one process
-count separately. Attributes have the names of the metrics. Labels are bounded: a kind, a resource,
-a result or an exit code. Only ``mpi_operator_job_info`` names a launcher, as mpi-operator does.
+count separately. Attributes have the names of the metrics. Labels are bounded: a kind, a
+resource, a namespace, a result or an exit code. Only ``mpi_operator_job_info`` names a launcher, as
+mpi-operator does.
 """
 
 from collections.abc import Sequence
@@ -248,7 +249,7 @@ class Metrics:
         )
         self.dlctl_job_start_duration_seconds = self._histogram(
             "dlctl_job_start_duration_seconds",
-            "Seconds from the creation of a job until all its replicas run",
+            "Seconds from the creation of a job until it is first Running",
             "kind",
             buckets=JOB_BUCKETS,
         )
