@@ -71,7 +71,7 @@ class Expectations:
     def satisfied(self, namespace: str, owner: UID, stores: Mapping[Resource, ChildStore]) -> bool:
         """Return whether the stores reflect all writes for the owner; if so, forget them.
 
-        Every resource that was written needs a store: otherwise its writes are never satisfied.
+        Every resource that was written needs a store: a missing one raises a KeyError.
         """
         writes = self._writes_by_owner.get(owner)
         if writes is None:
