@@ -16,8 +16,8 @@ def health_response(path: str, checks: Checks, query: MultiMapping[str]) -> web.
     excluded = set(query.getall("exclude", ()))
     passed = {name: name in excluded or passes() for name, passes in checks.items()}
     lines = [_line(name, passed[name], name in excluded) for name in checks]
-    if unknown := sorted(excluded - set(checks)):
-        lines.append(f"warn: some health checks cannot be excluded: no such checks: {unknown}")
+    if unknown := ",".join(f'"{name}"' for name in sorted(excluded - set(checks))):
+        lines.append(f"warn: some health checks cannot be excluded: no matches for {unknown}")
     if not all(passed.values()):
         return web.Response(status=500, text="\n".join([*lines, f"{path} check failed\n"]))
     if "verbose" in query:
