@@ -39,7 +39,7 @@ logger = logging.getLogger(__name__)
 ManifestSource = Mapping[str, Any] | str | Path
 # Called with a replica's name and each line that it writes.
 OnLine = Callable[[str, str], None]
-# Of each replica, the last ones.
+# The last lines of each replica's log are kept, up to this number.
 _MAX_LINES: Final = 100_000
 _PAUSE_S: Final = 0.05
 
@@ -103,7 +103,7 @@ class Cluster:
         self._stack = AsyncExitStack()
         self._kinds = served_kinds({})
         self._running: LocalControlPlane | None = None
-        # Of the runs in progress: how many restarts each allows.
+        # How many restarts each of the runs in progress allows.
         self._limits: list[int] = []
         # Names of jobs that nobody waits for, whatever their state.
         self._left: set[ObjectKey] = set()

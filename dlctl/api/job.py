@@ -72,7 +72,7 @@ class ReplicaSpec:
     keep_after_finish: bool = False
     # The indexes of the replicas, unless they are 0 to n-1.
     explicit_indexes: tuple[int, ...] | None = None
-    # Whether names contain the index; a type with a single replica may omit it.
+    # True if names contain the index; a type with a single replica may omit it.
     indexed: bool = True
     # A label selector of the type's pods for the scale subresource; empty: not written.
     label_selector: str = ""
@@ -164,12 +164,12 @@ class Job:
     spec: Mapping[str, Any] = attrs.field(factory=dict)
     # A local job is one process: no cluster environment and no services.
     is_local: bool = False
-    # Whether its replicas share one service instead of having one each.
+    # True if its replicas share one service instead of having one each.
     shares_service: bool = False
     scheduler_name: str = ""
     # Why the current spec is invalid; running pods continue.
     invalid_reason: str = ""
-    # Whether only as much of the spec is known as is needed to judge pods: no children are created.
+    # True if only as much of the spec is known as is needed to judge pods: no children are created.
     is_partial: bool = False
     # A merge patch with the runtime id, if the user's spec lacks it.
     spec_patch: Mapping[str, Any] | None = None

@@ -8,7 +8,7 @@ from typing import Any
 class CommandParser(argparse.ArgumentParser):
     """The parser of one command; accepts ``-flag value`` like ``--flag value``."""
 
-    # Whether the words after ``--`` are for a program; they become ``program_arguments``.
+    # True if the words after ``--`` are for a program; they become ``program_arguments``.
     runs_program = False
 
     def parse_known_args(  # type: ignore[override]

@@ -72,7 +72,7 @@ class Report:
 
     manifest: Manifest
     problems: Sequence[Problem]
-    # Of a kind that dlctl serves: a job, or a scaler of jobs.
+    # True if dlctl serves its kind: a job, or a scaler of jobs.
     checked: bool = True
     # None for objects that are no jobs.
     operator: str | None = None

@@ -37,7 +37,7 @@ class TaskOutcome:
 class _TaskState:
     delay_s: float = 0.0
     attempts: int = 0
-    # Whether it runs or waits to run.
+    # True if it runs or waits to run.
     is_pending: bool = True
     outcome: TaskOutcome | None = None
     task: asyncio.Task[None] | None = None

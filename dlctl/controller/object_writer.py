@@ -21,7 +21,7 @@ T = TypeVar("T", bound=Object)
 _COLLECTION_TIMEOUT_S: Final = 5.0
 _COLLECTION_TIMEOUT_PER_OBJECT_S: Final = 0.05
 _MAX_COLLECTION_TIMEOUT_S: Final = 50.0
-# Of the message with which a role is too narrow; an admission webhook has others.
+# A part of the message if a role is too narrow; an admission webhook has other messages.
 _NOT_IN_ROLE: Final = "cannot deletecollection resource"
 
 

@@ -36,22 +36,22 @@ class Dialect(abc.ABC):
     """One representation of jobs. All methods are pure; a dialect holds no job's state."""
 
     framework: type[DLJob]
-    # Whether each replica has its own service, or only the chief.
+    # True if each replica has its own service, False if only the chief has one.
     service_per_replica: bool = True
     # Replica types that no other replica connects to: they have no services.
     types_without_service: Collection[str] = ()
-    # Whether the replicas of each job share one service, without an annotation that asks for it.
+    # True if the replicas of each job share one service, without an annotation that asks for it.
     shares_service: bool = False
-    # Whether the framework's variables are added to the user's, or omitted if the user sets any.
+    # True if the framework's variables replace the user's, False if the user's take precedence.
     overrides_user_env: bool = False
-    # Whether a runtime id is written into the user's spec.
+    # True if a runtime id is written into the user's spec.
     patches_spec: bool = False
-    # Whether a spec is required. For jobs stored before this rule, not even the status could be
+    # True if a spec is required. For jobs stored before this rule, not even the status could be
     # written.
     requires_spec: bool = True
-    # Whether the replicas of a job depend on its status, and not on its spec alone.
+    # True if the replicas of a job depend on its status, and not on its spec alone.
     status_affects_replicas: bool = False
-    # Whether a job may have a TTL.
+    # True if a job may have a TTL.
     supports_ttl: bool = False
     # The field of a spec by which :meth:`matches` recognizes the form, besides the replicas.
     form_field: str = ""

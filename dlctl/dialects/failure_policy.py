@@ -49,7 +49,7 @@ LIMIT_RULE: Final[JSON] = {
 }
 
 
-# Of versions that leave the checks to the reader.
+# The schema for versions that leave the checks to the reader.
 UNCHECKED_SCHEMA: Final[JSON] = {"type": "object", **PRESERVE_UNKNOWN}
 
 

@@ -15,8 +15,8 @@ E = TypeVar("E", bound=enum.StrEnum)
 
 MAX_INT32: Final = 2**31 - 1
 MAX_PORT: Final = 65535
-# Of one type, and of all types of a job together. A typing error must not keep the controller busy
-# at the expense of all other jobs.
+# The maximum of one type, and of all types of a job together. A typing error must not keep the
+# controller busy at the expense of all other jobs.
 MAX_REPLICAS: Final = 10_000
 
 

@@ -39,15 +39,16 @@ class DLJob(abc.ABC):
     dependent_resources: ClassVar[Collection[Resource]] = ()
     # Those whose objects are kept when the job has ended or is suspended, until it is deleted.
     retained_resources: ClassVar[Collection[Resource]] = ()
-    # Whether :meth:`secrets` returns any.
+    # True if :meth:`secrets` returns any.
     creates_secrets: ClassVar[bool] = False
-    # Whether launchers are pods of batch/v1 Jobs: see :class:`.LauncherJob`.
+    # True if launchers are pods of batch/v1 Jobs: see :class:`.LauncherJob`.
     creates_launcher_jobs: ClassVar[bool] = False
     # The rights (group, resource, verb) that jobs' roles grant to their pods.
     delegated_rules: ClassVar[Collection[tuple[str, str, str]]] = ()
-    # Whether a gang scheduler replaces the one that a pod template names.
+    # True if a gang scheduler replaces the one that a pod template names.
     overrides_scheduler: ClassVar[bool] = False
-    # Whether all containers of a pod get the cluster environment, or only the training container.
+    # True if all containers of a pod get the cluster environment, False if only the training
+    # container does.
     sets_env_in_all_containers: ClassVar[bool] = False
 
     def __init_subclass__(cls, *, abstract: bool = False, **kwargs: Any) -> None:

@@ -47,11 +47,12 @@ class Request:
     body: bytes | None = attrs.field(default=None, repr=False)
     media_type: str = "application/json"
     idle_timeout_s: float | None = None
-    # Whether other writes go first.
+    # True if other writes go first.
     for_later: bool = False
-    # Of a request on many objects: it takes long on any server, and its response is not kept.
+    # The timeout of a request on many objects, which takes long on any server; its response is not
+    # kept. None for the client's timeout.
     timeout_s: float | None = None
-    # The body of a write that waits for its turn without one: it may be large.
+    # Renders the body once it is the turn of the write: until then, a large body takes no memory.
     render: Callable[[], bytes] | None = attrs.field(default=None, repr=False)
 
     @property

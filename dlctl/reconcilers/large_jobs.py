@@ -23,9 +23,9 @@ _REPLICAS_PER_OUTPUT: Final = 100
 _OUTPUTS_PER_LOG: Final = 5
 # A single thread: more of them would slow down the event loop.
 _EXECUTOR: Final = ThreadPoolExecutor(max_workers=1, thread_name_prefix="plan")
-# Of its own: a spec takes longer than a plan, and plans of other jobs must not wait for it.
+# A separate thread: a spec takes longer than a plan, and plans of other jobs must not wait for it.
 _READER: Final = ThreadPoolExecutor(max_workers=1, thread_name_prefix="read")
-# Of a spec: reading them takes as long as planning one replica.
+# Reading this part of a spec takes as long as planning one replica.
 _BYTES_PER_REPLICA: Final = 64
 
 

@@ -42,22 +42,22 @@ class Plan:
     # Gated until the others run, which is now the case.
     ungated_pods: tuple[Pod, ...] = ()
     dependents: DependentChanges = attrs.field(factory=DependentChanges)
-    # Of the batch/v1 Job that the launcher's pod belongs to.
+    # The action on the batch/v1 Job that the launcher's pod belongs to.
     launcher_job: LauncherJobWrite | None = None
     # Patches a PodGroup to make the scheduler retry the gang.
     gang_retry: GangRetry = attrs.field(factory=GangRetry)
-    # Of elastic jobs: status updates of their scalers, and the wanted exec tasks in launchers; None
-    # leaves running tasks alone.
+    # Only for elastic jobs: status updates of their scalers, and the wanted exec tasks in
+    # launchers; None leaves running tasks alone.
     scaler_updates: tuple[ScalerUpdate, ...] = ()
     exec_tasks: frozenset[ExecTask] | None = None
     retried_exec_tasks: frozenset[ExecTask] = frozenset()
-    # Whether changes remain for later plans: see ``planning.slices``.
+    # True if changes remain for later plans: see ``planning.slices``.
     has_more: bool = False
-    # Whether the TTL of the finished job has expired.
+    # True if the TTL of the finished job has expired.
     ttl_expired: bool = False
     # Seconds until the next plan is needed without any change in the cluster.
     requeue_after_s: float | None = None
-    # Whether to plan again after a growing back-off instead, as after an error.
+    # True to plan again after a growing back-off instead, as after an error.
     requeue: bool = False
 
     @property

@@ -25,11 +25,11 @@ class ReconcileContext:
     renderer: Renderer
     # The pods of the job and of its launcher's Job, from the stores.
     pods: Sequence[Pod] = ()
-    # Whether any of its pods has ever run.
+    # True if any of its pods has ever run.
     has_run: bool = False
-    # Whether nothing has happened that another plan is due for: one may take long to apply.
+    # Returns False once another plan is due: one may take long to apply.
     is_current: Callable[[], bool] = lambda: True
-    # Whether a store shows an object under a name in the job's namespace, whoever owns it.
+    # Returns whether a store shows an object of this name in the job's namespace, of any owner.
     shows: Shows = shows_nothing
 
     @classmethod

@@ -21,7 +21,7 @@ MAX_STARTING_SETTLE_S: Final = 5.0
 MAX_SETTLE_S: Final = 2.0
 # A pod that was merely assigned to a node changes nothing until its containers start, or cannot.
 BOUND_SETTLE_S: Final = 10.0
-# Of many pods that are being deleted, the job waits for more to be gone.
+# While many pods are being deleted, the job waits until more of them are gone.
 _LEAVING_PODS_PER_S: Final = 500
 # The indexes of the pods that are still to start, or about to be gone, by their job.
 STARTING: Final = "starting"

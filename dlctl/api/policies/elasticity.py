@@ -20,7 +20,7 @@ class Elasticity:
     # Bounds of the number of workers.
     min_replicas: int = 1
     max_replicas: int | None = None
-    # Whether ended workers are replaced; :attr:`ReplicaSpec.retry_policy` limits it by exit code.
+    # True if ended workers are replaced; :attr:`ReplicaSpec.retry_policy` limits it by exit code.
     # ``replace_succeeded`` also replaces workers that exit 0.
     replace_failed: bool = False
     replace_succeeded: bool = False
@@ -28,5 +28,5 @@ class Elasticity:
     replacement_limit: int | None = None
     # How often the whole job is restarted when its launcher fails with a retryable error.
     job_restart_limit: int = 0
-    # Whether the deletion of the launcher by a user ends the job.
+    # True if the deletion of the launcher by a user ends the job.
     requires_launcher: bool = False

@@ -60,7 +60,7 @@ class ExitCodes:
     """Matches failures by exit code."""
 
     values: frozenset[int]
-    # Whether it matches codes that are not listed instead.
+    # True if it matches codes that are not listed instead.
     is_negated: bool = False
     # Empty for any container.
     container: str = ""

@@ -25,19 +25,19 @@ class ConditionMessages:
     key: ObjectKey
     # The state under which a replica counts between the end of its pod and the restart.
     restarting_state: JobState = JobState.RUNNING
-    # Whether the common state of a type's replicas is reported, and which of them wait.
+    # True if messages report the common state of a type's replicas, and which of them wait.
     emits_replica_states: bool = True
-    # Whether a restart has a condition of its own, instead of making Running false.
+    # True if a restart has a condition of its own, instead of making Running false.
     emits_restarting: bool = True
-    # Whether a container that the kubelet restarts in its pod makes the job Restarting.
+    # True if a container that the kubelet restarts in its pod makes the job Restarting.
     emits_in_place_restarts: bool = True
-    # Whether Running, as false, and counts of 0 are written even for a job that has never run.
+    # True if Running, as false, and counts of 0 are written even for a job that has never run.
     emits_idle: bool = False
-    # Whether reasons of events name the kind of the child: SuccessfulCreatePod.
+    # True if reasons of events name the kind of the child: SuccessfulCreatePod.
     emits_child_kinds: bool = False
-    # Whether events report why single pods do not run, and their deletion.
+    # True if events report why single pods do not run, and their deletion.
     emits_pod_events: bool = False
-    # Whether events report with which code each program ended.
+    # True if events report the exit code of each program.
     emits_exit_codes: bool = False
     # The reason of the event about a child whose name is taken; without it, no event.
     name_conflict_reason: str = ""
@@ -45,7 +45,7 @@ class ConditionMessages:
     event_source: str = "dlctl"
     # Conditions that only report progress: they are written together with the next other change.
     progress_conditions: Collection[str] = ()
-    # Whether replicas that still run when the job succeeds count as succeeded.
+    # True if replicas that still run when the job succeeds count as succeeded.
     counts_running_as_succeeded: bool = False
     # Types whose replicas are no longer counted once the job has ended.
     uncounted_after_finish: Collection[str] = ()

@@ -79,13 +79,13 @@ class Verdict:
     replica: str = ""
     pod: str = ""
     node: str = ""
-    # Of the process to blame; a replica may have several.
+    # The rank of the process to blame; a replica may have several.
     rank: int | None = None
     # The process's own: launchers such as torchrun exit with 1 for any failure.
     exit_code: int | None = None
-    # Whether its output only says that others are gone, which themselves have not reported an end.
+    # True if its output only reports that others are gone, and none of these has reported an end.
     is_consequence: bool = False
-    # Whether the node to blame was taken down on purpose: it has no fault, so it is not charged.
+    # True if the node to blame was taken down on purpose: it has no fault, so it is not charged.
     is_planned: bool = False
     # Replicas that ended as a consequence: the first of them, and how many there are.
     collateral: Sequence[str] = ()

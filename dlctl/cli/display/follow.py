@@ -66,7 +66,7 @@ class Follower:
             job.kind.resource: Informer(client, job.kind.resource, job.kind.object_type)
             for job in submitted
         }
-        # Of launchers, whose pods belong to them; watched only if a kind has such launchers.
+        # Jobs of launchers, which own their pods; watched only if a kind has such launchers.
         self._batch_jobs: Informer[BatchJob] = Informer(
             client, BATCH_JOBS, BatchJob, label_selector=MANAGED_BY_SELECTOR
         )

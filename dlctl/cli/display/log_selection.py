@@ -5,7 +5,7 @@ from typing import Final
 
 import attrs
 
-# Of jobs with more replicas, only the chief's log is shown unless others are asked for.
+# If a job has more replicas, only the chief's log is shown unless others are asked for.
 MAX_SHOWN: Final = 8
 _CHIEF_TYPES: Final = ("master", "launcher", "chief")
 

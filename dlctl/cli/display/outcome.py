@@ -21,7 +21,7 @@ LastLines = Callable[[JobProgress, str, int], Sequence[str]]
 
 _MAX_LINES: Final = 20
 _MAX_REPLICAS: Final = 10
-# Of a job of which no replica has failed.
+# How many logs are shown of a job without a failed replica.
 _MAX_LOGS: Final = 3
 
 

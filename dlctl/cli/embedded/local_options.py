@@ -34,7 +34,8 @@ class LocalOptions:
     directories: NodeDirectories = attrs.field(factory=NodeDirectories)
     # Keeps all logs.
     log_dir: Path | None = None
-    # Of a container; later ones wait, so that a run can end before them. None for no limit.
+    # How often a container restarts at once; later restarts wait, so that a run can end before
+    # them. None for no limit.
     immediate_restarts: Callable[[], int | None] = lambda: None
 
 

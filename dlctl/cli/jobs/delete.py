@@ -25,7 +25,7 @@ async def delete(cluster: TargetCluster, args: argparse.Namespace) -> int:
     """Delete the jobs; all are looked up before the first is deleted."""
     jobs = [await named_job(cluster, text) for text in args.jobs]
     for job in jobs:
-        # Of this UID: a job that was created again under the name is another one.
+        # Only with this UID: a job that was created again under the name is another one.
         await cluster.client.delete(job.kind.resource, job.key, uid=job.uid)
     for job in jobs:
         if args.wait:

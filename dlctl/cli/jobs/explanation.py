@@ -32,7 +32,7 @@ class FirstFailure:
     pod: str
     message: str
     container: str
-    # Whether another run has followed in the same pod.
+    # True if another run has followed in the same pod.
     previous: bool = False
     verdict: Verdict | None = None
 

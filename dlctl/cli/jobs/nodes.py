@@ -41,7 +41,7 @@ async def get_nodes(cluster: TargetCluster, args: argparse.Namespace) -> int:
     if not page.items:
         print("the cluster has no nodes", file=sys.stderr)
         return 0
-    # Of all namespaces, only what the API proves counts; of one, what logs prove counts as well.
+    # In all namespaces, only faults that the API proves count; in one, faults that logs prove, too.
     now, namespace = cluster.clock.now(), cluster.namespace
     print("\n".join(node_table(page.items, charges_by_node(jobs, now, namespace), now)))
     return 0

@@ -46,7 +46,7 @@ _TYPE_OF_SCHEMA: Final = {
     "string": "str",
     "boolean": "bool",
     "integer": "int64",
-    # Of numbers, only fractions are refused.
+    # The only numbers that are refused are fractions.
     "integer,string": "str",
 }
 _AUTOSCALERS: Final = BuiltinStrategy(

@@ -138,7 +138,7 @@ def _job_problems(
     if unknown:
         # The missing field may be the misspelt one, but wrong values are wrong in any case.
         wrong = list(admission.wrong_values(kind, named)) if admission else []
-        # Of a field of another version, the server also says what to do about it.
+        # If a field belongs to another version, the server also suggests a fix.
         explained = {rejection.path for rejection in wrong}
         for field in unknown:
             if field.path not in explained:

@@ -14,7 +14,7 @@ from dlctl.cli.suggestions import did_you_mean
 from dlctl.errors import ConfigError
 
 Counts = Mapping[str, int]
-# Of all kinds; the others start, coordinate or serve parameters.
+# The replica types of all kinds that train; others start, coordinate or serve parameters.
 _TRAINING_TYPES: Final = ("master", "worker")
 
 

@@ -46,7 +46,7 @@ class StartChecks:
     manifests: Sequence[Manifest]
     namespace: str
     images: Mapping[str, Path]
-    # Whether nobody else creates the objects that they refer to.
+    # True if nobody else creates the objects that they refer to.
     alone: bool = True
 
     def problems(self) -> Iterator[Problem]:

@@ -20,7 +20,7 @@ _PRESERVE: Final = "x-kubernetes-preserve-unknown-fields"
 _NESTED: Final = ("template", "spec", "containers", "resources", "runPolicy", "schedulingPolicy")
 # Templates may begin like objects; nobody reads these fields there.
 _TEMPLATE_FIELDS: Final = ("apiVersion", "kind")
-# Of a whole object; status is the server's.
+# The fields of a whole object; status is the server's.
 _OBJECT_FIELDS: Final = ("apiVersion", "kind", "metadata", "spec", "status")
 
 # The end of the field that names the type of an entry where replica specs are a list.

@@ -21,7 +21,7 @@ WORKERS_CREATED: Final = "WorkersCreated"
 WORKERS_READY: Final = "WorkersReady"
 LAUNCHER_CREATED: Final = "LauncherCreated"
 SCRIPT_EXECUTED: Final = "ScriptExecuted"
-# Of jobs and of scalers.
+# Condition types of jobs, and phases of scalers.
 SCALING: Final = ScalerPhase.SCALING.value
 SCALE_SUCCEEDED: Final = ScalerPhase.SUCCEEDED.value
 SCALE_FAILED: Final = ScalerPhase.FAILED.value
@@ -38,7 +38,7 @@ class TrainingJobMessages(ConditionMessages):
     emits_in_place_restarts: bool = False
     event_source: str = "trainingjob"
     progress_conditions: Collection[str] = (WORKERS_CREATED, WORKERS_READY, LAUNCHER_CREATED)
-    # Whether et-operator's annotation suspends the job: the scheduler has given up for now.
+    # True if et-operator's annotation suspends the job: the scheduler has given up for now.
     waits_for_resources: bool = False
 
     def running(self) -> str:

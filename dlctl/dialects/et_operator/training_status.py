@@ -18,7 +18,7 @@ from dlctl.dialects import index_ranges, replica_map_status
 from dlctl.dialects import status_codec as codec
 from dlctl.dialects.field_reader import MAX_REPLICAS
 
-# Of each worker that leaves a node, its successor is a member, too.
+# While a worker leaves its node, both the worker and its successor are members.
 MAX_MEMBERS: Final = 2 * MAX_REPLICAS
 _STATE_FIELD: Final = "dlctl"
 _TARGET_WORKERS: Final = "targetWorkers"

@@ -75,32 +75,32 @@ class KubeflowKind:
     unindexed_types: Collection[str] = ()
     # Types whose pods are gated until all other replicas run.
     gated_types: Collection[str] = ()
-    # Whether replicas connect by name; otherwise there are neither services nor a port.
+    # True if replicas connect by name; otherwise there are neither services nor a port.
     has_services: bool = True
-    # Whether a container must have the framework's name or one of its former names.
+    # True if a container must have the framework's name or one of its former names.
     requires_container_name: bool = True
     container_aliases: Sequence[str] = ()
-    # Whether pods get the finalizers of their template, which somebody has to remove.
+    # True if pods get the finalizers of their template, which somebody has to remove.
     copies_finalizers: bool = True
     # Pod annotations that were fields of the replica spec, by field.
     annotation_by_field: Mapping[str, str] = attrs.field(factory=dict)
     # Fields of spec that old manifests have, and no operator has read.
     ignored_fields: Sequence[str] = ()
-    # Whether ``kubectl scale`` sets the number of workers.
+    # True if ``kubectl scale`` sets the number of workers.
     is_scalable: bool = False
-    # Whether ``kubectl get`` shows the age before the state.
+    # True if ``kubectl get`` shows the age before the state.
     shows_age_first: bool = False
-    # Whether it shows the version that a job is meant in.
+    # True if it shows the version that a job is meant in.
     shows_version: bool = False
     # Fields that the schema has only for other versions, with a version that they belong to.
     foreign_fields: Mapping[str, str] = attrs.field(factory=dict)
     # The values of ``runPolicy.managedBy`` that mean this controller: those it replaces.
     controllers: Sequence[str] = (TRAINING_OPERATOR,)
-    # Whether it may name any other controller, and not only MultiKueue's.
+    # True if it may name any other controller, and not only MultiKueue's.
     has_other_controllers: bool = False
-    # Whether the schema requires replica specs; else rules do, for specs of the present form.
+    # True if the schema requires replica specs; else rules do, for specs of the present form.
     requires_replica_specs: bool = True
-    # Whether the policies may also be in spec, where the predecessors of ``runPolicy`` had them.
+    # True if the policies may also be in spec, where the predecessors of ``runPolicy`` had them.
     has_policies_in_spec: bool = True
     # The schemas of the kind's own fields in spec.
     spec_properties: Mapping[str, JSON] = attrs.field(factory=dict)

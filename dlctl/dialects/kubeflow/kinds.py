@@ -45,7 +45,7 @@ from dlctl.frameworks.kubeflow.xgboost import XGBoostJob
 Specs = Sequence[ReplicaSpec]
 _SUCCESS_POLICIES: Final = ("", "AllWorkers")
 _JOB_MODES: Final = ("", "MXTrain", "MXTune")
-# Of pytorch-operator's list form; it ignored ``backend`` and the ``masterPort`` beside it.
+# Fields of pytorch-operator's list form; it ignored ``backend`` and the ``masterPort`` beside it.
 _LIST_STRINGS: Final = (
     "RuntimeId", "pytorchImage", "schedulerName", "jobMode", "cleanupPodPolicy", "backend"
 )  # fmt: skip
@@ -192,7 +192,7 @@ _XGBOOST_OPERATOR: Final = attrs.evolve(
         },
     ),
     check=_check_xgboost_operator,
-    # Of its CRD, beside the fields that every kind may have in spec.
+    # A field of its CRD, beside those that every kind may have in spec.
     ignored_fields=("schedulingPolicy",),
 )
 _PADDLE: Final = KubeflowKind(
@@ -287,7 +287,7 @@ _MXNET: Final = KubeflowKind(
     type_names={"tunertracker": "TunerTracker", "tunerserver": "TunerServer"},
     # A field before v1.
     annotation_by_field={"label": TUNER_KEY},
-    # Of mxnet-operator's own examples.
+    # A field in mxnet-operator's own examples.
     ignored_fields=("successPolicy",),
     spec_properties={
         # In the list form it has other values.

@@ -17,17 +17,17 @@ def _has_no_master(job: Job) -> bool:
 class KindMessages:
     """How training-operator's messages and reasons differ between its kinds."""
 
-    # Whether messages contain the job's namespace.
+    # Returns whether messages contain the job's namespace.
     namespaced: Callable[[Job], bool] = _has_no_master
     # The beginning of failure messages, with {kind}, {key} and {name}.
     failed_subject: str = "{kind} {name} is"
-    # Whether restart messages contain the number of replicas.
+    # True if restart messages contain the number of replicas.
     counts_restarts: bool = False
-    # Whether Running, as false, is written for a job that was not seen to run before it ended.
+    # True if Running, as false, is written for a job that was not seen to run before it ended.
     emits_unseen_run: bool = False
     # Reasons by condition type, if they are not the kind and the type.
     reason_by_condition: Mapping[str, str] = attrs.field(factory=dict)
-    # Whether events report with which code each program ended.
+    # True if events report the exit code of each program.
     emits_exit_codes: bool = True
     # The reason of the event about a child whose name is taken; without it, no event.
     name_conflict_reason: str = ""
@@ -48,7 +48,7 @@ class KubeflowMessages(ConditionMessages):
     namespaced: bool = False
     # The types whose restart policy is ExitCode.
     exit_code_types: Collection[str] = ()
-    # Whether the backoff limit is 0: its message takes precedence over others about a failure.
+    # True if the backoff limit is 0: its message takes precedence over others about a failure.
     has_zero_backoff_limit: bool = False
     restarting_state: JobState = JobState.FAILED
     emits_replica_states: bool = False

@@ -49,7 +49,7 @@ class ReplicaMap(Dialect):
 
     kind: KubeflowKind
     framework: type[KubeflowJob] = attrs.field(init=False)
-    # Whether it is the form of v1: earlier versions lack the fields that only v1 has schemas of.
+    # True if it is the form of v1: earlier versions lack the fields that only v1 has schemas of.
     is_v1: bool = True
     overrides_user_env: bool = True
     supports_ttl: bool = True

@@ -63,13 +63,13 @@ class ReplicaList(Dialect):
     # In ``terminationPolicy``, the replica that decides the job, and its index there.
     chief_field: str = "chief"
     chief_index_field: str = "replicaIndex"
-    # Whether the fields of core/v1 may be written in any case, too.
+    # True if the fields of core/v1 may be written in any case, too.
     case_insensitive_templates: bool = True
     # The replicas that need no template, if there are such.
     image_server: ImageServer | None = None
     # Fields of a spec that were ignored then, and are now.
     ignored_fields: Sequence[str] = ()
-    # Whether a type of which there is exactly one replica has to be listed.
+    # True if a type of which there is exactly one replica has to be listed.
     requires_singletons: bool = True
     port_name: str = "dljob-port"
     service_per_replica: bool = False

@@ -17,7 +17,7 @@ from dlctl.frameworks.pod_changes import add_mounts, append_items
 SECRET_ANNOTATION: Final = "arena.kubeflow.org/ssh-secret"
 # The home directory of the user that programs run as, as in the image's /etc/passwd.
 HOME_ANNOTATION: Final = "dlctl.dev/ssh-home"
-# Whether workers can log in to each other, which mpirun requires for many hosts.
+# Lets workers log in to each other, which mpirun requires for many hosts.
 BETWEEN_WORKERS_ANNOTATION: Final = "dlctl.dev/ssh-between-workers"
 _ROOT_HOME: Final = "/root"
 _VOLUME: Final = "training-job-ssh"
@@ -51,7 +51,7 @@ class SshAccess:
     """How the pods of one job get their SSH keys."""
 
     secret: str
-    # Whether dlctl creates the Secret.
+    # True if dlctl creates the Secret.
     creates_secret: bool
     home: str
     between_workers: bool

@@ -28,7 +28,7 @@ _MAX_DELAY_S: Final = 30.0
 # Younger flows write what they have planned: to plan again costs more than it saves.
 _STALE_S: Final = 0.5
 
-# Whether it is for later, and a time on the loop's clock.
+# True for a write of low priority, and a time on the loop's clock.
 _Turn: TypeAlias = tuple[bool, float]
 
 
@@ -42,10 +42,10 @@ class WriteFlow:
 
     # On the loop's clock.
     arrived_at: float
-    # Whether another reconcile of the same key is due.
+    # Returns whether another reconcile of the same key is due.
     is_superseded: Callable[[], bool] = bool
     namespace: str = ""
-    # Until it counts as arrived; set before its first write.
+    # Seconds until it counts as arrived; set before its first write.
     delay_s: float | None = attrs.field(init=False, default=None)
     waiting_count: int = attrs.field(init=False, default=0)
     _writes: int = attrs.field(init=False, default=0)

@@ -36,7 +36,7 @@ class ExecResult:
     exit_code: int
     stdout: bytes = b""
     stderr: bytes = b""
-    # Whether it wrote more than the limit.
+    # True if it wrote more than the limit.
     truncated: bool = False
 
 

@@ -117,7 +117,7 @@ async def end(request: web.BaseRequest, fault: Fault) -> web.Response | None:
     if fault.reset == "after":
         raise abort(request)
     if fault.unanswered:
-        # Until the client gives up.
+        # The client gives up in the end.
         await asyncio.Event().wait()
     if fault.answer is None:
         return None

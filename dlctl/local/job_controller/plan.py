@@ -46,7 +46,7 @@ class JobPlan:
     """The steps of one reconcile, in this order; without a change, all but ``status`` are empty."""
 
     delete: Sequence[NodePod] = ()
-    # Whether the end of the deleted pods is not counted.
+    # True if the end of the deleted pods is not counted.
     forget_deleted: bool = False
     create_count: int = 0
     status: JobStatus

@@ -13,7 +13,8 @@ class NodeDirectories:
 
     # In every container, on top of its volumes.
     mounts: tuple[Mount, ...] = ()
-    # Of containers that set no workingDir, or one that is missing; empty for one of their own.
+    # The directory of containers that set no workingDir, or one that is missing; empty to give each
+    # one of its own.
     working_dir: str = ""
     # One directory per claim, as NAMESPACE/NAME; None keeps them in the run directory.
     claims: Path | None = None

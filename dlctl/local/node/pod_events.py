@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 _QUEUE_LIMIT: Final = 1000
 _RECORDED_LIMIT: Final = 10_000
-# Of the normal events: a small job has all of them at once, a large one is not slowed down.
+# Limits of normal events: a small job has all of them at once, a large one is not slowed down.
 _NORMAL_BURST: Final = 30
 _NORMAL_INTERVAL_S: Final = 0.2
 

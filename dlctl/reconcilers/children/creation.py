@@ -56,9 +56,9 @@ class Child:
     key: ObjectKey
     # Rendered just in time: each of N pods may contain N addresses.
     body: Callable[[], ReadOnlyJSON]
-    # Of a pod: names what its siblings share.
+    # A name for everything that a pod shares with its siblings; empty for other children.
     template: str = ""
-    # Whether an object of this name that nobody controls is used as it is.
+    # True if an object of this name that nobody controls is used as it is.
     may_exist: bool = False
 
 

@@ -15,7 +15,7 @@ class Desired:
 
     # The replicas that have a service.
     services: Collection[Replica] = ()
-    # Whether names resolve before pods are ready, if all replicas share a service.
+    # True if the names of a shared service resolve before its pods are ready.
     publishes_not_ready_addresses: bool = False
     dependents: Iterable[Dependent] = ()
     # The contents of retained dependents while the job has no pods.
@@ -24,5 +24,5 @@ class Desired:
     retained_resources: Collection[Resource] = ()
     # Why no pods may be created yet; empty if they may.
     hold_reason: str = ""
-    # Whether replicas that are created last may be created.
+    # True if replicas that are created last may be created.
     create_launcher: bool = True

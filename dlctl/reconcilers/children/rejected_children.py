@@ -42,7 +42,7 @@ class RejectedChildren:
     _generation: int = 0
     _attempts: int = 0
     _retry_at_s: float = float("-inf")
-    # Whether the stores showed who holds the name of each of them.
+    # True if the stores showed who holds the name of each of them.
     _holders_shown: bool = False
 
     @property

@@ -27,7 +27,7 @@ class JobEvents:
 
     resource: Resource
     recorder: EventRecorder
-    # Whether each of a few children gets an event of its own.
+    # True if each of a few children gets an event of its own.
     per_child: bool = False
 
     def record(self, obj: Object, note: EventNote, source: str = "") -> None:

@@ -21,13 +21,13 @@ from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState
 
 # Larger batches become one event: a job of 1,000 replicas must not cost 1,000 events.
 MAX_INDIVIDUAL: Final = 6
-# Of one message; the others are counted.
+# The maximum number of names in one message; the others are counted.
 MAX_NAMES: Final = 8
 EXITED_WITH_CODE: Final = "ExitedWithCode"
 FAILED_CREATE: Final = "FailedCreate"
-# Of one job at a time: the events of all jobs share a queue.
+# The maximum for one job at a time: the events of all jobs share a queue.
 _MAX_REASONS: Final = 32
-# Remembered of each pod.
+# The maximum that is remembered of each pod.
 _MAX_PAST_PROBLEMS: Final = 16
 _SCHEDULING_GATED: Final = "SchedulingGated"
 _ENDED: Final = frozenset({JobPhase.CLEAN_UP, JobPhase.DONE})

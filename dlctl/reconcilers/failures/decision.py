@@ -20,7 +20,7 @@ class Decision:
     """What is done about a failure."""
 
     action: FailureAction
-    # Whether it counts towards the maximum.
+    # True if it counts towards the maximum.
     counts: bool = False
     # The reason of the job's failure; empty for restarts.
     reason: str = ""

@@ -33,7 +33,7 @@ class EndedRun:
     member: FailedReplica
     started_at: datetime.datetime
     time: datetime.datetime
-    # Whether it interrupts the job; the end of a replica that the job tolerates does not.
+    # True if it interrupts the job; the end of a replica that the job tolerates does not.
     interrupts: bool = True
     # Another machine's clock is ahead, so that ``time`` is only that of the observation.
     is_ahead: bool = False

@@ -28,10 +28,10 @@ class Evidence:
     message: str
     confidence: Confidence = Confidence.HIGH
     weight: Weight = Weight.CAUSE
-    # Of the process; None to take the container's.
+    # The exit code of the process; None to take the container's.
     exit_code: int | None = None
     rank: int | None = None
-    # Of the process, as its launcher names it; empty to blame the member itself.
+    # The host of the process, as its launcher names it; empty to blame the member itself.
     host: str = ""
     # The node was taken down on purpose, which is no fault of it.
     is_planned: bool = False

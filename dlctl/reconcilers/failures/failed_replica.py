@@ -16,7 +16,7 @@ class FailedContainer:
 
     name: str
     end: ContainerStateTerminated
-    # Whether the kubelet has run it again since.
+    # True if the kubelet has run it again since.
     is_previous: bool
 
 
@@ -30,7 +30,7 @@ class FailedReplica:
     termination: Termination | None
     # The end of the container's log, if it was read.
     log: str = ""
-    # Of the pod's node, if that has a fault.
+    # The state of the pod's node, if that has a fault.
     faulty_node: NodeState | None = None
 
     @property

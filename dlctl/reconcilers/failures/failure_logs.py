@@ -22,7 +22,7 @@ from dlctl.reconcilers.large_jobs import planning_size, to_thread_if_large
 from dlctl.reconcilers.observe import Observed
 
 logger = logging.getLogger(__name__)
-# Of all jobs together.
+# The limit for all jobs together.
 MAX_CONCURRENT_READS: Final = 16
 
 
@@ -47,7 +47,7 @@ class FailureLogs:
     """The logs of the jobs of one kind that have failed and do not run again yet."""
 
     tasks: BackgroundTasks[ObjectKey, LogRequest]
-    # Of pods of an attempt whose logs are read.
+    # The maximum number of pods of an attempt whose logs are read.
     max_count: int
     clock: Clock
     # What its tasks have read, and those of other kinds.

@@ -35,7 +35,7 @@ class _Suspect:
     """A member and what is cheap to know about it."""
 
     member: FailedReplica
-    # Of equals, the first member is blamed.
+    # Among equals, the first member is blamed.
     index: int
     time: datetime.datetime
     output: str
@@ -83,7 +83,7 @@ class Judgement:
     # And not what may be a consequence.
     shows_cause: bool
     is_consequence: bool
-    # Whether its output was not read, which might show a cause.
+    # True if its output was not read yet: it might show a cause.
     is_unread: bool
 
 
@@ -217,7 +217,7 @@ def _verdict(job: Job, blamed: _Suspect, members: Sequence[FailedReplica]) -> Ve
 def _rank(job: Job, replica: Replica, blamed: _Suspect) -> int | None:
     if not is_under_torchrun(blamed.output):
         return job.rank_of(replica)
-    # Of the processes in a container, this one's end made torchrun give up.
+    # The first process in the list is the one whose end made torchrun give up.
     failures = torchrun_failures(log_lines(blamed.output))
     return failures[0].rank if failures else None
 

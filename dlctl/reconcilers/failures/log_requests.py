@@ -39,9 +39,9 @@ class LogRequest:
 class LogRequests:
     """The logs to read of one job, those of the earliest ends first."""
 
-    # Of runs that end the attempt, which is not recorded before they are read.
+    # Logs of runs that end the attempt, which is not recorded before they are read.
     new: Sequence[LogRequest] = ()
-    # Of runs that ended soon after the recorded end of the attempt.
+    # Logs of runs that ended soon after the recorded end of the attempt.
     late: Sequence[LogRequest] = ()
 
     @property

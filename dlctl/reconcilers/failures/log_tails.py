@@ -29,7 +29,7 @@ class LogTailReader:
     """Reads logs for the jobs of all kinds."""
 
     client: Client
-    # Of all kinds; many tails wait for their job to run again.
+    # Shared by all kinds; many tails wait for their job to run again.
     cache: TailCache
 
     async def read(self, _: ObjectKey, request: LogRequest) -> None:

@@ -29,7 +29,7 @@ _BEFORE_KILL: Final = frozenset({Cause.HARDWARE, Cause.OUT_OF_MEMORY})
 _CODES_OF_EXCEPTIONS: Final = frozenset({1, 134})
 # Libraries also warn about connections while they start: only the end of a log counts.
 _FINAL_LINES: Final = 60
-# Of several processes, each with a traceback.
+# Enough for several processes, each with a traceback.
 _TRACEBACK_LINES: Final = 500
 _TAIL_CHARS: Final = 16 * 1024
 # Exceptions of libraries about lost peers are a few lines long.

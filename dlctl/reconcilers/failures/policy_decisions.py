@@ -80,7 +80,7 @@ class DecidedStatus:
     decision: Decision | None = None
     # Seconds to wait for a better proof of one of them, before anything is done.
     settle_s: float = 0.0
-    # Whether there may be further failures, to be decided before anything is done.
+    # True if there may be further failures, to be decided before anything is done.
     has_more: bool = False
 
     @property

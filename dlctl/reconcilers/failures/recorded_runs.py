@@ -91,7 +91,7 @@ def _is_known(run: EndedRun, attempts: Sequence[Attempt]) -> bool:
     name, pod = str(run.member.replica), run.member.pod
     if pod.phase.finished and not pod.metadata.is_terminating:
         return False
-    # Of a pod that is being deleted, only the verdict remembers.
+    # While a pod is being deleted, only the verdict records it.
     return any(verdict.may_name(name) for verdict in _verdicts_since_start(run, attempts))
 
 

@@ -9,7 +9,7 @@ from dlctl.reconcilers.failures.log_requests import LogRequest
 
 # Several hundred of programs whose output does not compress.
 MAX_BYTES: Final = 32 * 1024 * 1024
-# Of an entry, beside its tail; a tail may be empty.
+# The size of an entry without its tail, which may be empty.
 _ENTRY_BYTES: Final = 1024
 
 

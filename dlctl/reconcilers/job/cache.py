@@ -32,7 +32,7 @@ class JobCache:
     uid: UID
     phase: JobPhase | None = None
     rejected: RejectedChildren = attrs.field(factory=RejectedChildren)
-    # Whether the children that another operator created carry dlctl's label.
+    # True if the children that another operator created carry dlctl's label.
     adopted: bool = False
     # dlctl's last status, if another operator's status cannot hold all of it.
     last_status: JobStatus | None = None
@@ -45,9 +45,9 @@ class JobCache:
     # A write that the server may have made, though its response was lost.
     unconfirmed: StatusWrite | None = None
     status_written_s: float = float("-inf")
-    # Whether children were created since the last status write.
+    # True if children were created since the last status write.
     has_created: bool = False
-    # Whether children were created before the first status.
+    # True if children were created before the first status.
     deferred_status: bool = False
     # When the reconcile arrived that left its status to the next one; None once that has written.
     superseded_at: float | None = None

@@ -46,7 +46,7 @@ class CRDCheck:
     resource: Resource
     metrics: Metrics
     clock: Clock
-    # Whether the server has preserved the last written status.
+    # True if the server has preserved the last written status.
     is_confirmed: bool = attrs.field(init=False, default=False)
     _failures: int = attrs.field(init=False, default=0)
     _retry_at_s: float = attrs.field(init=False, default=float("-inf"))

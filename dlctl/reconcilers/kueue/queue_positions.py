@@ -131,7 +131,7 @@ class QueuePositions:
             async for queue, error in self._read_queues():
                 failures[queue] = describe(error) if error else ""
         except (DlctlError, OSError) as error:
-            # Of the server: the other queues would fail likewise.
+            # It concerns the server: the other queues would fail likewise.
             of_server = describe(error)
             failures = {one: failures.get(one, of_server) for one in self._queues.values()}
             if isinstance(error, NotServedError):

@@ -40,7 +40,7 @@ class LauncherState:
     # The newest failed attempt that the pods show, and its pod: where the Job retries it.
     attempt: Termination | None = None
     attempt_pod: Pod | None = None
-    # Whether the Job belongs to an attempt of the whole job before the present one.
+    # True if the Job belongs to an attempt of the whole job before the present one.
     is_outdated: bool = False
 
     @property

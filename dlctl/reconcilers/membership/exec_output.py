@@ -20,7 +20,7 @@ _PROCESS_HEADER: Final = re.compile(rb"\n==> /proc/\d+/cmdline <==\n")
 # The output may be anything: a launcher's image is the tenant's.
 _MAX_ROWS: Final = 20_000
 _MAX_PROCESSES: Final = 4096
-# Of a process; the name of its target is among the first.
+# The words read of a process's command line; the name of its target is among the first.
 _MAX_WORDS: Final = 64
 _MAX_REASON_CHARS: Final = 200
 # Lines of a probe that name no worker, such as warnings of a shell.

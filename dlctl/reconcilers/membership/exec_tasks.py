@@ -40,7 +40,7 @@ class CheckInUse:
 
     launcher: LauncherContainer
     workers: frozenset[tuple[str, str]]
-    # Whether the check confirms an earlier one that found unused workers.
+    # True if the check confirms an earlier one that found unused workers.
     confirms: bool = False
 
 

@@ -54,7 +54,7 @@ _RETRY_BACKOFF: Final = Backoff(base_s=0.5, cap_s=10.0)
 _CHECK_INTERVAL_S: Final = 0.25
 # Before unused workers are checked again: a launcher may be about to connect to the next one.
 _CONFIRM_S: Final = 1.0
-# Of missing pods, at a time.
+# The maximum number of missing pods that are looked up at a time.
 _MAX_LOOKUPS: Final = 16
 
 

@@ -46,7 +46,7 @@ class MembershipPlan:
     exec_tasks: frozenset[ExecTask] = frozenset()
     # Finished ones of ``exec_tasks`` to run again.
     retries: frozenset[ExecTask] = frozenset()
-    # Whether the launcher may be created.
+    # True if the launcher may be created.
     create_launcher: bool = False
     # Seconds until the next plan is needed without any change in the cluster.
     waits_s: tuple[float, ...] = ()

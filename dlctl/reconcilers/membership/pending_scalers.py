@@ -14,7 +14,7 @@ from dlctl.api.objects.scalers import ScalerObject, ScalerPhase
 from dlctl.clock import EPOCH
 
 MAX_COUNT: Final = 32
-# Of their specs and statuses; one is read whatever its size.
+# The maximum size of their specs and statuses together; one scaler is read whatever its size.
 MAX_BYTES: Final = 256 << 10
 
 

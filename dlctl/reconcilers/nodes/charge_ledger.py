@@ -37,7 +37,7 @@ class ChargeLedger:
     ttl_s: float = 86400.0
     clock: Clock = attrs.field(factory=SystemClock)
     metrics: Metrics = attrs.field(factory=Metrics)
-    # Whether charges are logged and appear in metrics, which is up to the leader.
+    # True if charges are logged and appear in metrics, which is up to the leader.
     is_reporting: bool = attrs.field(init=False, default=False)
     # Called with the name of a node whose charges have changed.
     on_change: list[Callable[[str], None]] = attrs.field(init=False, factory=list)

@@ -15,7 +15,7 @@ from dlctl.api.status.verdict import Attempt, Cause, Confidence
 CHARGED_CAUSES: Final = frozenset({Cause.NODE, Cause.HARDWARE})
 # This number of jobs that charge a node is no coincidence.
 ENOUGH_JOBS: Final = 2
-# Of a node. Charges are kept in memory, and a status may contain anything.
+# The longest name of a node. Charges are kept in memory, and a status may contain anything.
 _MAX_NAME_CHARS: Final = 253
 
 

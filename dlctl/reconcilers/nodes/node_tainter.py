@@ -36,7 +36,7 @@ class NodeTainter:
     ledger: ChargeLedger
     nodes: NodeWatch
     max_count: int
-    # Whether the ledger has seen all jobs: else taints would be removed at each start.
+    # Returns whether the ledger has seen all jobs: before, taints would be removed at each start.
     is_synced: Callable[[], bool]
 
     async def reconcile(self, key: ObjectKey) -> Result:

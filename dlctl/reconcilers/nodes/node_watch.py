@@ -29,13 +29,13 @@ class NodeWatch:
     """The special nodes, kept up to date by :meth:`update`."""
 
     signals: NodeSignals = attrs.field(factory=NodeSignals)
-    # Whether all nodes have been shown: until then, a missing one may exist.
+    # Returns whether all nodes were listed: until then, a missing one may exist.
     is_synced: Callable[[], bool] = lambda: True
     _by_name: dict[str, NodeState] = attrs.field(init=False, factory=dict)
     # The newest last.
     _deleted: OrderedDict[str, str] = attrs.field(init=False, factory=OrderedDict)
     _current: NodeStates | None = attrs.field(init=False, default=None)
-    # Of all nodes, by name.
+    # The hostnames of all nodes, by name.
     _hostnames: dict[str, str] = attrs.field(init=False, factory=dict)
 
     @property

@@ -29,7 +29,7 @@ class _Deletions:
 
     pods: tuple[Pod, ...]
     services: tuple[Service, ...]
-    # Of jobs without a launcher's Job, also what idle jobs keep in another form.
+    # If the job has no launcher's Job, these include objects that idle jobs keep in another form.
     dependents: DependentChanges
 
     def __bool__(self) -> bool:

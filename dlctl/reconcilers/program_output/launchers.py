@@ -59,7 +59,7 @@ class LaunchedFailure:
     rank: int | None = None
     # As the launcher knows it; empty if it names none.
     host: str = ""
-    # Of a signal, 128 + n; None if the launcher does not know it.
+    # 128 + n after a signal; None if the launcher does not know it.
     exit_code: int | None = None
     # What MPI itself ended the process for; empty if it was not MPI.
     mpi_error: str = ""

@@ -20,7 +20,7 @@ _UNPRINTABLE: Final = dict.fromkeys(
 )  # fmt: skip
 # Open MPI repeats its tag before each part of a line that is written in parts.
 _REPEATED_TAG: Final = re.compile(r"\[\d{1,7},\d{1,7}\]<std(?:err|out)>: ?")
-# Of torch, torchrun, Open MPI's --tag-output and horovodrun; the last number is the rank.
+# The tags of torch, torchrun, Open MPI's --tag-output and horovodrun; the last number is the rank.
 _TAG: Final = re.compile(
     r"\[(?P<by>rank|default|)(?:\d{1,7},)?(?P<rank>\d{1,7})\]"
     r"(?P<stream><std(?:err|out)>)?:? ?"
@@ -32,7 +32,7 @@ class LogLine:
     """One line, without the tag that a launcher has put before it."""
 
     text: str
-    # Of the process that wrote it, if the tag names it.
+    # The rank of the process that wrote it, if the tag names it.
     rank: int | None = None
 
 

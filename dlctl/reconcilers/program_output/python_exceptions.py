@@ -37,7 +37,7 @@ _BY_TYPE: Final[Mapping[str, tuple[Cause, Weight]]] = {
 }
 # A message may go on: NCCL's "Last error" stands three lines below.
 _MESSAGE_LINES: Final = 6
-# Of a metric: "MeanSquaredError: 0.034".
+# The value of a metric: "MeanSquaredError: 0.034".
 _NUMBER: Final = re.compile(r"[-+]?[0-9.]+(?:e[-+]?[0-9]+)?%?$")
 # A process that goes on for this many lines has handled the exception before them.
 _LINES_OF_WORK: Final = 3
@@ -61,7 +61,7 @@ class PythonException:
     cause: Cause
     weight: Weight
     rank: int | None = None
-    # Of its line in the log.
+    # The number of its line in the log.
     number: int = 0
 
 

@@ -26,7 +26,7 @@ class TorchrunFailure:
     """The failure of one process, according to the torchrun that started it."""
 
     rank: int | None
-    # Of a signal, 128 + n.
+    # 128 + n after a signal.
     exit_code: int
 
 

@@ -232,7 +232,7 @@ def _resumed_status(
 def _with_first_cause(message: str, attempts: Sequence[Attempt]) -> str:
     """Return the message of a job's failure, followed by the verdict on its last attempt."""
     verdict = attempts[-1].verdict if attempts else None
-    # Of a job without a replica to blame, the message says it all.
+    # Without a replica to blame, the message often is the verdict's already.
     if verdict is not None and (verdict.replica or verdict.message not in message):
         message = f"{message.rstrip('.')}. First cause: {verdict.describe(message)}"
     return message[:MAX_MESSAGE_CHARS]

@@ -50,7 +50,7 @@ class CustomStrategy:
     has_status: bool
     # That of the stored version, which has the defaults of what is read.
     storage_schema: JSON
-    # Of the scale subresource; empty without one.
+    # The paths of the scale subresource; empty without one.
     scale_paths: Mapping[str, str]
 
     @classmethod

@@ -22,12 +22,12 @@ class MergeSchema:
     """One type. Scalars and atomic values are leaves; "open" depends on the value."""
 
     shape: Shape = "leaf"
-    # Of a leaf: "string", "numeric" or "boolean"; empty if it may be anything.
+    # The type of a leaf: "string", "numeric" or "boolean"; empty if it may be anything.
     scalar: str = ""
     # The fields that identify an item of a list; none for a set.
     keys: tuple[str, ...] = ()
     _fields: Callable[[], Mapping[str, "MergeSchema"]] = dict
-    # Of the items of a list, or of the fields of a map that it does not declare.
+    # The schema of the items of a list, or of the fields of a map that it does not declare.
     _element: Callable[[], "MergeSchema | None"] = lambda: None
     default: Any = None
 

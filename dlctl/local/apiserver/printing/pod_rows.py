@@ -113,7 +113,7 @@ def _add_init(summary: _Summary, pod: JSON, sidecars: set[str]) -> bool:
 
 
 def _add_containers(summary: _Summary, statuses: Sequence[JSON], pod_ready: bool) -> None:
-    # Of the init containers, only restartable ones count from here on.
+    # From here on, only restartable init containers count.
     summary.restarts, summary.last_restart = summary.sidecar_restarts, summary.sidecar_last_restart
     running = False
     for each in reversed(statuses):

@@ -52,7 +52,7 @@ class Journal:
 
     path: Path
     _file: int = -1
-    # Of the file.
+    # The size of the file.
     _bytes: int = 0
     _rewrite_at: int = _REWRITE_BYTES
     _storage: Storage | None = None

@@ -42,7 +42,7 @@ class LineTimes:
         self._sizes.append(size)
         self._times.append(time)
         if len(self._sizes) > _LIMIT:
-            # Of the older half, every second observation is enough.
+            # Every second observation is enough for the older half.
             del self._sizes[0 : _LIMIT // 2 : 2], self._times[0 : _LIMIT // 2 : 2]
 
     def at(self, end: int) -> datetime.datetime:

@@ -9,7 +9,7 @@ from dlctl.local.node.api_types import Container
 from dlctl.local.node.containers.logs import tail_position
 
 _FILE_BYTES: Final = 4096
-# Of a log that is used instead.
+# The part of a log that is used instead.
 _LOG_BYTES: Final = 2048
 _LOG_LINES: Final = 80
 

@@ -12,7 +12,7 @@ from dlctl.errors import DlctlError
 NODE_IP: Final = "10.244.0.1"
 LOOPBACK_IP: Final = "127.0.0.1"
 PREFIX_LENGTH: Final = 16
-# Of pods, of services and of each pod's loopback: connections to others go outside.
+# The networks of pods, of services and of each pod's loopback: other connections go outside.
 CLUSTER_NETWORKS: Final = ("10.244.0.0/16", "10.96.0.0/16", "127.0.0.0/8")
 DNS_PORT: Final = 53
 
