@@ -41,11 +41,11 @@ class SharedInformers:
     options: Options
     metrics: Metrics
     clock: Clock
-    # The queues of jobs, by group and kind: whoever builds the controllers fills them in.
+    # The queues of jobs, by group and kind; the builder of the controllers fills them in.
     queues: dict[tuple[str, str], WorkQueue[ObjectKey]] = attrs.field(init=False, factory=dict)
     required: list[Informer[Any]] = attrs.field(init=False, factory=list)
-    # Nothing waits for them: the controller may lack the right to list what they watch, or the
-    # cluster may not serve it.
+    # Nothing waits for them: the controller may lack the right to list their resources, or the
+    # cluster may not serve these.
     optional: list[Informer[Any] | DiscoveredInformer[Any]] = attrs.field(init=False, factory=list)
     # Each registers an event handler.
     handler_registrations: list[Callable[[], object]] = attrs.field(init=False, factory=list)

@@ -62,7 +62,7 @@ class Controller(Generic[K]):
     # Timeout of one reconcile; None for none.
     timeout_s: float | None = None
     # No key is taken before these return: children would seem to be missing from a partial store.
-    # One may wait for long: an informer until its CRD is installed.
+    # An informer may take long: it waits until its CRD is installed.
     wait_synced: Sequence[Callable[[], Awaitable[object]]] = ()
     _dispatching: asyncio.Task[None] | None = attrs.field(init=False, default=None)
     _started: bool = attrs.field(init=False, default=False)

@@ -48,7 +48,7 @@ def job_crd(kind: Kind) -> JSON:
 def _version(name: str, dialect: Dialect, kind: Kind, *, is_storage: bool) -> JSON:
     schema = _schema(dialect, kind)
     stored = kind.dialects[kind.resource.version]
-    # kubectl asks for the stored version unless told otherwise, and definitions are large.
+    # kubectl asks for the stored version by default, and definitions are large.
     columns = (*dialect.printer_columns, *((_WAITING_COLUMN,) if is_storage else ()))
     is_repeated = not is_storage and type(dialect) is type(stored)
     return {

@@ -38,7 +38,7 @@ def load_frameworks() -> Registry:
             continue
         other = frameworks.setdefault(framework.job_type, framework)
         if other is not framework:
-            # Their jobs cannot be told apart; dlctl's own come first in the order of names.
+            # Their jobs cannot be distinguished; dlctl's own come first in the order of names.
             errors[entry_point.value] = (
                 f"{_name(other)} and {_name(framework)} both have the job_type "
                 f"{framework.job_type!r}: uninstall one of the packages"

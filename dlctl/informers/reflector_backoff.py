@@ -19,7 +19,7 @@ MAX_RETRY_AFTER_S: Final = 300.0
 
 @attrs.define
 class ReflectorBackoff:
-    """Pauses that grow with each failure, less while nothing answers.
+    """Pauses that grow with each failure, less while the server does not respond.
 
     They start over after a while without failures, and with the first failure after an outage: the
     server is back, and what the store has missed should not wait as long as the outage did.
@@ -47,6 +47,6 @@ class ReflectorBackoff:
         return backoff.delay_s(self._failures, self.random())
 
     async def pause(self, at_least_s: float = 0.0, *, is_down: bool = False) -> None:
-        """Wait; ``is_down`` says that nothing answers there."""
+        """Wait; ``is_down`` if the server does not respond at all."""
         length_s = max(self.next_s(is_down=is_down), min(at_least_s, MAX_RETRY_AFTER_S))
         await asyncio.sleep(length_s)

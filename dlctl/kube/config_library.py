@@ -30,7 +30,7 @@ class ConfigLibrary:
 def config_library() -> ConfigLibrary:
     """Import the library's configuration with the packages around it left empty.
 
-    Afterwards the library counts as not imported, so that whoever imports it gets all of it.
+    Afterwards the library counts as not imported, so that a later import gets all of it.
     """
     imported = {name: sys.modules.pop(name) for name in _modules()}
     try:

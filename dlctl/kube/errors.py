@@ -140,7 +140,7 @@ def error_from(status_code: int, headers: Mapping[str, str], body: bytes) -> Api
 
     ``headers`` must ignore case; an ERROR event has none, and its code is in its body.
     """
-    # The text of another server may repeat what was sent to it: not for a log.
+    # The text of another server may repeat the request, which does not belong in a log.
     found = decode_status(body)
     status = found or Status()
     code = status_code or status.code or 500

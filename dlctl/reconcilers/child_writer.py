@@ -76,7 +76,7 @@ class ChildWriter:
     async def force_delete(self, job: Job, plan: Plan, on_deleted: Callable[[Pod], None]) -> None:
         """Force-delete pods past their grace period, even if their processes still run.
 
-        ``on_deleted`` is called for each: users must be told of processes that may still run.
+        ``on_deleted`` is called for each, to report processes that may still run.
 
         :raises ConflictError: if another pod has the name of one.
         """

@@ -47,9 +47,9 @@ def is_of_earlier_attempt(job: Job, child: Object) -> bool:
 
 
 def _attempt(child: Object) -> float:
-    """Return the attempt of a child; without a mark, it is older than the policy: it is of all.
+    """Return the attempt of a child; infinite without a mark: the child is older than the policy.
 
-    An attempt ahead of the present one is newer than the status that was read.
+    A number above the present attempt is newer than the status that was read.
     """
     mark = (child.metadata.labels or {}).get(RESTART_ATTEMPT, "")
     return int(mark[:_MAX_DIGITS]) if mark.isdecimal() else math.inf

@@ -99,7 +99,7 @@ def _configure(parser: argparse.ArgumentParser, show: "Callable[..., Iterator[st
         failure = first_failure(job, pods)
         output = await _last_lines(cluster, job, failure) if failure else ()
         for line in show(job, pods, events, cluster.clock.now(), output):
-            # Whoever may write events or statuses must not control the reader's terminal.
+            # Writers of events and statuses must not control the reader's terminal.
             print(displayable(line.encode()))
         return 0
 

@@ -9,18 +9,20 @@ from typing import Final
 
 import attrs
 
-# Fewer would be too few for a server that sends pods, but no events, through a slow webhook.
+# Less would be too little for a server that sends pods, but no events, through a slow webhook.
 _INITIAL: Final = 32
 MIN: Final = 4
-# Above, a single Python process only waits for itself.
+# With more, a single Python process only waits for itself.
 MAX: Final = 128
 _DECREASE: Final = 0.7
 # The API server's own objective for writes is 1 s.
 _CONGESTED_S: Final = 1.0
-# Admission webhooks may make every write slow, which sending fewer does not change.
+# Responses count as congested only above this multiple of the fastest one: admission webhooks may
+# make every write slow, and sending fewer does not change that.
 _CONGESTED_RATIO: Final = 4.0
-# Up to this latency, more requests in flight are served sooner; above, they only wait longer, and
-# those of other jobs behind them. Of a server that is never this fast, twice what it needs.
+# Up to this latency, more requests in flight are served sooner; above it, they only wait longer,
+# and so do the requests of other jobs behind them. For a server that is never this fast, the
+# threshold is twice its fastest latency.
 _QUICK_S: Final = 0.1
 _QUICK_RATIO: Final = 2.0
 _MAX_QUICK_S: Final = 0.25

@@ -15,17 +15,17 @@ from dlctl.kube.errors import ApiError, ThrottledError, UnreachableError, WriteF
 from dlctl.kube.flowcontrol.adaptive_limit import AdaptiveLimit
 from dlctl.kube.flowcontrol.priority_semaphore import PrioritySemaphore
 
-# With as many writes in flight, or all that may be, each waits for others in the server.
+# With this many writes in flight, or as many as allowed, each waits for others in the server.
 _BUSY: Final = 16
 # The first writes of a flow, which it makes in the order of its arrival.
 _FIRST_WRITES: Final = 64
-# Each further one counts as if the flow had arrived so much later.
+# Each further write counts as if the flow had arrived this much later.
 _DELAY_PER_WRITE_S: Final = 0.05
-# A flow counts as arrived so much later for each flow of its namespace that waits, up to a limit:
-# those of other namespaces do not wait for all of them.
+# Each flow of its namespace that waits delays the arrival of a flow by this much, up to a limit:
+# flows of other namespaces do not wait for all of them.
 _DELAY_PER_FLOW_S: Final = 0.2
 _MAX_DELAY_S: Final = 30.0
-# Younger flows write what they have planned: to plan again costs more than it saves.
+# Younger flows write as planned: to plan again would cost more than it saves.
 _STALE_S: Final = 0.5
 
 # True for a write of low priority, and a time on the loop's clock.
@@ -36,8 +36,8 @@ _Turn: TypeAlias = tuple[bool, float]
 class WriteFlow:
     """The writes of one reconcile.
 
-    Flows are served in order of arrival, so that each is finished soon instead of all at the end.
-    A large one falls back with each write: those that arrive meanwhile do not wait for it.
+    Flows are served in order of arrival, so that each finishes early instead of all at the end. A
+    large flow falls back with each write, so that later flows do not wait for it.
     """
 
     # On the loop's clock.
@@ -58,7 +58,7 @@ class WriteFlow:
 
     @contextmanager
     def take_turn(self, arrived_at: float | None) -> Iterator[None]:
-        """Let the writes of a block count as those of a flow that has waited; None for its own."""
+        """Use this arrival time for the writes of a block; None keeps the flow's own."""
         own = self.arrived_at
         self.arrived_at = own if arrived_at is None else arrived_at
         try:
@@ -67,7 +67,7 @@ class WriteFlow:
             self.arrived_at = own
 
     def is_stale(self) -> bool:
-        """Return whether its writes have waited so long that another reconcile knows better."""
+        """Return whether its writes have waited long, and a newer reconcile will replace them."""
         waited_s = asyncio.get_running_loop().time() - self.arrived_at
         return waited_s >= _STALE_S and self.is_superseded()
 
@@ -87,14 +87,14 @@ class _NamespaceFlows:
 class WriteLimiter:
     """Lets as many writes proceed at the same time as the server takes without congestion.
 
-    Of the others, those that are for later wait until no other does; see :class:`WriteFlow`. Flows
-    of a namespace in which many wait fall back behind those of other namespaces.
+    The others wait, those of low priority until no others wait; see :class:`WriteFlow`. Flows of a
+    namespace in which many wait fall back behind those of other namespaces.
     """
 
     def __init__(self) -> None:
         self._limit = AdaptiveLimit()
         self._slots: PrioritySemaphore[_Turn] = PrioritySemaphore(self._limit.count)
-        # Only those in which flows wait.
+        # Only namespaces in which flows wait.
         self._namespaces: dict[str, _NamespaceFlows] = {}
         # When the newest of the writes that the server took was sent.
         self._last_taken_at = float("-inf")
@@ -146,8 +146,8 @@ class WriteLimiter:
     async def pause(self, delay_s: float) -> None:
         """Wait after load shedding: as long as the server asks, or until it takes other writes.
 
-        After a few rejections in a row it asks for up to 32 s, although there are fewer in flight
-        by then: those that were rejected would be the last, and their jobs wait for them.
+        After a few rejections in a row it asks for up to 32 s, although fewer writes are in flight
+        by then: the rejected writes would come last, and their jobs wait for them.
         """
         clock = asyncio.get_running_loop().time
         rejected_at, steps = clock(), max(int(delay_s), 1)

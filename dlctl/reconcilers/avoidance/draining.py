@@ -49,14 +49,14 @@ class _Leaving:
 def drain_verdict(job: Job, observed: Observed, now: datetime.datetime) -> Verdict | None:
     """Return why the attempt ends now: one of its replicas is on a node that is draining.
 
-    The first that restarts or fails the whole job, else the first. None if there is none, and for
-    jobs without a failure policy: their replicas stay until the node itself ends them.
+    A replica whose end restarts or fails the whole job comes first. None if no replica is on one,
+    and for jobs without a failure policy: their replicas stay until the node ends them.
     """
     leaving = _still_to_leave(job, job.status.attempts, observed, now, job.status.counted_restarts)
     whole = [one for one in leaving if not one.moves_alone]
     if not leaving or whole:
         return whole[0].verdict if whole else None
-    # All of them move at once; their ends are no others.
+    # All of them move at once: their ends belong to the same attempt.
     first, *others = (one.verdict for one in leaving)
     names = tuple(one.replica for one in others)
     return attrs.evolve(first, collateral=names[:MAX_COLLATERAL], collateral_count=len(names))
@@ -65,7 +65,7 @@ def drain_verdict(job: Job, observed: Observed, now: datetime.datetime) -> Verdi
 def with_drain_end(
     job: Job, attempts: tuple[Attempt, ...], observed: Observed, now: datetime.datetime
 ) -> tuple[Attempt, ...]:
-    """Return the attempts, of which the last ends now if one of its nodes is draining."""
+    """Return the attempts; the last one ends now if one of its nodes is draining."""
     verdict = drain_verdict(job, observed, now)
     if verdict is None:
         return attempts
@@ -77,9 +77,10 @@ def with_drain_end(
 def with_drained_nodes(
     job: Job, attempts: tuple[Attempt, ...], observed: Observed, now: datetime.datetime
 ) -> tuple[Attempt, ...]:
-    """Return attempts, of which the last is over, with the nodes that went before the next began.
+    """Return the attempts; the last, which is over, gets nodes that drained before the next began.
 
-    The replicas that leave them alone belong to this attempt: their restarts count no more.
+    Replicas that leave such a node without the others belong to this attempt: their restarts are
+    not counted again.
     """
     *before, last = attempts
     found = _still_to_leave(job, attempts, observed, now, counted=-1)
@@ -94,13 +95,13 @@ def with_drained_nodes(
 def pods_to_move(job: Job, observed: Observed, now: datetime.datetime) -> tuple[Pod, ...]:
     """Return the pods that the policy replaces alone, since their nodes are draining.
 
-    The end of the attempt is in the status before. Pods that are newer stay: they had to return to
-    the node.
+    The status already records the end of the attempt. Newer pods stay: they had to return to the
+    node.
     """
     last = job.status.last_attempt
     if last is None or last.end_time is None or last.verdict is None:
         return ()
-    # What counts was counted with the end of the attempt.
+    # Restarts were counted with the end of the attempt.
     leaving = [one for one in _leaving(job, observed, now, counted=-1) if one.moves_alone]
     return tuple(
         one.pod

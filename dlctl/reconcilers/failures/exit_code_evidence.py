@@ -17,8 +17,8 @@ _MEANINGS: Final[Mapping[int, tuple[Cause, Weight, str]]] = {
     93: (Cause.USER_CODE, Weight.CAUSE, "the program asks not to be restarted"),
     126: (Cause.BAD_COMMAND_OR_IMAGE, Weight.CAUSE, ""),
     127: (Cause.BAD_COMMAND_OR_IMAGE, Weight.CAUSE, ""),
-    # Whoever sends one of these has a reason of its own, such as the end of another process. It may
-    # be the program itself: unless the API says why, it is not taken for the platform.
+    # The sender of one of these signals has a reason of its own, such as the end of another
+    # process. It may be the program itself: the platform is blamed only for a reason in the API.
     129: (Cause.UNKNOWN, Weight.COLLATERAL, "stopped (SIGHUP)"),
     130: (Cause.UNKNOWN, Weight.COLLATERAL, "stopped (SIGINT)"),
     143: (Cause.UNKNOWN, Weight.COLLATERAL, ""),

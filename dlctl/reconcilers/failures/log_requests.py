@@ -1,4 +1,4 @@
-"""Which logs may tell more about the end of an attempt than the pods' statuses. Pure."""
+"""The logs that may show more about the end of an attempt than the pods' statuses. Pure."""
 
 import datetime
 from collections.abc import Collection, Iterator, Sequence

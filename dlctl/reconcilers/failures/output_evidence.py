@@ -139,7 +139,7 @@ def _logged(
     raised = _of_exceptions(lines[-_TRACEBACK_LINES:], is_one_process=is_one_process)
     found = [*_of_lines(lines), *raised]
     if not any(each.weight is Weight.CAUSE for each in found):
-        # What is far above the end may be a mere warning: an exception at the end says more.
+        # A line far above the end may be a mere warning: an exception at the end says more.
         found += _of_hardware(lines[:-_FINAL_LINES])
     if error := shell_error(lines, exit_code):
         found.append(_evidence(Cause.BAD_COMMAND_OR_IMAGE, Weight.CAUSE, error))

@@ -41,16 +41,16 @@ def members_of_attempt(
 ) -> list[EndedRun]:
     """Return the runs that belong to the attempt that the first of them has ended.
 
-    Where a failure policy decides, a replica runs once in an attempt: one that started with the
-    first is its consequence, however late it ended, as while no controller ran. Unless both show a
-    cause of their own: replicas that restart alone go on without each other.
+    Where a failure policy decides, a replica runs once in an attempt. The end of a run that started
+    with the first is a consequence of it, however late: no controller may have run meanwhile. It is
+    none if both show a cause of their own: replicas that restart alone go on without each other.
     """
     found = [(run, _is_late(job, run, first.time)) for run in runs if _follows(job, run, first)]
     late = [run for run, is_late in found if is_late]
     early = [run for run, is_late in found if not is_late]
     if not late or not judge.shows_cause(early) or not judge.shows_cause(late):
         return [run for run, _ in found]
-    # Those that are not read are judged when the failures before them are decided.
+    # Runs whose logs were not read are judged when the failures before them are decided.
     apart = {id(run) for run in late if judge.of(run).shows_cause or judge.of(run).is_unread}
     return [run for run, _ in found if id(run) not in apart]
 
@@ -61,7 +61,7 @@ def is_decided(job: Job, verdict: Verdict | None) -> bool:
 
 
 def _is_new_by_time(job: Job, run: EndedRun, attempts: Sequence[Attempt]) -> bool | None:
-    """Return whether the end of a run is new, as the times tell; None if its judgement does."""
+    """Return whether the end of a run is new by its time; None if its judgement decides that."""
     last_end, is_old = _last_end(attempts), is_recorded(run, attempts)
     if not _decides(job, run) or last_end is None or run.started_at > last_end:
         return not is_old

@@ -32,7 +32,7 @@ class JobCache:
     uid: UID
     phase: JobPhase | None = None
     rejected: RejectedChildren = attrs.field(factory=RejectedChildren)
-    # True if the children that another operator created carry dlctl's label.
+    # True once the children that another operator created carry dlctl's label.
     adopted: bool = False
     # dlctl's last status, if another operator's status cannot hold all of it.
     last_status: JobStatus | None = None
@@ -49,7 +49,7 @@ class JobCache:
     has_created: bool = False
     # True if children were created before the first status.
     deferred_status: bool = False
-    # When the reconcile arrived that left its status to the next one; None once that has written.
+    # The arrival of the earliest reconcile that left its status to a later one; None once written.
     superseded_at: float | None = None
     # How often in a row the stores did not show dlctl's own writes.
     stale_count: int = 0

@@ -93,7 +93,7 @@ class JobDecoder:
     async def _call(self, decode: Callable[[], T], size: int, namespace: str | None) -> T:
         if size < LARGE_JOB:
             return decode()
-        # What waits for its turn holds no decoded spec, which takes up to 45 times its text.
+        # A job that waits for its turn holds no decoded spec, which takes up to 45 times its text.
         async with self._large.slot(namespace):
             return await read_in_thread(decode)
 
@@ -148,7 +148,7 @@ def _with_status(obj: DecodedObject, job: Job) -> DecodedJob | None:
     """Return a job with the status of an object; None if its spec has to be read again."""
     with wrap_content_errors("reading the status"):
         status = obj.dialect.read_status(obj)
-    # What is invalid for a new job may be valid for one that has started.
+    # A spec that is invalid for a new job may be valid for one that has started.
     if status.phase is JobPhase.NEW:
         return None
     return DecodedJob(attrs.evolve(job, status=status), obj, status)

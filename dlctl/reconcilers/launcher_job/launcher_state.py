@@ -49,7 +49,7 @@ class LauncherState:
 
     @property
     def is_spent(self) -> bool:
-        """Return whether the Job runs no launcher of this attempt any more, nor has completed."""
+        """Return whether the Job has failed, or belongs to an earlier attempt."""
         return self.is_outdated or (
             self.batch_job is not None and self.batch_job.failed_condition is not None
         )

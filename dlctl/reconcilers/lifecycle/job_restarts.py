@@ -90,9 +90,9 @@ def may_create(job: Job, observed: Observed) -> bool:
 
 
 def is_suspension_unfinished(job: Job, observed: Observed) -> bool:
-    """Return whether a resumed job still has a pod whose deletion its suspension owes.
+    """Return whether a resumed job still has a pod that its suspension should have deleted.
 
-    It would count as one of the next run.
+    The pod would count as one of the next run.
     """
     is_left = any(not pod.metadata.is_terminating for pod in observed.all_pods)
     return job.status.phase is JobPhase.SUSPENDED and is_blocking(job) and is_left
@@ -107,8 +107,8 @@ def is_blocking(job: Job) -> bool:
 def _is_of_suspended_run(job: Job, pod: Pod) -> bool:
     """Return whether a pod was deleted by a suspension that is over, and is not gone yet.
 
-    The restart attempt does not change with a suspension, so its mark does not tell. Nor does the
-    time of the deletion alone: it is the server's, whose clock may be ahead.
+    A suspension does not change the restart attempt, so the pod's mark does not show it. Nor does
+    the time of the deletion alone: the server's clock may be ahead.
     """
     if not pod.metadata.is_terminating or is_discarded(job, pod):
         return pod.metadata.is_terminating

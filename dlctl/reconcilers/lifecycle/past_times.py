@@ -9,7 +9,7 @@ from dlctl.api.status.job_status import JobStatus
 from dlctl.api.status.membership import Membership, ScaleOperation
 from dlctl.api.status.verdict import Attempt
 
-# Clocks of controllers may differ by so much.
+# The largest difference expected between the clocks of controllers.
 _TOLERANCE: Final = datetime.timedelta(minutes=1)
 
 

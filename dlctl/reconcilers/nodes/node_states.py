@@ -55,7 +55,7 @@ class NodeState:
         """Return the cause of an end for which its fault is to blame."""
         if self.draining is None or self.fault_kind is NodeFault.SICK:
             return Cause.NODE
-        # One that falls silent goes as announced.
+        # A node that stops responding while it drains leaves as announced.
         return self.draining.cause
 
 

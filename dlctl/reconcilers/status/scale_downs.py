@@ -1,6 +1,6 @@
-"""Replicas whose pods dlctl deletes since the job has fewer: their ends are no failures. Pure.
+"""Replicas whose pods dlctl deletes after a scale-down: their ends are no failures. Pure.
 
-If the job has more again before such a pod is gone, only the status shows which client deletes it.
+If the job is scaled up before such a pod is gone, only the status shows that dlctl deletes it.
 """
 
 from collections.abc import Collection, Iterator, Mapping

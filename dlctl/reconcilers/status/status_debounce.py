@@ -1,7 +1,7 @@
 """Holds back status writes that soon would be followed by another one. Pure.
 
-Without it, a job of 1,000 replicas would write 1,000 statuses while it starts, one that waits as
-many as a scheduler has messages, and a small one a status just before its pods run.
+Without it, a job of 1,000 replicas would write 1,000 statuses while it starts, a waiting job one
+for each message of its scheduler, and a small job one just before its pods run.
 """
 
 from collections.abc import Mapping

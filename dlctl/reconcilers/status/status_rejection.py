@@ -10,10 +10,10 @@ from dlctl.reconcilers.children.rejected_children import without_numbers
 
 # The reason of the event about it.
 STATUS_REJECTED: Final = "StatusRejected"
-# The events of a job's pods would else try the same status again at once.
+# Without a back-off, each event of the job's pods would write the same status again.
 BACKOFF: Final = Backoff(base_s=1.0, cap_s=300.0)
-# Messages of a role that is too narrow, and of a webhook that does not answer: neither is about
-# the job, so an event of each would be many.
+# Messages about a role that is too narrow, and about a webhook that does not answer: both concern
+# all jobs, and an event on each job would be too many.
 _NOT_ABOUT_THE_JOB: Final = ("cannot patch resource", "failed calling webhook")
 
 
@@ -37,7 +37,7 @@ class StatusRejection:
     def add(self, message: str, generation: int, now_s: float) -> bool:
         """Record a refusal; return whether to report it to the job's user.
 
-        The first one may be of the moment, as while a CRD is replaced.
+        The first one may be temporary, as while a CRD is replaced.
         """
         self._failures += 1
         self._generation = generation

@@ -162,7 +162,7 @@ class GarbageCollector:
                 owners.dangling.append(reference)
                 continue
             if found is None:
-                # Its kind is unknown, and so is whether it is gone.
+                # Its kind is unknown: it may still exist.
                 owners.solid.append(reference)
                 continue
             owner = self.objects.storage.get(found[0].resource, found[1])
