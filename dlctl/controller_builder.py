@@ -100,7 +100,7 @@ class ControllerBuilder:
         self.informers.handler_registrations.append(self._charges.start_reporting)
         charges = self._charges
         self.metrics.dlctl_avoided_nodes.set_function(
-            lambda: len(charges.lemons()) if charges.is_reporting else 0
+            lambda: len(charges.avoided()) if charges.is_reporting else 0
         )
         if self.options.taint_charged_nodes and self.informers.nodes:
             self._add_node_tainter(self.informers.nodes)

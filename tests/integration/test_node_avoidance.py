@@ -26,7 +26,7 @@ pytestmark = [
     pytest.mark.looptime(noop_cycles=8),
     pytest.mark.embedded_only("it schedules pods itself, by their node affinity"),
 ]
-LEMON: Final = "lemon"
+FAULTY: Final = "faulty"
 KIND: Final = kind_of("kubeflow.org/v1", "PyTorchJob")
 
 
@@ -43,7 +43,7 @@ def excluded_hosts(pod: JSON) -> set[str]:
 
 async def add_nodes(cluster: ClusterHarness, *free: str) -> None:
     """Add three nodes; pods get the first of the ``free`` ones that they do not avoid."""
-    for name in (LEMON, "node-b", "node-c"):
+    for name in (FAULTY, "node-b", "node-c"):
         metadata = {"name": name, "labels": {"kubernetes.io/hostname": f"host-{name}"}}
         await cluster.user.create(NODES, "", {"metadata": metadata})
 
@@ -62,7 +62,7 @@ async def run(cluster: ClusterHarness, name: str, *, ends: bool = True) -> None:
         await cluster.ended(name)
 
 
-async def charge(cluster: ClusterHarness, *jobs: str, node: str = LEMON) -> None:
+async def charge(cluster: ClusterHarness, *jobs: str, node: str = FAULTY) -> None:
     """Record in the statuses of jobs that one of their attempts ended by a fault of a node."""
     now = timestamp(cluster.clock.now())
     for name in jobs:
@@ -94,7 +94,7 @@ class Standby(NoLeaderElection):
 
 async def test_standby_knows_the_charges_of_jobs_that_were_deleted_before_it_leads() -> None:
     async with start_cluster(installed=[KIND], kinds=[KIND]) as cluster:
-        await add_nodes(cluster, LEMON, "node-b")
+        await add_nodes(cluster, FAULTY, "node-b")
         leader, standby = cluster.start(), Standby()
         second = cluster.start(leadership=standby)
         await run(cluster, "one")
@@ -120,32 +120,32 @@ def reported(controller: RunningController, name: str) -> float:
     return float(sum(one.value for one in samples if one.name == f"dlctl_{name}"))
 
 
-async def test_lemon_is_avoided_by_its_second_charge() -> None:
+async def test_faulty_node_is_avoided_from_its_second_charge_on() -> None:
     async with start_cluster(installed=[KIND], kinds=[KIND]) as cluster:
-        await add_nodes(cluster, LEMON, "node-b")
+        await add_nodes(cluster, FAULTY, "node-b")
         cluster.start()
         for name in ("one", "two"):
             await run(cluster, name)
         await charge(cluster, "one")
         await run(cluster, "three", ends=False)
-        await cluster.until(lambda: nodes_of(cluster, "three") == [LEMON])
+        await cluster.until(lambda: nodes_of(cluster, "three") == [FAULTY])
         await charge(cluster, "two")
         await run(cluster, "four", ends=False)
         await cluster.until(lambda: nodes_of(cluster, "four") == ["node-b"])
         pods = [p for p in cluster.objects(PODS) if p["metadata"]["name"].startswith("four")]
-        assert {pod["metadata"]["annotations"][AVOIDED_NODES] for pod in pods} == {LEMON}
-        assert LEMON in cluster.events("four")["PyTorchJobNodesAvoided"]
+        assert {pod["metadata"]["annotations"][AVOIDED_NODES] for pod in pods} == {FAULTY}
+        assert FAULTY in cluster.events("four")["PyTorchJobNodesAvoided"]
         # Running pods stay where they are.
-        assert nodes_of(cluster, "three") == [LEMON]
+        assert nodes_of(cluster, "three") == [FAULTY]
 
 
 async def test_replica_does_not_return_to_the_node_that_failed_it() -> None:
     async with start_cluster(installed=[KIND], kinds=[KIND]) as cluster:
-        await add_nodes(cluster, LEMON, "node-b")
+        await add_nodes(cluster, FAULTY, "node-b")
         ready = {"type": "Ready", "status": "False", "reason": "KubeletNotReady"}
-        lemon = ObjectKey("", LEMON)
+        faulty = ObjectKey("", FAULTY)
         body = {"status": {"conditions": [ready]}}
-        await cluster.user.patch(NODES, lemon, body, subresource="status")
+        await cluster.user.patch(NODES, faulty, body, subresource="status")
         cluster.start()
         job = training_job("PyTorchJob", "one", Master=1, Worker=1)
         job["spec"]["pytorchReplicaSpecs"]["Worker"]["restartPolicy"] = "ExitCode"
@@ -156,15 +156,15 @@ async def test_replica_does_not_return_to_the_node_that_failed_it() -> None:
         await cluster.submit(job, script)
         await cluster.until(lambda: nodes_of(cluster, "one-worker") == ["node-b"])
         (attempt, *_) = cluster.status("one")["dlctl"]["attempts"]
-        assert (attempt["cause"], attempt["node"]) == ("Node", LEMON)
+        assert (attempt["cause"], attempt["node"]) == ("Node", FAULTY)
         # One job proves nothing to the others.
         await run(cluster, "two", ends=False)
-        await cluster.until(lambda: nodes_of(cluster, "two") == [LEMON])
+        await cluster.until(lambda: nodes_of(cluster, "two") == [FAULTY])
 
 
 async def test_new_leader_avoids_the_same_nodes() -> None:
     async with start_cluster(installed=[KIND], kinds=[KIND]) as cluster:
-        await add_nodes(cluster, LEMON, "node-b")
+        await add_nodes(cluster, FAULTY, "node-b")
         first = cluster.start()
         for name in ("one", "two"):
             await run(cluster, name)
@@ -177,7 +177,7 @@ async def test_new_leader_avoids_the_same_nodes() -> None:
 
 async def test_job_that_fits_nowhere_else_gives_up_avoiding_nodes() -> None:
     async with start_cluster(installed=[KIND], kinds=[KIND]) as cluster:
-        await add_nodes(cluster, LEMON)
+        await add_nodes(cluster, FAULTY)
         first = cluster.start()
         for name in ("one", "two"):
             await run(cluster, name)
@@ -188,9 +188,9 @@ async def test_job_that_fits_nowhere_else_gives_up_avoiding_nodes() -> None:
         # The next leader takes over in the middle of it.
         await first.kill()
         cluster.start()
-        await cluster.until(lambda: nodes_of(cluster, "three") == [LEMON])
+        await cluster.until(lambda: nodes_of(cluster, "three") == [FAULTY])
         await cluster.settled()
-        assert LEMON in cluster.events("three")["PyTorchJobNodesNotAvoided"]
+        assert FAULTY in cluster.events("three")["PyTorchJobNodesNotAvoided"]
         assert "exclusionsDroppedTime" in cluster.status("three")["dlctl"]
         pods = [p for p in cluster.objects(PODS) if p["metadata"]["name"].startswith("three")]
         assert not any(excluded_hosts(pod) for pod in pods)
@@ -209,26 +209,26 @@ def taints(cluster: ClusterHarness) -> dict[str, list[str]]:
     return {name: found for name, found in keys.items() if found}
 
 
-async def test_lemon_is_tainted_until_its_charges_expire() -> None:
+async def test_faulty_node_is_tainted_until_its_charges_expire() -> None:
     options = Options(taint_charged_nodes=True, node_charge_ttl_s=1000)
     async with start_cluster(installed=[KIND], kinds=[KIND], options=options) as cluster:
-        await add_nodes(cluster, LEMON, "node-b")
+        await add_nodes(cluster, FAULTY, "node-b")
         own = {"spec": {"taints": [{"key": "example.com/own", "effect": "NoSchedule"}]}}
-        await cluster.user.patch(NODES, ObjectKey("", LEMON), own)
+        await cluster.user.patch(NODES, ObjectKey("", FAULTY), own)
         first = cluster.start()
         for name in ("one", "two"):
             await run(cluster, name)
         await charge(cluster, "one")
-        assert taints(cluster) == {LEMON: ["example.com/own"]}
+        assert taints(cluster) == {FAULTY: ["example.com/own"]}
         await charge(cluster, "two")
-        assert taints(cluster) == {LEMON: ["example.com/own", CHARGED_TAINT]}
+        assert taints(cluster) == {FAULTY: ["example.com/own", CHARGED_TAINT]}
         # The next leader knows that the charges are there, and later that they are no more.
         await first.stop()
         cluster.start()
         await cluster.advance(400)
-        assert taints(cluster) == {LEMON: ["example.com/own", CHARGED_TAINT]}
+        assert taints(cluster) == {FAULTY: ["example.com/own", CHARGED_TAINT]}
         await cluster.advance(1000)
-        assert taints(cluster) == {LEMON: ["example.com/own"]}
+        assert taints(cluster) == {FAULTY: ["example.com/own"]}
 
 
 async def test_deleted_nodes_leave_the_taints_to_others() -> None:
@@ -240,17 +240,17 @@ async def test_deleted_nodes_leave_the_taints_to_others() -> None:
             await run(cluster, name)
         await charge(cluster, "one", "two", "three", node="gone")
         await charge(cluster, "four", "five")
-        await cluster.until(lambda: taints(cluster) == {LEMON: [CHARGED_TAINT]})
+        await cluster.until(lambda: taints(cluster) == {FAULTY: [CHARGED_TAINT]})
         await first.stop()
         cluster.start()
         await cluster.advance(400)
-        assert taints(cluster) == {LEMON: [CHARGED_TAINT]}
+        assert taints(cluster) == {FAULTY: [CHARGED_TAINT]}
 
 
 async def test_taint_that_an_earlier_leader_left_is_removed() -> None:
     options = Options(taint_charged_nodes=True)
     async with start_cluster(installed=[KIND], kinds=[KIND], options=options) as cluster:
-        await add_nodes(cluster, LEMON, "node-b")
+        await add_nodes(cluster, FAULTY, "node-b")
         left = {"spec": {"taints": [{"key": CHARGED_TAINT, "effect": "NoSchedule"}]}}
         await cluster.user.patch(NODES, ObjectKey("", "node-b"), left)
         cluster.start()
@@ -290,7 +290,7 @@ async def test_only_the_pod_on_the_node_makes_way_where_the_policy_says_so() -> 
 async def test_gang_makes_way_for_a_node_that_is_about_to_go() -> None:
     options = Options(restart_backoff_s=30)
     async with start_cluster(installed=[KIND], kinds=[KIND], options=options) as cluster:
-        await add_nodes(cluster, LEMON, "node-b")
+        await add_nodes(cluster, FAULTY, "node-b")
         cluster.start()
         job = training_job("PyTorchJob", "one", Master=1, Worker=2)
         job["spec"]["runPolicy"] = {"failurePolicy": {"maxRestarts": 0}}
@@ -308,7 +308,7 @@ async def test_gang_makes_way_for_a_node_that_is_about_to_go() -> None:
         cluster.server.storage.observers.append(observe)
         spot = {"key": "aws-node-termination-handler/spot-itn", "effect": "NoSchedule"}
         noticed = cluster.clock.monotonic()
-        await cluster.user.patch(NODES, ObjectKey("", LEMON), {"spec": {"taints": [spot]}})
+        await cluster.user.patch(NODES, ObjectKey("", FAULTY), {"spec": {"taints": [spot]}})
         await cluster.until(lambda: first <= set(graces))
         # All at once, with their whole grace period, without waiting for the back-off.
         assert cluster.clock.monotonic() - noticed < 5
@@ -316,7 +316,7 @@ async def test_gang_makes_way_for_a_node_that_is_about_to_go() -> None:
         await cluster.until(lambda: cluster.phase("one") == "Running")
         assert nodes_of(cluster, "one") == ["node-b"]
         attempt, *more = cluster.status("one")["dlctl"]["attempts"]
-        assert (attempt["cause"], attempt["node"]) == ("Preemption", LEMON)
+        assert (attempt["cause"], attempt["node"]) == ("Preemption", FAULTY)
         assert len(more) <= 1
         assert "countedRestarts" not in cluster.status("one")["dlctl"]
         assert not cluster.history.violations
@@ -324,13 +324,13 @@ async def test_gang_makes_way_for_a_node_that_is_about_to_go() -> None:
 
 async def test_job_without_a_failure_policy_stays_on_a_node_that_is_about_to_go() -> None:
     async with start_cluster(installed=[KIND], kinds=[KIND]) as cluster:
-        await add_nodes(cluster, LEMON, "node-b")
+        await add_nodes(cluster, FAULTY, "node-b")
         cluster.start()
         await run(cluster, "one", ends=False)
         await cluster.until(lambda: cluster.phase("one") == "Running")
         before = {pod["metadata"]["uid"] for pod in cluster.objects(PODS)}
         spot = {"key": "aws-node-termination-handler/spot-itn", "effect": "NoSchedule"}
-        await cluster.user.patch(NODES, ObjectKey("", LEMON), {"spec": {"taints": [spot]}})
+        await cluster.user.patch(NODES, ObjectKey("", FAULTY), {"spec": {"taints": [spot]}})
         await cluster.settled()
         assert {pod["metadata"]["uid"] for pod in cluster.objects(PODS)} == before
 
@@ -343,7 +343,7 @@ async def test_controller_that_may_not_list_nodes_runs_jobs() -> None:
                 verb=verb, resource="nodes", user_agent="dlctl", status=refusal, times=None
             )
             cluster.server.faults.add(fault)
-        await add_nodes(cluster, LEMON, "node-b")
+        await add_nodes(cluster, FAULTY, "node-b")
         controller = cluster.start()
         await run(cluster, "one")
         assert controller.manager.synced

@@ -80,7 +80,7 @@ def _row(
     shown = [f"draining ({draining.entry})"] if draining else []
     shown += [f"sick ({sick.entry})"] if sick else []
     avoided = "no"
-    if sick or (charges and charges.is_lemon):
+    if sick or (charges and charges.is_avoided):
         avoided = "by all jobs"
     elif charges:
         avoided = "by these jobs"

@@ -34,12 +34,12 @@ class NodeAvoidance:
             return ()
         charged = {one.node: one for one in self.ledger.all(job.key.namespace)}
         own = _own_nodes(job, charged, self.nodes)
-        lemons = self.ledger.lemons(job.key.namespace)
+        avoided = self.ledger.avoided(job.key.namespace)
         special = self.nodes.current.by_name.items()
         sick = sorted(name for name, one in special if one.fault_kind is NodeFault.SICK)
         # Each once, in this order; deleted ones would take the places of others.
         drained = _drained_nodes(job, self.nodes)
-        found = dict.fromkeys((*own, *(one.node for one in lemons), *sick, *drained))
+        found = dict.fromkeys((*own, *(one.node for one in avoided), *sick, *drained))
         names = [name for name in found if not self.nodes.is_gone(name)][: self.max_count]
         if self.nodes.count and len(names) >= self.nodes.count:
             # There is no other node.

@@ -82,10 +82,10 @@ class ChargeLedger:
             self._counted[namespace] = counted
         return counted[1]
 
-    def lemons(self, namespace: str = "") -> list[NodeCharges]:
+    def avoided(self, namespace: str = "") -> list[NodeCharges]:
         """Return the nodes that jobs of a namespace or of all avoid, the most charged first."""
-        lemons = (one for one in self.all(namespace) if one.is_lemon)
-        return sorted(lemons, key=lambda one: one.order)
+        avoided = (one for one in self.all(namespace) if one.is_avoided)
+        return sorted(avoided, key=lambda one: one.order)
 
     def _rules(self, namespace: str) -> ChargeRules:
         ttl = datetime.timedelta(seconds=self.ttl_s)

@@ -13,8 +13,8 @@ from dlctl.api.meta import UID, ObjectKey
 from dlctl.api.status.verdict import Attempt, Cause, Confidence
 
 CHARGED_CAUSES: Final = frozenset({Cause.NODE, Cause.HARDWARE})
-# This number of jobs that charge a node is no coincidence.
-ENOUGH_JOBS: Final = 2
+# That many jobs do not charge the same node by coincidence.
+MIN_JOBS: Final = 2
 # The longest name of a node. Charges are kept in memory, and a status may contain anything.
 _MAX_NAME_CHARS: Final = 253
 
@@ -52,9 +52,9 @@ class NodeCharges:
         return self.charges[-1].time
 
     @property
-    def is_lemon(self) -> bool:
+    def is_avoided(self) -> bool:
         """Return whether all jobs avoid the node."""
-        return len(self.jobs) >= ENOUGH_JOBS
+        return len(self.jobs) >= MIN_JOBS
 
     @property
     def order(self) -> tuple[int, float, str]:

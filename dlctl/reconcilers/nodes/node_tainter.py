@@ -44,9 +44,9 @@ class NodeTainter:
         if not self.is_synced() or not self.nodes.count:
             return Result(requeue_after_s=_SYNC_INTERVAL_S)
         # Deleted nodes would take the places of others.
-        charged = (one.node for one in self.ledger.lemons())
-        lemons = [name for name in charged if not self.nodes.is_gone(name)]
-        wanted = key.name in lemons[: self.max_count]
+        charged = (one.node for one in self.ledger.avoided())
+        avoided = [name for name in charged if not self.nodes.is_gone(name)]
+        wanted = key.name in avoided[: self.max_count]
         try:
             node = await self.client.get(NODES, key, JSON)
             if wanted != _is_tainted(node):
@@ -57,7 +57,7 @@ class NodeTainter:
             return Result()
         except ConflictError:
             return Result(requeue=True)
-        return Result(requeue_after_s=_CHECK_INTERVAL_S if key.name in lemons else None)
+        return Result(requeue_after_s=_CHECK_INTERVAL_S if key.name in avoided else None)
 
 
 def enqueue_tainted(queue: WorkQueue[ObjectKey]) -> Callable[[Change[Node]], None]:

@@ -24,8 +24,8 @@ from tests.reconcilers.failures.torch_jobs import (
     running,
     torch_job,
 )
+from tests.reconcilers.nodes.charged_jobs import avoided, ledger_of
 from tests.reconcilers.nodes.charged_jobs import job as stored_job
-from tests.reconcilers.nodes.charged_jobs import ledger_of, lemons
 
 SHUT_DOWN: dict[str, Any] = {**disrupted("TerminationByKubelet"), "reason": "Terminated"}
 DRAINING = Signal("aws-node-termination-handler/scheduled-maintenance", "has a taint")
@@ -49,9 +49,9 @@ def ended_on(condition: NodeState | None, code: int = 143, **status: Any) -> Job
     return attrs.evolve(job, status=plan_job(job, observed, Desired(), at(40), SETTINGS).status)
 
 
-def is_lemon(job: Job) -> bool:
+def is_avoided(job: Job) -> bool:
     """Return whether a node is avoided by all when two jobs have ended like this on it."""
-    return lemons(ledger_of(*(stored_job(uid, *attempts(job)) for uid in "12"))) == ["node-a"]
+    return avoided(ledger_of(*(stored_job(uid, *attempts(job)) for uid in "12"))) == ["node-a"]
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_planned_end_is_not_charged(condition: NodeState | None, status: dict[st
     assert verdict is not None
     assert (verdict.cause, verdict.node) == (Cause.NODE, "node-a")
     assert verdict.confidence is Confidence.HIGH
-    assert not is_lemon(job)
+    assert not is_avoided(job)
     assert job.status.counted_restarts == 0
 
 
@@ -94,7 +94,7 @@ def test_fault_of_a_node_is_charged(condition: NodeState | None, status: dict[st
     verdict = attempts(job)[-1].verdict
     assert verdict is not None
     assert verdict.cause is Cause.NODE
-    assert is_lemon(job)
+    assert is_avoided(job)
 
 
 @pytest.mark.parametrize("lost", [None, SILENT])
@@ -103,7 +103,7 @@ def test_node_that_goes_as_announced_is_not_charged(lost: LostNode | None) -> No
     verdict = attempts(job)[-1].verdict
     assert verdict is not None
     assert verdict.cause is Cause.PREEMPTION
-    assert not is_lemon(job)
+    assert not is_avoided(job)
 
 
 def test_program_that_failed_before_its_node_was_deleted_has_failed_by_itself() -> None:
@@ -124,7 +124,7 @@ def test_program_that_failed_before_its_node_went_down_has_failed_by_itself(
     verdict = attempts(job)[-1].verdict
     assert verdict is not None
     assert (verdict.cause, verdict.exit_code) == (Cause.USER_CODE, 3)
-    assert not is_lemon(job)
+    assert not is_avoided(job)
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_program_that_did_not_end_by_itself_before_its_node_went_down_blames_it(
     verdict = attempts(job)[-1].verdict
     assert verdict is not None
     assert verdict.cause is Cause.NODE
-    assert is_lemon(job)
+    assert is_avoided(job)
 
 
 def test_node_that_went_down_after_a_program_was_memory_killed_is_not_blamed() -> None:

@@ -45,5 +45,5 @@ def ledger_of(*jobs: JobObject) -> ChargeLedger:
     return ledger
 
 
-def lemons(ledger: ChargeLedger) -> list[str]:
-    return [one.node for one in ledger.lemons()]
+def avoided(ledger: ChargeLedger) -> list[str]:
+    return [one.node for one in ledger.avoided()]

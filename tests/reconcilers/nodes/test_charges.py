@@ -15,7 +15,7 @@ from dlctl.metrics import Metrics
 from dlctl.reconcilers.nodes.charge_ledger import MAX_DELETED_OF_NAMESPACE, ChargeLedger
 from dlctl.reconcilers.nodes.charges import CHARGED_CAUSES, NodeCharges
 from tests.builders import NOW
-from tests.reconcilers.nodes.charged_jobs import DAY_S, ended, job, ledger_of, lemons
+from tests.reconcilers.nodes.charged_jobs import DAY_S, avoided, ended, job, ledger_of
 from tests.support.timing import ManualClock
 
 
@@ -38,10 +38,10 @@ def test_planned_ends_are_not_charged(cause: Cause) -> None:
     assert of_node(ledger_of(job("1", planned)), "node-a") is None
 
 
-def test_node_is_a_lemon_by_its_second_job() -> None:
+def test_node_is_avoided_from_its_second_job_on() -> None:
     one, other = job("1", ended(), ended()), job("2", ended())
-    assert lemons(ledger_of(one)) == []
-    assert lemons(ledger_of(one, other)) == ["node-a"]
+    assert avoided(ledger_of(one)) == []
+    assert avoided(ledger_of(one, other)) == ["node-a"]
 
 
 def test_charge_expires() -> None:
@@ -49,9 +49,9 @@ def test_charge_expires() -> None:
     clock = ledger.clock
     assert isinstance(clock, ManualClock)
     clock.seconds = NOW.timestamp() + DAY_S - 11
-    assert lemons(ledger) == ["node-a"]
+    assert avoided(ledger) == ["node-a"]
     clock.seconds = NOW.timestamp() + DAY_S - 9
-    assert lemons(ledger) == []
+    assert avoided(ledger) == []
     assert of_node(ledger, "node-a") is not None
     clock.seconds = NOW.timestamp() + DAY_S
     assert of_node(ledger, "node-a") is None
@@ -64,10 +64,10 @@ def test_charge_from_the_far_future_does_not_count() -> None:
 def test_charge_proved_by_a_log_counts_in_its_namespace_only() -> None:
     low = [job(uid, ended(confidence=Confidence.MEDIUM)) for uid in ("1", "2")]
     ledger = ledger_of(*low)
-    assert lemons(ledger) == []
+    assert avoided(ledger) == []
     own = of_node(ledger, "node-a", "ml")
     assert own is not None
-    assert own.is_lemon
+    assert own.is_avoided
     assert of_node(ledger, "node-a", "other") is None
 
 
@@ -75,14 +75,14 @@ def test_charges_of_a_deleted_job_stay() -> None:
     gone = job("1", ended())
     ledger = ledger_of(gone, job("2", ended()))
     ledger.handle(Change(gone, None))
-    assert lemons(ledger) == ["node-a"]
+    assert avoided(ledger) == ["node-a"]
 
 
 def test_job_of_the_same_name_charges_for_itself() -> None:
     first, second = job("1", ended()), job("2", ended())
     ledger = ledger_of(first)
     ledger.handle(Change(first, renamed(second, first)))
-    assert lemons(ledger) == ["node-a"]
+    assert avoided(ledger) == ["node-a"]
 
 
 def renamed(job_: JobObject, as_: JobObject) -> JobObject:
@@ -145,11 +145,13 @@ def test_a_new_leader_finds_what_the_last_one_knew(states: list[tuple[str, list[
     fresh = ledger_of(*current.values())
     found = {one.node: one.jobs for one in followed.all("ml")}
     assert found == {one.node: one.jobs for one in fresh.all("ml")}
-    assert lemons(followed) == lemons(fresh)
+    assert avoided(followed) == avoided(fresh)
 
 
 @given(ATTEMPTS)
-def test_lemon_is_charged_by_two_jobs_for_certain_and_not_long_ago(attempts: list[Attempt]) -> None:
+def test_avoided_node_is_charged_by_two_jobs_for_certain_and_not_long_ago(
+    attempts: list[Attempt],
+) -> None:
     ledger = ledger_of(*(job(str(n), one) for n, one in enumerate(attempts)))
     certain: dict[str, int] = {}
     for one in attempts:
@@ -159,16 +161,16 @@ def test_lemon_is_charged_by_two_jobs_for_certain_and_not_long_ago(attempts: lis
         is_certain = verdict.confidence is Confidence.HIGH and verdict.cause in CHARGED_CAUSES
         if verdict.node and is_recent and is_certain:
             certain[verdict.node] = certain.get(verdict.node, 0) + 1
-    assert set(lemons(ledger)) == {node for node, count in certain.items() if count >= 2}
+    assert set(avoided(ledger)) == {node for node, count in certain.items() if count >= 2}
 
 
 def test_the_most_charged_node_comes_first() -> None:
     jobs = [job("1", ended("old", ago_s=9)), job("2", ended("old", ago_s=8))]
     jobs += [job(str(n), ended("bad", ago_s=60)) for n in range(3, 6)]
     jobs += [job(str(n), ended("new")) for n in range(6, 8)]
-    assert lemons(ledger_of(*jobs)) == ["bad", "new", "old"]
+    assert avoided(ledger_of(*jobs)) == ["bad", "new", "old"]
 
 
 def test_name_that_no_node_can_have_is_not_charged() -> None:
     node = "n" * 254
-    assert lemons(ledger_of(job("1", ended(node)), job("2", ended(node)))) == []
+    assert avoided(ledger_of(job("1", ended(node)), job("2", ended(node)))) == []
