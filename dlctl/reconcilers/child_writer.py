@@ -25,7 +25,7 @@ from dlctl.reconcilers.children.secrets import SecretState
 from dlctl.reconcilers.content_errors import wrap_content_errors
 from dlctl.reconcilers.kueue.finalizer import release_patch
 from dlctl.reconcilers.launcher_job import manifests
-from dlctl.reconcilers.launcher_job.next_write import JobWrite, LauncherJobWrite
+from dlctl.reconcilers.launcher_job.next_write import LauncherJobAction, LauncherJobWrite
 from dlctl.reconcilers.plan import Plan
 from dlctl.tasks import map_all
 
@@ -159,7 +159,7 @@ def _updates(
 
 def _launcher_job_patch(write: LauncherJobWrite, renderer: Renderer) -> tuple[ReadOnlyJSON, str]:
     template: dict[str, Any] = {}
-    if write.write is JobWrite.RESUME:
+    if write.action is LauncherJobAction.RESUME:
         with wrap_content_errors("rendering"):
             template = renderer.launcher_job(suspended=False)["spec"]["template"]
     return manifests.patch(renderer.job, write, template)
@@ -180,7 +180,7 @@ def _children(job: Job, plan: Plan, renderer: Renderer) -> Iterator[Child]:
         body = partial(renderer.pod, replica)
         yield child(PODS, job.child_name(replica), body, template=replica.type)
     write = plan.launcher_job
-    if write is not None and write.write.creates:
-        suspended = write.write is JobWrite.CREATE_SUSPENDED
+    if write is not None and write.action.creates:
+        suspended = write.action is LauncherJobAction.CREATE_SUSPENDED
         launcher = partial(renderer.launcher_job, suspended=suspended)
         yield child(BATCH_JOBS, job.child_name(LAUNCHER_REPLICA), launcher)

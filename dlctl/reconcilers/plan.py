@@ -13,7 +13,7 @@ from dlctl.reconcilers.children.collection_deletion import CollectionDeletion
 from dlctl.reconcilers.children.dependents import DependentChanges
 from dlctl.reconcilers.children.gang_retries import GangRetry
 from dlctl.reconcilers.event_note import EventNote
-from dlctl.reconcilers.launcher_job.next_write import JobWrite, LauncherJobWrite
+from dlctl.reconcilers.launcher_job.next_write import LauncherJobAction, LauncherJobWrite
 from dlctl.reconcilers.membership.exec_tasks import ExecTask
 from dlctl.reconcilers.membership.membership_plan import MembershipPlan, ScalerUpdate
 
@@ -75,14 +75,14 @@ class Plan:
     @property
     def needs_secrets(self) -> bool:
         """Return whether pods are created, or a Job that creates some."""
-        creates_job = self.launcher_job is not None and self.launcher_job.write.creates
+        creates_job = self.launcher_job is not None and self.launcher_job.action.creates
         return bool(self.pods) or creates_job
 
     @property
     def deleted_launcher_job(self) -> BatchJob | None:
         """Return the launcher's Job that is deleted, if it is."""
         write = self.launcher_job
-        return write.existing if write and write.write is JobWrite.DELETE else None
+        return write.existing if write and write.action is LauncherJobAction.DELETE else None
 
     def deletions(self, resource: Resource) -> Iterator[Object]:
         """Yield all deleted pods, services or Jobs."""

@@ -48,7 +48,7 @@ class LauncherState:
         return self.batch_job is not None and self.batch_job.is_finished
 
     @property
-    def is_spent(self) -> bool:
+    def is_failed_or_outdated(self) -> bool:
         """Return whether the Job has failed, or belongs to an earlier attempt."""
         return self.is_outdated or (
             self.batch_job is not None and self.batch_job.failed_condition is not None

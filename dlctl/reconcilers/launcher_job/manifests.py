@@ -6,7 +6,7 @@ from dlctl.api.job import Job
 from dlctl.api.json_types import JSON
 from dlctl.api.meta import BATCH_JOBS
 from dlctl.api.policies.launcher_job import LauncherJob
-from dlctl.reconcilers.launcher_job.next_write import JobWrite, LauncherJobWrite
+from dlctl.reconcilers.launcher_job.next_write import LauncherJobAction, LauncherJobWrite
 from dlctl.reconcilers.merge_patch import merge_patch
 
 
@@ -37,14 +37,14 @@ def pod_template(pod: JSON) -> JSON:
 
 def patch(job: Job, planned: LauncherJobWrite, template: JSON) -> tuple[JSON, str]:
     """Return the merge patch of a write to an existing Job, and the subresource that it is for."""
-    match planned.write:
-        case JobWrite.CLEAR_START_TIME:
+    match planned.action:
+        case LauncherJobAction.CLEAR_START_TIME:
             return {"status": {"startTime": None}}, "status"
-        case JobWrite.RESUME if planned.existing is not None:
+        case LauncherJobAction.RESUME if planned.existing is not None:
             return _resumption(planned.existing.node_selector, template), ""
-        case JobWrite.REMOVE_TTL:
+        case LauncherJobAction.REMOVE_TTL:
             return {"spec": {"ttlSecondsAfterFinished": None}}, ""
-        case JobWrite.SET_TTL if job.launcher_job is not None:
+        case LauncherJobAction.SET_TTL if job.launcher_job is not None:
             return {"spec": {"ttlSecondsAfterFinished": job.launcher_job.ttl_after_finished_s}}, ""
     return {"spec": {"suspend": True}}, ""
 

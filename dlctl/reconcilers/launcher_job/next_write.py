@@ -13,8 +13,8 @@ from dlctl.api.objects.batch_jobs import BatchJob
 from dlctl.reconcilers.launcher_job.launcher_state import LauncherState
 
 
-class JobWrite(enum.Enum):
-    """One write of a launcher's Job."""
+class LauncherJobAction(enum.Enum):
+    """What one write does to a launcher's Job."""
 
     CREATE = enum.auto()
     CREATE_SUSPENDED = enum.auto()
@@ -30,14 +30,14 @@ class JobWrite(enum.Enum):
 
     @property
     def creates(self) -> bool:
-        return self in (JobWrite.CREATE, JobWrite.CREATE_SUSPENDED)
+        return self in (LauncherJobAction.CREATE, LauncherJobAction.CREATE_SUSPENDED)
 
 
 @attrs.frozen
 class LauncherJobWrite:
-    """A write, and the existing Job unless it is created."""
+    """An action, and the existing Job unless it is created."""
 
-    write: JobWrite
+    action: LauncherJobAction
     existing: BatchJob | None = None
 
 
@@ -58,8 +58,9 @@ def next_write(job: Job, launcher: LauncherState, *, may_start: bool) -> Launche
         return _ttl_removal(job, existing)
     if not may_start or job.is_partial:
         return None
-    started = existing.status.start_time is not None
-    return LauncherJobWrite(JobWrite.CLEAR_START_TIME if started else JobWrite.RESUME, existing)
+    if existing.status.start_time is not None:
+        return LauncherJobWrite(LauncherJobAction.CLEAR_START_TIME, existing)
+    return LauncherJobWrite(LauncherJobAction.RESUME, existing)
 
 
 def suspension(launcher: LauncherState) -> LauncherJobWrite | None:
@@ -67,7 +68,7 @@ def suspension(launcher: LauncherState) -> LauncherJobWrite | None:
     existing = launcher.batch_job
     if existing is None or existing.metadata.is_terminating or existing.is_finished:
         return None
-    return None if existing.is_suspended else LauncherJobWrite(JobWrite.SUSPEND, existing)
+    return None if existing.is_suspended else LauncherJobWrite(LauncherJobAction.SUSPEND, existing)
 
 
 def deletion(launcher: LauncherState) -> LauncherJobWrite | None:
@@ -75,12 +76,12 @@ def deletion(launcher: LauncherState) -> LauncherJobWrite | None:
     existing = launcher.batch_job
     if existing is None or existing.metadata.is_terminating:
         return None
-    return LauncherJobWrite(JobWrite.DELETE, existing)
+    return LauncherJobWrite(LauncherJobAction.DELETE, existing)
 
 
 def suspended_write(job: Job, launcher: LauncherState) -> LauncherJobWrite | None:
     """Return the next write for a job that is suspended, or whose suspension is unfinished."""
-    if job.run_policy.failure_policy is not None and launcher.is_spent:
+    if job.run_policy.failure_policy is not None and launcher.is_failed_or_outdated:
         return deletion(launcher)
     if launcher.batch_job is not None:
         return suspension(launcher)
@@ -104,7 +105,7 @@ def ttl_write(job: Job, launcher: LauncherState) -> LauncherJobWrite | None:
     is_set = existing.spec.ttl_seconds_after_finished == wanted.ttl_after_finished_s
     if is_set or existing.metadata.is_terminating:
         return None
-    return LauncherJobWrite(JobWrite.SET_TTL, existing)
+    return LauncherJobWrite(LauncherJobAction.SET_TTL, existing)
 
 
 def _ttl_removal(job: Job, existing: BatchJob) -> LauncherJobWrite | None:
@@ -113,10 +114,10 @@ def _ttl_removal(job: Job, existing: BatchJob) -> LauncherJobWrite | None:
     wanted_s = job.launcher_job.ttl_after_finished_s if job.launcher_job else None
     if ttl_s is None or ttl_s != wanted_s:
         return None
-    return LauncherJobWrite(JobWrite.REMOVE_TTL, existing)
+    return LauncherJobWrite(LauncherJobAction.REMOVE_TTL, existing)
 
 
 def _creation(*, suspended: bool, may_start: bool) -> LauncherJobWrite | None:
     if suspended:
-        return LauncherJobWrite(JobWrite.CREATE_SUSPENDED)
-    return LauncherJobWrite(JobWrite.CREATE) if may_start else None
+        return LauncherJobWrite(LauncherJobAction.CREATE_SUSPENDED)
+    return LauncherJobWrite(LauncherJobAction.CREATE) if may_start else None

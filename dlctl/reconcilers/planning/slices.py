@@ -24,7 +24,7 @@ def first_slice(plan: Plan, limit: int = MAX_CHANGES) -> Plan:
         remaining -= len(parts[name])
     unfinished = any(len(part) < len(getattr(plan, name)) for name, part in parts.items())
     launcher_job = plan.launcher_job
-    if unfinished and launcher_job is not None and launcher_job.write.creates:
+    if unfinished and launcher_job is not None and launcher_job.action.creates:
         # Its pod connects to all of the others.
         launcher_job = None
     return attrs.evolve(plan, **parts, launcher_job=launcher_job, has_more=unfinished)

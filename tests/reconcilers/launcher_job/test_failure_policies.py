@@ -16,7 +16,7 @@ from dlctl.api.status.job_status import JobPhase, JobState, JobStatus
 from dlctl.reconcilers.children.desired import Desired
 from dlctl.reconcilers.launcher_job.launcher_state import LauncherState, launcher_state
 from dlctl.reconcilers.launcher_job.next_write import (
-    JobWrite,
+    LauncherJobAction,
     LauncherJobWrite,
     deletion,
     end_write,
@@ -97,8 +97,8 @@ def planned(
     return plan_job(job, observe(job, seen, now), Desired(), now, PlanSettings())
 
 
-def write_of(plan: Plan) -> JobWrite | None:
-    return plan.launcher_job.write if plan.launcher_job else None
+def write_of(plan: Plan) -> LauncherJobAction | None:
+    return plan.launcher_job.action if plan.launcher_job else None
 
 
 def continued(job: Job, plan: Plan) -> Job:
@@ -141,7 +141,7 @@ def test_launcher_of_an_earlier_attempt_is_missing_and_its_job_is_deleted() -> N
     # Older than the policy.
     assert states(job, batch_job(), alive()) is ReplicaState.RUNNING
     plan = planned(job, marked(1), alive(), found=[])
-    assert (write_of(plan), plan.pods) == (JobWrite.DELETE, ())
+    assert (write_of(plan), plan.pods) == (LauncherJobAction.DELETE, ())
 
 
 def test_resumed_job_starts_nothing_while_a_worker_of_an_earlier_attempt_leaves() -> None:
@@ -172,13 +172,13 @@ def test_failed_launcher_restarts_the_job_once_all_of_it_is_gone() -> None:
     assert len(waiting.deleted_pods) == 2
     assert waiting.launcher_job is None
     due = planned(job, launcher, pod, found=[], after_s=60)
-    assert due.launcher_job == LauncherJobWrite(JobWrite.DELETE, launcher)
+    assert due.launcher_job == LauncherJobWrite(LauncherJobAction.DELETE, launcher)
     left = planned(job, marked(0, metadata=LEAVING), pod, found=[], after_s=60)
     assert (left.status.phase, left.launcher_job) == (JobPhase.RESTARTING, None)
     gone = planned(job, None, found=[], after_s=60)
     assert gone.status.phase is JobPhase.CREATING
     again = planned(continued(job, gone), None, found=[], after_s=60)
-    assert (again.pods, write_of(again)) == (WORKERS, JobWrite.CREATE)
+    assert (again.pods, write_of(again)) == (WORKERS, LauncherJobAction.CREATE)
 
 
 def test_failed_worker_deletes_the_launcher_at_once() -> None:
@@ -188,7 +188,7 @@ def test_failed_worker_deletes_the_launcher_at_once() -> None:
     job = continued(job, planned(job, marked(0), alive(), found=found))
     assert job.status.phase is JobPhase.RESTARTING
     plan = planned(job, marked(0), alive(), found=found)
-    assert write_of(plan) is JobWrite.DELETE
+    assert write_of(plan) is LauncherJobAction.DELETE
     assert plan.deleted_pods == (found[0],)
 
 
@@ -217,9 +217,9 @@ def test_rule_replaces_a_failed_launcher_alone_after_a_back_off() -> None:
     job = continued(job, first)
     assert (job.status.job_restarts, job.status.counted_restarts) == (0, 1)
     due = planned(job, launcher, pod, after_s=10)
-    assert (due.deleted_pods, write_of(due)) == ((), JobWrite.DELETE)
+    assert (due.deleted_pods, write_of(due)) == ((), LauncherJobAction.DELETE)
     assert planned(job, None, after_s=9).launcher_job is None
-    assert write_of(planned(job, None, after_s=10)) is JobWrite.CREATE
+    assert write_of(planned(job, None, after_s=10)) is LauncherJobAction.CREATE
 
 
 def test_launcher_that_another_client_deletes_is_replaced_alone_by_a_rule() -> None:
@@ -227,7 +227,7 @@ def test_launcher_that_another_client_deletes_is_replaced_alone_by_a_rule() -> N
     leaving = alive(metadata=LEAVING)
     plan = planned(job, marked(0), leaving)
     assert plan.deleted_pods == ()
-    assert write_of(plan) is JobWrite.DELETE
+    assert write_of(plan) is LauncherJobAction.DELETE
     assert plan.status.attempts[-1].verdict is not None
     assert plan.status.counted_restarts == 0
 
@@ -268,28 +268,28 @@ def test_node_that_is_going_replaces_the_launcher_alone_by_a_rule() -> None:
     first = planned(job, marked(0), pod, nodes=nodes)
     assert first.status.attempts[-1].end_time == NOW
     plan = planned(continued(job, first), marked(0), pod, nodes=nodes)
-    assert (plan.deleted_pods, write_of(plan)) == ((), JobWrite.DELETE)
+    assert (plan.deleted_pods, write_of(plan)) == ((), LauncherJobAction.DELETE)
 
 
 @pytest.mark.parametrize(
     ("launcher", "expected"),
     [
-        pytest.param(None, JobWrite.CREATE_SUSPENDED, id="no Job"),
-        pytest.param(marked(1), JobWrite.SUSPEND, id="runs"),
+        pytest.param(None, LauncherJobAction.CREATE_SUSPENDED, id="no Job"),
+        pytest.param(marked(1), LauncherJobAction.SUSPEND, id="runs"),
         pytest.param(marked(1, suspended=True), None, id="is suspended"),
-        pytest.param(marked(0), JobWrite.DELETE, id="of an earlier attempt"),
-        pytest.param(marked(1, FAILED), JobWrite.DELETE, id="has failed"),
+        pytest.param(marked(0), LauncherJobAction.DELETE, id="of an earlier attempt"),
+        pytest.param(marked(1, FAILED), LauncherJobAction.DELETE, id="has failed"),
         pytest.param(marked(1, FAILED, metadata=LEAVING), None, id="is leaving"),
         pytest.param(marked(1, COMPLETE), None, id="is complete"),
     ],
 )
 def test_suspended_job_has_a_launcher_that_can_be_resumed(
-    launcher: BatchJob | None, expected: JobWrite | None
+    launcher: BatchJob | None, expected: LauncherJobAction | None
 ) -> None:
     job = job_of(restarts=1, suspend=True)
     state = launcher_state(job, [launcher] if launcher else (), (), NOW)
     planned_write = suspended_write(job, state)
-    assert (planned_write.write if planned_write else None) is expected
+    assert (planned_write.action if planned_write else None) is expected
 
 
 @pytest.mark.parametrize(
@@ -310,22 +310,23 @@ def test_launcher_resumes_once_that_of_the_suspended_run_is_gone(
     # The launcher follows its workers.
     assert write_of(plan) is None
     plan = planned(job, marked(0, suspended=True), *pods)
-    assert (write_of(plan) is JobWrite.RESUME) is may_resume
+    assert (write_of(plan) is LauncherJobAction.RESUME) is may_resume
 
 
 @pytest.mark.parametrize(
     ("state", "is_failed", "expected"),
     [
-        pytest.param(LauncherState(marked(0)), True, JobWrite.SUSPEND, id="no pod yet"),
+        pytest.param(LauncherState(marked(0)), True, LauncherJobAction.SUSPEND, id="no pod yet"),
         pytest.param(
             LauncherState(marked(0), active_pods=(alive(),), newest_pod=alive()),
-            True, JobWrite.SUSPEND, id="runs",
+            True, LauncherJobAction.SUSPEND, id="runs",
         ),
         pytest.param(
             LauncherState(marked(0), newest_pod=failed()), True, None, id="about to fail by itself"
         ),
         pytest.param(
-            LauncherState(batch_job(), newest_pod=failed()), True, JobWrite.SUSPEND, id="retries"
+            LauncherState(batch_job(), newest_pod=failed()),
+            True, LauncherJobAction.SUSPEND, id="retries",
         ),
         pytest.param(LauncherState(marked(0, FAILED)), True, None, id="has failed"),
         pytest.param(LauncherState(marked(0)), False, None, id="success"),
@@ -333,10 +334,10 @@ def test_launcher_resumes_once_that_of_the_suspended_run_is_gone(
     ],
 )  # fmt: skip
 def test_launcher_of_a_job_that_has_failed_is_stopped(
-    state: LauncherState, is_failed: bool, expected: JobWrite | None
+    state: LauncherState, is_failed: bool, expected: LauncherJobAction | None
 ) -> None:
     write = end_write(job_of(), state, failed=is_failed)
-    assert (write.write if write else None) is expected
+    assert (write.action if write else None) is expected
 
 
 def test_job_that_is_leaving_is_not_deleted_again() -> None:
@@ -359,6 +360,6 @@ def test_job_of_a_launcher_has_no_retries_and_is_marked() -> None:
 
 def test_deleted_job_is_no_write_that_a_rejection_holds_back() -> None:
     launcher = marked(0)
-    plan = Plan(JobStatus(), launcher_job=LauncherJobWrite(JobWrite.DELETE, launcher))
+    plan = Plan(JobStatus(), launcher_job=LauncherJobWrite(LauncherJobAction.DELETE, launcher))
     assert not plan.has_writes
     assert plan.deleted_launcher_job == launcher

@@ -9,7 +9,7 @@ from dlctl.api.meta import MANAGED_BY, MANAGED_BY_LABEL
 from dlctl.api.policies.launcher_job import LauncherJob
 from dlctl.reconcilers.children.render import Renderer
 from dlctl.reconcilers.launcher_job import manifests
-from dlctl.reconcilers.launcher_job.next_write import JobWrite, LauncherJobWrite
+from dlctl.reconcilers.launcher_job.next_write import LauncherJobAction, LauncherJobWrite
 from tests.builders import kind_of
 from tests.reconcilers.launcher_job.builders import LAUNCHER, batch_job, mpi_job
 
@@ -27,7 +27,7 @@ def template(**spec: Any) -> dict[str, Any]:
 
 def resumption(existing_selector: dict[str, str], **spec: Any) -> Any:
     existing = batch_job(suspended=True, node_selector=existing_selector)
-    planned = LauncherJobWrite(JobWrite.RESUME, existing)
+    planned = LauncherJobWrite(LauncherJobAction.RESUME, existing)
     return manifests.patch(mpi_job(), planned, template(**spec))
 
 
@@ -73,7 +73,7 @@ def test_launcher_without_a_job_is_not_rendered_as_one() -> None:
 
 
 def test_start_time_is_cleared_in_the_status() -> None:
-    planned = LauncherJobWrite(JobWrite.CLEAR_START_TIME, batch_job(suspended=True))
+    planned = LauncherJobWrite(LauncherJobAction.CLEAR_START_TIME, batch_job(suspended=True))
     assert manifests.patch(mpi_job(), planned, {}) == ({"status": {"startTime": None}}, "status")
 
 
@@ -111,9 +111,9 @@ def test_resumption_merges_labels_and_annotations() -> None:
 
 def test_suspension_and_ttl_are_single_fields() -> None:
     job = mpi_job(ALL_SET)
-    stop = LauncherJobWrite(JobWrite.SUSPEND, batch_job())
-    expire = LauncherJobWrite(JobWrite.SET_TTL, batch_job())
-    keep = LauncherJobWrite(JobWrite.REMOVE_TTL, batch_job(ttl_s=5))
+    stop = LauncherJobWrite(LauncherJobAction.SUSPEND, batch_job())
+    expire = LauncherJobWrite(LauncherJobAction.SET_TTL, batch_job())
+    keep = LauncherJobWrite(LauncherJobAction.REMOVE_TTL, batch_job(ttl_s=5))
     assert manifests.patch(job, stop, {}) == ({"spec": {"suspend": True}}, "")
     assert manifests.patch(job, expire, {}) == ({"spec": {"ttlSecondsAfterFinished": 5}}, "")
     assert manifests.patch(job, keep, {}) == ({"spec": {"ttlSecondsAfterFinished": None}}, "")

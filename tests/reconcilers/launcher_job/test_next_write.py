@@ -10,7 +10,7 @@ from dlctl.api.objects.batch_jobs import BatchJob
 from dlctl.api.policies.launcher_job import LauncherJob
 from dlctl.reconcilers.launcher_job.launcher_state import LauncherState
 from dlctl.reconcilers.launcher_job.next_write import (
-    JobWrite,
+    LauncherJobAction,
     LauncherJobWrite,
     next_write,
     suspension,
@@ -25,24 +25,26 @@ LEAVING = {"deletionTimestamp": NOW}
 
 def write(
     existing: BatchJob | None, *, suspended: bool = False, may_start: bool = True
-) -> JobWrite | None:
+) -> LauncherJobAction | None:
     job = mpi_job(suspended=suspended)
     planned = next_write(job, LauncherState(existing), may_start=may_start)
     assert planned is None or planned.existing == existing
-    return planned.write if planned else None
+    return planned.action if planned else None
 
 
 @pytest.mark.parametrize(
     ("suspended", "may_start", "expected"),
     [
-        pytest.param(False, True, JobWrite.CREATE, id="may start"),
+        pytest.param(False, True, LauncherJobAction.CREATE, id="may start"),
         pytest.param(False, False, None, id="waits"),
-        pytest.param(True, True, JobWrite.CREATE_SUSPENDED, id="suspended"),
-        pytest.param(True, False, JobWrite.CREATE_SUSPENDED, id="suspended while it waits"),
+        pytest.param(True, True, LauncherJobAction.CREATE_SUSPENDED, id="suspended"),
+        pytest.param(
+            True, False, LauncherJobAction.CREATE_SUSPENDED, id="suspended while it waits"
+        ),
     ],
 )
 def test_missing_job_is_created(
-    suspended: bool, may_start: bool, expected: JobWrite | None
+    suspended: bool, may_start: bool, expected: LauncherJobAction | None
 ) -> None:
     assert write(None, suspended=suspended, may_start=may_start) is expected
 
@@ -50,9 +52,12 @@ def test_missing_job_is_created(
 @pytest.mark.parametrize(
     ("existing", "may_start", "expected"),
     [
-        pytest.param(batch_job(suspended=True), True, JobWrite.RESUME, id="never started"),
+        pytest.param(batch_job(suspended=True), True, LauncherJobAction.RESUME, id="never started"),
         pytest.param(
-            batch_job(suspended=True, **STARTED), True, JobWrite.CLEAR_START_TIME, id="started"
+            batch_job(suspended=True, **STARTED),
+            True,
+            LauncherJobAction.CLEAR_START_TIME,
+            id="started",
         ),
         pytest.param(batch_job(suspended=True, **STARTED), False, None, id="waits for workers"),
         pytest.param(batch_job(**STARTED), True, None, id="runs"),
@@ -62,7 +67,7 @@ def test_missing_job_is_created(
     ],
 )
 def test_existing_job_is_resumed_once_it_may_start(
-    existing: BatchJob, may_start: bool, expected: JobWrite | None
+    existing: BatchJob, may_start: bool, expected: LauncherJobAction | None
 ) -> None:
     assert write(existing, may_start=may_start) is expected
 
@@ -70,13 +75,15 @@ def test_existing_job_is_resumed_once_it_may_start(
 @pytest.mark.parametrize(
     ("existing", "expected"),
     [
-        pytest.param(batch_job(**STARTED), JobWrite.SUSPEND, id="runs"),
+        pytest.param(batch_job(**STARTED), LauncherJobAction.SUSPEND, id="runs"),
         pytest.param(batch_job(suspended=True), None, id="already suspended"),
         pytest.param(batch_job(COMPLETE), None, id="complete"),
         pytest.param(batch_job(metadata=LEAVING), None, id="leaving"),
     ],
 )
-def test_job_is_suspended_with_its_owner(existing: BatchJob, expected: JobWrite | None) -> None:
+def test_job_is_suspended_with_its_owner(
+    existing: BatchJob, expected: LauncherJobAction | None
+) -> None:
     assert write(existing, suspended=True) is expected
     stopped = suspension(LauncherState(existing))
     assert stopped == (LauncherJobWrite(expected, existing) if expected else None)
@@ -90,14 +97,14 @@ def test_job_of_an_incomplete_spec_is_only_suspended() -> None:
     partial = attrs.evolve(mpi_job(suspended=True), is_partial=True)
     running = LauncherState(batch_job())
     planned = next_write(partial, running, may_start=True)
-    assert planned == LauncherJobWrite(JobWrite.SUSPEND, running.batch_job)
+    assert planned == LauncherJobWrite(LauncherJobAction.SUSPEND, running.batch_job)
 
 
 @pytest.mark.parametrize(
     ("wanted_s", "existing", "expected"),
     [
-        pytest.param(60, batch_job(COMPLETE), JobWrite.SET_TTL, id="not set"),
-        pytest.param(0, batch_job(COMPLETE), JobWrite.SET_TTL, id="zero"),
+        pytest.param(60, batch_job(COMPLETE), LauncherJobAction.SET_TTL, id="not set"),
+        pytest.param(0, batch_job(COMPLETE), LauncherJobAction.SET_TTL, id="zero"),
         pytest.param(60, batch_job(COMPLETE, ttl_s=60), None, id="set"),
         pytest.param(None, batch_job(COMPLETE), None, id="none"),
         pytest.param(60, batch_job(COMPLETE, metadata=LEAVING), None, id="leaving"),
@@ -105,7 +112,7 @@ def test_job_of_an_incomplete_spec_is_only_suspended() -> None:
     ],
 )
 def test_ended_job_gets_its_ttl(
-    wanted_s: int | None, existing: BatchJob | None, expected: JobWrite | None
+    wanted_s: int | None, existing: BatchJob | None, expected: LauncherJobAction | None
 ) -> None:
     job = mpi_job(LauncherJob(ttl_after_finished_s=wanted_s))
     planned = ttl_write(job, LauncherState(existing))
@@ -115,13 +122,15 @@ def test_ended_job_gets_its_ttl(
 @pytest.mark.parametrize(
     ("existing", "expected"),
     [
-        pytest.param(batch_job(ttl_s=0), JobWrite.REMOVE_TTL, id="as mpi-operator sets it"),
+        pytest.param(
+            batch_job(ttl_s=0), LauncherJobAction.REMOVE_TTL, id="as mpi-operator sets it"
+        ),
         pytest.param(batch_job(ttl_s=9), None, id="of somebody else"),
         pytest.param(batch_job(COMPLETE, ttl_s=0), None, id="ended"),
     ],
 )
 def test_job_that_runs_has_no_ttl_by_which_its_end_could_be_missed(
-    existing: BatchJob, expected: JobWrite | None
+    existing: BatchJob, expected: LauncherJobAction | None
 ) -> None:
     job = mpi_job(LauncherJob(ttl_after_finished_s=0))
     planned = next_write(job, LauncherState(existing), may_start=True)

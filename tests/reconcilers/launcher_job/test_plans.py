@@ -18,7 +18,7 @@ from dlctl.api.status import conditions
 from dlctl.api.status.job_status import JobPhase, JobState, JobStatus
 from dlctl.reconcilers.children.desired import Desired
 from dlctl.reconcilers.event_note import EventNote
-from dlctl.reconcilers.launcher_job.next_write import JobWrite, LauncherJobWrite
+from dlctl.reconcilers.launcher_job.next_write import LauncherJobAction, LauncherJobWrite
 from dlctl.reconcilers.observe import Children, observe
 from dlctl.reconcilers.plan import Plan
 from dlctl.reconcilers.planning.job import PlanSettings, plan_job
@@ -62,8 +62,8 @@ def planned(
     return plan_job(job, observe(job, found, NOW), desired, NOW, PlanSettings())
 
 
-def writes(plan: Plan) -> JobWrite | None:
-    return plan.launcher_job.write if plan.launcher_job else None
+def writes(plan: Plan) -> LauncherJobAction | None:
+    return plan.launcher_job.action if plan.launcher_job else None
 
 
 def with_status(job: Job, plan: Plan) -> Job:
@@ -87,7 +87,7 @@ def test_new_job_gets_everything_at_once() -> None:
     assert plan.pods == WORKERS
     assert plan.services == (LAUNCHER,)
     assert plan.dependents.created == (FILES,)
-    assert writes(plan) is JobWrite.CREATE
+    assert writes(plan) is LauncherJobAction.CREATE
 
 
 def test_complete_job_needs_no_writes() -> None:
@@ -101,11 +101,11 @@ def test_complete_job_needs_no_writes() -> None:
 
 @pytest.mark.parametrize(
     ("ready", "expected"),
-    [(0, None), (1, None), (2, JobWrite.CREATE)],
+    [(0, None), (1, None), (2, LauncherJobAction.CREATE)],
     ids=["none ready", "one ready", "all ready"],
 )
 def test_launcher_that_waits_is_created_once_all_workers_are_ready(
-    ready: int, expected: JobWrite | None
+    ready: int, expected: LauncherJobAction | None
 ) -> None:
     job = mpi_job(WAITING)
     pods = [
@@ -119,7 +119,7 @@ def test_launcher_that_waits_stays_suspended_when_its_job_is_resumed() -> None:
     job = mpi_job(WAITING)
     suspended = batch_job(suspended=True)
     assert writes(planned(job, suspended, *running(job))) is None
-    assert writes(planned(job, suspended, *running(job, **READY))) is JobWrite.RESUME
+    assert writes(planned(job, suspended, *running(job, **READY))) is LauncherJobAction.RESUME
 
 
 def test_no_launcher_is_created_before_its_gang_is_admitted() -> None:
@@ -149,7 +149,7 @@ def test_retries_of_the_launcher_are_counted() -> None:
 
 def test_launcher_that_was_deleted_is_created_again() -> None:
     job = with_status(mpi_job(), planned(mpi_job(), batch_job(), *running(mpi_job())))
-    assert writes(planned(job, None, *running(job))) is JobWrite.CREATE
+    assert writes(planned(job, None, *running(job))) is LauncherJobAction.CREATE
 
 
 def test_success_ends_the_job_when_the_launcher_did() -> None:
@@ -207,7 +207,7 @@ def test_job_is_done_once_its_launcher_has_its_ttl() -> None:
     job = mpi_job(LauncherJob(ttl_after_finished_s=60))
     launcher = batch_job(COMPLETE)
     first = planned(job, launcher, *running(job))
-    assert first.launcher_job == LauncherJobWrite(JobWrite.SET_TTL, launcher)
+    assert first.launcher_job == LauncherJobWrite(LauncherJobAction.SET_TTL, launcher)
     assert first.status.phase is JobPhase.CLEAN_UP
     second = planned(with_status(job, first), batch_job(COMPLETE, ttl_s=60), *running(job))
     assert second.launcher_job is None
@@ -227,7 +227,7 @@ def test_suspended_job_has_everything_but_workers() -> None:
     assert plan.pods == ()
     assert plan.services == (LAUNCHER,)
     assert plan.dependents.created == (FILES,)
-    assert writes(plan) is JobWrite.CREATE_SUSPENDED
+    assert writes(plan) is LauncherJobAction.CREATE_SUSPENDED
 
 
 def test_suspension_deletes_the_workers_and_the_pod_group() -> None:
@@ -244,12 +244,12 @@ def test_suspension_deletes_the_workers_and_the_pod_group() -> None:
     assert plan.deleted_pods == tuple(workers)
     assert plan.deleted_services == ()
     assert plan.dependents.deleted == ((VOLCANO_POD_GROUPS, POD_GROUP),)
-    assert writes(plan) is JobWrite.SUSPEND
+    assert writes(plan) is LauncherJobAction.SUSPEND
 
 
 def test_invalid_job_stops_its_launcher() -> None:
     job = mpi_job(status=JobStatus(phase=JobPhase.FAILED))
-    assert writes(planned(job, batch_job())) is JobWrite.SUSPEND
+    assert writes(planned(job, batch_job())) is LauncherJobAction.SUSPEND
 
 
 def test_lost_worker_is_replaced_after_a_back_off() -> None:

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from dlctl.api.job import Replica
 from dlctl.api.status.job_status import JobStatus
-from dlctl.reconcilers.launcher_job.next_write import JobWrite, LauncherJobWrite
+from dlctl.reconcilers.launcher_job.next_write import LauncherJobAction, LauncherJobWrite
 from dlctl.reconcilers.plan import Plan
 from dlctl.reconcilers.planning.slices import first_slice
 from tests.builders import make_job, make_pod, training_job
@@ -35,7 +35,7 @@ def test_plan_of_a_small_job_is_not_sliced() -> None:
 
 def test_job_of_a_launcher_is_created_with_the_last_pods() -> None:
     workers = tuple(make_job(training_job("JAXJob", Worker=5)).replicas)
-    launcher = LauncherJobWrite(JobWrite.CREATE)
+    launcher = LauncherJobWrite(LauncherJobAction.CREATE)
     whole = Plan(JobStatus(), pods=workers, launcher_job=launcher)
     assert first_slice(whole, 4).launcher_job is None
     assert first_slice(whole, 5).launcher_job == launcher
