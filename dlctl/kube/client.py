@@ -135,7 +135,7 @@ class Client:
             "POST",
             resource.path(namespace),
             params or {},
-            for_later=resource == EVENTS,
+            is_low_priority=resource == EVENTS,
             render=partial(_encode, body),
         )
         return decode_object(await self._transport.send(request), as_)
@@ -156,7 +156,7 @@ class Client:
             _path(resource, key, subresource),
             render=partial(_encode, body),
             media_type=kind,
-            for_later=resource == EVENTS,
+            is_low_priority=resource == EVENTS,
         )
         return decode_object(await self._transport.send(request), as_)
 
@@ -172,7 +172,7 @@ class Client:
             "PUT",
             _path(resource, key),
             body=msgspec.json.encode(body),
-            for_later=resource == EVENTS,
+            is_low_priority=resource == EVENTS,
         )
         return decode_object(await self._transport.send(request), as_)
 

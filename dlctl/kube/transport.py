@@ -48,7 +48,7 @@ class Request:
     media_type: str = "application/json"
     idle_timeout_s: float | None = None
     # True if other writes go first.
-    for_later: bool = False
+    is_low_priority: bool = False
     # The timeout of a request on many objects, which takes long on any server; its response is not
     # kept. None for the client's timeout.
     timeout_s: float | None = None
@@ -123,7 +123,9 @@ class Transport:
                     return await self._send_now(request)
                 queued = time.monotonic()
                 takes_long = request.timeout_s is not None
-                slot = self.write_limiter.slot(for_later=request.for_later, takes_long=takes_long)
+                slot = self.write_limiter.slot(
+                    is_low_priority=request.is_low_priority, takes_long=takes_long
+                )
                 async with slot:
                     self._observe_wait(request, time.monotonic() - queued)
                     return await self._send_now(request)

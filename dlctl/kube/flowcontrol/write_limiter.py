@@ -114,7 +114,7 @@ class WriteLimiter:
 
     @asynccontextmanager
     async def slot(
-        self, *, for_later: bool = False, takes_long: bool = False
+        self, *, is_low_priority: bool = False, takes_long: bool = False
     ) -> AsyncIterator[None]:
         """Hold a slot for one attempt of a write of the current flow.
 
@@ -125,7 +125,7 @@ class WriteLimiter:
         async with AsyncExitStack() as stack:
             with self._waiting(flow) if flow else nullcontext():
                 turn = flow.next_turn() if flow else clock()
-                await stack.enter_async_context(self._slots.slot((for_later, turn)))
+                await stack.enter_async_context(self._slots.slot((is_low_priority, turn)))
             sent_at = clock()
             try:
                 yield

@@ -57,14 +57,14 @@ async def write(
     flow: tuple[str, WriteFlow],
     log: list[str],
     *,
-    for_later: bool = False,
+    is_low_priority: bool = False,
 ) -> None:
     """Write until it succeeds, as the transport does."""
     name, current = flow
     write_flow.set(current)
     while True:
         try:
-            async with limiter.slot(for_later=for_later):
+            async with limiter.slot(is_low_priority=is_low_priority):
                 await do()
         except ThrottledError as error:
             await limiter.pause(error.retry_after_s)
@@ -131,13 +131,13 @@ async def test_jobs_are_finished_in_the_order_of_their_arrival() -> None:
     assert not ahead
 
 
-async def test_events_are_for_later() -> None:
+async def test_events_have_low_priority() -> None:
     limiter, server, log = WriteLimiter(), Server(per_second=100), list[str]()
     async with asyncio.TaskGroup() as group:
         for n in range(MANY):
             group.create_task(write(limiter, server.write, flow(f"filler {n}"), log))
         await asyncio.sleep(0.01)
-        group.create_task(write(limiter, server.write, flow("event"), log, for_later=True))
+        group.create_task(write(limiter, server.write, flow("event"), log, is_low_priority=True))
         group.create_task(write(limiter, server.write, flow("object"), log))
     assert log[-2:] == ["object", "event"]
 
