@@ -160,7 +160,7 @@ class Executor:
             job.generation,
             self.clock.monotonic(),
             has_run=context.has_run,
-            shows=context.shows,
+            is_name_taken=context.is_name_taken,
         )
         messages = cache.event_dedup.rejections(job, created.rejections)
         self.events.record_all(job, context.obj, messages)
@@ -174,7 +174,7 @@ class Executor:
     def _backoff_left_s(self, context: ReconcileContext) -> float | None:
         """Return the seconds until rejected children may be retried."""
         rejected, now_s = context.cache.rejected, self.clock.monotonic()
-        return rejected.left_s(context.job.generation, now_s, context.shows)
+        return rejected.left_s(context.job.generation, now_s, context.is_name_taken)
 
 
 def _is_settled(job: Job, plan: Plan) -> bool:

@@ -243,7 +243,7 @@ class JobReconciler:
             pods=observed.all_pods,
             has_run=status_transitions.has_run(job, planned.status, observed),
             is_current=partial(self.stores.has_no_news, obj, awaited),
-            shows=partial(self.stores.shows, job.key.namespace),
+            is_name_taken=partial(self.stores.is_name_taken, job.key.namespace),
         )
         pods, services = self.stores.pods, self.stores.services
         planned = with_collection_deletions(planned, job.uid, pods, services)

@@ -10,7 +10,7 @@ from dlctl.api.objects.pods import Pod
 from dlctl.api.status.job_status import JobStatus
 from dlctl.dialects import lenient_reader
 from dlctl.dialects.dialect import DecodedObject
-from dlctl.reconcilers.children.rejected_children import Shows, shows_nothing
+from dlctl.reconcilers.children.rejected_children import NameTaken, no_name_taken
 from dlctl.reconcilers.children.render import Renderer
 from dlctl.reconcilers.job.cache import JobCache
 
@@ -29,8 +29,8 @@ class ReconcileContext:
     has_run: bool = False
     # Returns False once another plan is due: one may take long to apply.
     is_current: Callable[[], bool] = lambda: True
-    # Returns whether a store shows an object of this name in the job's namespace, of any owner.
-    shows: Shows = shows_nothing
+    # Returns whether a store shows an object of any owner under a name in the job's namespace.
+    is_name_taken: NameTaken = no_name_taken
 
     @classmethod
     def of_status(cls, obj: DecodedObject, status: JobStatus, cache: JobCache) -> Self:

@@ -23,12 +23,12 @@ BACKOFF: Final = Backoff(base_s=5.0, cap_s=120.0)
 # Common in every cluster, and resolved without an administrator.
 TRANSIENT_CAUSES: Final = frozenset({RejectionCause.ALREADY_EXISTS, RejectionCause.FORBIDDEN})
 
-# Whether a store shows an object of a resource under a name in the job's namespace.
-Shows = Callable[[Resource, str], bool]
+# Returns whether a store shows an object of a resource under a name in the job's namespace.
+NameTaken = Callable[[Resource, str], bool]
 
 
-def shows_nothing(_resource: Resource, _name: str) -> bool:
-    """Return that no store shows an object."""
+def no_name_taken(_resource: Resource, _name: str) -> bool:
+    """Return False: without stores, no name counts as taken."""
     return False
 
 
@@ -42,7 +42,7 @@ class RejectedChildren:
     _generation: int = 0
     _attempts: int = 0
     _retry_at_s: float = float("-inf")
-    # True if the stores showed who holds the name of each of them.
+    # True if the stores showed the holder of each of their names.
     _holders_shown: bool = False
 
     @property
@@ -51,14 +51,16 @@ class RejectedChildren:
         first = min(self.by_name, key=lambda name: (len(name), name), default=None)
         return None if first is None else rejection_waiting(self.by_name[first])
 
-    def left_s(self, generation: int, now_s: float, shows: Shows = shows_nothing) -> float | None:
+    def left_s(
+        self, generation: int, now_s: float, is_name_taken: NameTaken = no_name_taken
+    ) -> float | None:
         """Return the seconds until the next attempt; None if no child waits.
 
         A changed spec is tried at once, and so are names whose holders are all gone.
         """
         if not self.by_name:
             return None
-        freed = self._holders_shown and not any(self._shown(shows))
+        freed = self._holders_shown and not any(self._shown(is_name_taken))
         if freed or generation != self._generation:
             return 0.0
         return max(self._retry_at_s - now_s, 0.0)
@@ -76,7 +78,7 @@ class RejectedChildren:
         now_s: float,
         *,
         has_run: bool,
-        shows: Shows = shows_nothing,
+        is_name_taken: NameTaken = no_name_taken,
     ) -> bool:
         """Store the result of an attempt; return whether other children wait than before."""
         changed = result.rejections.keys() != self.by_name.keys()
@@ -93,14 +95,14 @@ class RejectedChildren:
         if self.by_name:
             self._attempts += 1
             self._retry_at_s = now_s + BACKOFF.delay_s(self._attempts)
-        self._holders_shown = all(self._shown(shows))
+        self._holders_shown = all(self._shown(is_name_taken))
         return changed
 
-    def _shown(self, shows: Shows) -> Iterator[bool]:
-        """Yield of each child whether its name is taken by an object that a store shows."""
+    def _shown(self, is_name_taken: NameTaken) -> Iterator[bool]:
+        """Yield for each child whether its name is taken by an object that a store shows."""
         for name, rejection in self.by_name.items():
-            is_taken = rejection.cause is RejectionCause.ALREADY_EXISTS
-            yield is_taken and shows(rejection.resource, name)
+            already_exists = rejection.cause is RejectionCause.ALREADY_EXISTS
+            yield already_exists and is_name_taken(rejection.resource, name)
 
 
 def without_numbers(text: str) -> str:

@@ -85,8 +85,8 @@ class JobStores:
         pod = self.pods.get(awaited) if awaited else None
         return pod is None or pod.phase is not PodPhase.RUNNING
 
-    def shows(self, namespace: str, resource: Resource, name: str) -> bool:
-        """Return whether a store shows a child under a name, whoever owns it."""
+    def is_name_taken(self, namespace: str, resource: Resource, name: str) -> bool:
+        """Return whether a store shows an object of any owner under a child's name."""
         stores: dict[Resource, Container[ObjectKey]] = {
             PODS: self.pods,
             SERVICES: self.services,

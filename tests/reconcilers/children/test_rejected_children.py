@@ -53,20 +53,20 @@ def test_changed_spec_is_tried_at_once() -> None:
 def test_taken_names_are_tried_as_soon_as_all_their_holders_are_gone() -> None:
     held = {"a", "b"}
 
-    def shows(_resource: Resource, name: str) -> bool:
+    def is_name_taken(_resource: Resource, name: str) -> bool:
         return name in held
 
     rejected = RejectedChildren()
     taken = rejection("a", "b", cause=RejectionCause.ALREADY_EXISTS)
-    rejected.update(taken, 1, 0.0, has_run=False, shows=shows)
-    assert rejected.left_s(1, 0.0, shows) == BACKOFF.base_s
+    rejected.update(taken, 1, 0.0, has_run=False, is_name_taken=is_name_taken)
+    assert rejected.left_s(1, 0.0, is_name_taken) == BACKOFF.base_s
     held.remove("a")
-    assert rejected.left_s(1, 0.0, shows) == BACKOFF.base_s, "b would be rejected again"
+    assert rejected.left_s(1, 0.0, is_name_taken) == BACKOFF.base_s, "b would be rejected again"
     held.clear()
-    assert rejected.left_s(1, 0.0, shows) == 0.0
+    assert rejected.left_s(1, 0.0, is_name_taken) == 0.0
 
-    rejected.update(taken, 1, 0.0, has_run=False, shows=shows)
-    assert rejected.left_s(1, 0.0, shows) == 2 * BACKOFF.base_s, "who holds them is not shown"
+    rejected.update(taken, 1, 0.0, has_run=False, is_name_taken=is_name_taken)
+    assert rejected.left_s(1, 0.0, is_name_taken) == 2 * BACKOFF.base_s, "holders are not shown"
 
 
 @pytest.mark.parametrize(
