@@ -259,8 +259,8 @@ def _starts_since(last: ContainerRun | None, run: ContainerRun) -> int:
 def _without_pod(observed: ObservedReplica, status: JobStatus, last: ReplicaProgress) -> str:
     if observed.state is ReplicaState.SUCCEEDED:
         return _PHASE_BY_STATE[ReplicaState.SUCCEEDED]
-    spent = observed.state is ReplicaState.RETIRED
-    if spent or status.phase in (JobPhase.CLEAN_UP, JobPhase.DONE):
+    is_retired = observed.state is ReplicaState.RETIRED
+    if is_retired or status.phase in (JobPhase.CLEAN_UP, JobPhase.DONE):
         # Its pod was cleaned up: the last seen outcome stands.
         return last.phase if last.settled and last.pod else _STOPPED
     return _PHASE_BY_STATE[ReplicaState.MISSING]

@@ -19,10 +19,10 @@ def verdict_lines(verdict: Verdict) -> Iterator[str]:
 def attempt_lines(attempts: Sequence[Attempt], now: datetime.datetime) -> Iterator[str]:
     """Yield a line for each attempt, if there are several."""
     if len(attempts) > 1:
-        yield from (f"{one.number}: {_fate(one, now)}" for one in attempts)
+        yield from (f"{one.number}: {_outcome(one, now)}" for one in attempts)
 
 
-def _fate(attempt: Attempt, now: datetime.datetime) -> str:
+def _outcome(attempt: Attempt, now: datetime.datetime) -> str:
     ran_s = ((attempt.end_time or now) - attempt.start_time).total_seconds()
     if attempt.end_time is None:
         return f"runs for {duration(ran_s)}"

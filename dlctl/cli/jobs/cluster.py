@@ -66,7 +66,7 @@ class TargetCluster:
             )
         return found[0]
 
-    async def again(self, job: JobSnapshot) -> JobSnapshot | None:
+    async def refresh(self, job: JobSnapshot) -> JobSnapshot | None:
         """Return the job as it is now, or None if it is gone or another has its name."""
         with suppress(NotFoundError):
             manifest = await self.client.get(job.kind.resource, job.key, dict[str, Any])

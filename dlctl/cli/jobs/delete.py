@@ -35,5 +35,5 @@ async def delete(cluster: TargetCluster, args: argparse.Namespace) -> int:
 
 
 async def _wait_until_gone(cluster: TargetCluster, job: JobSnapshot) -> None:
-    while await cluster.again(job) or await cluster.pods(job):  # noqa: ASYNC110 - they are remote
+    while await cluster.refresh(job) or await cluster.pods(job):  # noqa: ASYNC110 - they are remote
         await asyncio.sleep(_PAUSE_S)

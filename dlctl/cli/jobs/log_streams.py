@@ -100,7 +100,7 @@ class LogStreams:
                     # A program that starts from now on is shown from its beginning.
                     self.options = attrs.evolve(self.options, tail=None, since_s=None)
                     await asyncio.sleep(_PAUSE_S)
-                    current = await self.cluster.again(job)
+                    current = await self.cluster.refresh(job)
                 if current is not None:
                     await self._follow_new(current, group, streams)
                 if streams:

@@ -62,8 +62,8 @@ async def logs(cluster: TargetCluster, args: argparse.Namespace) -> int:
         await streams.follow(job)
     else:
         await streams.show(job)
-    latest = await cluster.again(job) or job
-    for line in silence(latest, await streams.selected(latest), streams.shown):
+    latest = await cluster.refresh(job) or job
+    for line in no_log_reasons(latest, await streams.selected(latest), streams.shown):
         print(line, file=sys.stderr)
     return 0 if streams.found else 1
 
@@ -82,7 +82,7 @@ def select_replicas(job: JobSnapshot, wanted: Sequence[str]) -> list[str]:
     return selection.shown(names)
 
 
-def silence(
+def no_log_reasons(
     job: JobSnapshot, replicas: Sequence[ReplicaProgress], shown: set[str]
 ) -> Iterator[str]:
     """Yield why the replicas without output have none."""

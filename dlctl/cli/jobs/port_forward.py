@@ -79,8 +79,8 @@ async def forward(cluster: TargetCluster, args: argparse.Namespace) -> int:
     job = await cluster.job(name)
     pods = await cluster.pods(job)
     pod = pod_of(job, replica, pods)
-    if trouble := obstacle(job, pod, pods, cluster.clock.now()):
-        print(f"dlctl: {trouble}", file=sys.stderr)
+    if reason := not_ready_reason(job, pod, pods, cluster.clock.now()):
+        print(f"dlctl: {reason}", file=sys.stderr)
     async with AsyncExitStack() as listening:
         for pair in args.ports:
             connected = _Forward(cluster, pod, pair.remote).connected
@@ -110,7 +110,9 @@ def pod_of(job: JobSnapshot, replica: str, pods: Sequence[Pod] = ()) -> ObjectKe
     return ObjectKey(job.key.namespace, name)
 
 
-def obstacle(job: JobSnapshot, key: ObjectKey, pods: Sequence[Pod], now: datetime.datetime) -> str:
+def not_ready_reason(
+    job: JobSnapshot, key: ObjectKey, pods: Sequence[Pod], now: datetime.datetime
+) -> str:
     """Return why a pod does not take connections yet; empty if it runs.
 
     :raises EndedError: if it never will.

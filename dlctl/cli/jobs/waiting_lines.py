@@ -36,8 +36,8 @@ def waiting_lines(
     if job.is_decided or not isinstance(job.job, Job):
         return
     warnings = _last_warnings(job, pods, events)
-    if obstacle := _obstacle(job):
-        yield obstacle
+    if reason := _job_level_reason(job):
+        yield reason
         return
     about_status = _without_status(job, now, warnings.get("", ""), has_pods=bool(pods))
     if about_status and not pods:
@@ -77,7 +77,7 @@ def _warning_lines(
         yield f"{some_names(names)}: {warning}"
 
 
-def _obstacle(job: JobSnapshot) -> str:
+def _job_level_reason(job: JobSnapshot) -> str:
     """Return what keeps the job as a whole from running; empty if only replicas wait."""
     if job.decoded.dialect.managed_by_external_controller(job.decoded):
         return (

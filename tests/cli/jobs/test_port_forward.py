@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dlctl.cli.jobs.names import known_kinds, parse_replica
-from dlctl.cli.jobs.port_forward import EndedError, PortPair, obstacle, pod_of
+from dlctl.cli.jobs.port_forward import EndedError, PortPair, not_ready_reason, pod_of
 from dlctl.errors import ConfigError
 from tests.builders import KINDS, NOW
 from tests.cli.jobs.live_jobs import command_job, create_jobs, until
@@ -75,7 +75,7 @@ def test_launcher_of_a_batch_job_is_found_by_its_pod() -> None:
 
 def trouble(situation: Situation) -> str:
     key = pod_of(situation.job, "", situation.pods)
-    return obstacle(situation.job, key, situation.pods, NOW)
+    return not_ready_reason(situation.job, key, situation.pods, NOW)
 
 
 def test_pod_that_does_not_run_says_why() -> None:
