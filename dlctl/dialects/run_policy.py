@@ -37,24 +37,24 @@ def read(
     """
     policy = fields.object("runPolicy")
 
-    def where(name: str) -> FieldReader:
+    def reader_of(name: str) -> FieldReader:
         return fields if name in spec_fields and name not in policy else policy
 
-    clean = where("cleanPodPolicy").enum("cleanPodPolicy", CleanPodPolicy, clean_pod_policy)
+    clean = reader_of("cleanPodPolicy").enum("cleanPodPolicy", CleanPodPolicy, clean_pod_policy)
     failures = failure_policy.read(policy, types)
     ttl, deadline, limit = "ttlSecondsAfterFinished", "activeDeadlineSeconds", "backoffLimit"
     return RunPolicy(
         clean_pod_policy=clean,
-        ttl_after_finished_s=where(ttl).optional_integer(ttl, maximum=MAX_INT32),
-        active_deadline_s=where(deadline).optional_integer(
+        ttl_after_finished_s=reader_of(ttl).optional_integer(ttl, maximum=MAX_INT32),
+        active_deadline_s=reader_of(deadline).optional_integer(
             deadline, minimum=1, maximum=schema_parts.MAX_DEADLINE_S
         ),
-        backoff_limit=where(limit).optional_integer(limit, maximum=MAX_INT32)
+        backoff_limit=reader_of(limit).optional_integer(limit, maximum=MAX_INT32)
         if failures is None
         else None,
-        suspended=where("suspend").boolean("suspend", default=False),
+        suspended=reader_of("suspend").boolean("suspend", default=False),
         scheduling_policy=_read_scheduling_policy(
-            where("schedulingPolicy").object("schedulingPolicy")
+            reader_of("schedulingPolicy").object("schedulingPolicy")
         ),
         failure_policy=failures,
         starting_deadline_s=policy.optional_integer(

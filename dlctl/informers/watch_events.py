@@ -78,7 +78,7 @@ class EventDecoder(Generic[T]):
         except RecursionError as error:
             # The object is inside the event, and is cut off where a list cuts it off.
             cut = truncate_to_depth(line, 2 * MAX_DEPTH + 1, max_brackets=MAX_BRACKETS + 1)
-            return self._decode(cut.text) if cut.is_complete else _in_steps(cut.text, error)
+            return self._decode(cut.text) if cut.is_complete else _by_type(cut.text, error)
 
     def _decode(self, line: bytes) -> WatchEvent[T] | ApiError:
         try:
@@ -86,13 +86,14 @@ class EventDecoder(Generic[T]):
         except RecursionError:
             raise
         except Exception as error:  # noqa: BLE001 - a malformed object must not affect others
-            return _in_steps(line, error)
+            return _by_type(line, error)
         if event.object.metadata.name:
             return event
-        return _in_steps(line, UnexpectedResponseError("the object has no name"))
+        return _by_type(line, UnexpectedResponseError("the object has no name"))
 
 
-def _in_steps(line: bytes, error: Exception) -> MalformedEvent | Bookmark | UnknownEvent | ApiError:
+def _by_type(line: bytes, error: Exception) -> MalformedEvent | Bookmark | UnknownEvent | ApiError:
+    """Return an event that is not about a well-formed object, by the type in its envelope."""
     try:
         envelope: _Envelope = decoder(_Envelope).decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError):

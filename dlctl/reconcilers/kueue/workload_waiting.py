@@ -40,32 +40,33 @@ def workload_waiting(workload: Workload, position: str | None = None) -> Waiting
     if workload.is_true("Admitted") or workload.is_true("Finished"):
         return None
     evicted = workload.condition("Evicted")
-    again = ""
+    eviction = ""
     if evicted is not None and evicted.status == "True":
-        again = f"Kueue has evicted the job ({_said(evicted)}), and "
+        eviction = f"Kueue has evicted the job ({_describe(evicted)}), and "
     if workload.is_true("QuotaReserved"):
         checks = "; ".join(_pending_checks(workload)) or "the admission checks of its queue"
-        return _waiting("AdmissionCheckPending", f"{again}Kueue waits for {checks}")
-    return _waiting_for_quota(workload, again, position)
+        return _waiting("AdmissionCheckPending", f"{eviction}Kueue waits for {checks}")
+    return _waiting_for_quota(workload, eviction, position)
 
 
 def _waiting_for_activation(workload: Workload) -> Waiting:
     cause = workload.condition("Evicted") or workload.condition("DeactivationTarget")
-    said = f" ({_said(cause)})" if cause and _said(cause) else ""
+    description = _describe(cause) if cause else ""
+    why = f" ({description})" if description else ""
     name = workload.metadata.name
-    text = f"Kueue has deactivated Workload {name}{said}: set its spec.active to true"
+    text = f"Kueue has deactivated Workload {name}{why}: set its spec.active to true"
     return _waiting("WorkloadDeactivated", text)
 
 
-def _waiting_for_quota(workload: Workload, again: str, position: str | None) -> Waiting:
-    """Return the wait for quota; ``again`` begins the sentence about a job that was evicted."""
+def _waiting_for_quota(workload: Workload, eviction: str, position: str | None) -> Waiting:
+    """Return the wait for quota; ``eviction`` begins the sentence if the job was evicted."""
     quota = workload.condition("QuotaReserved")
     reason = (quota.reason if quota else None) or ""
     message = detail_of(quota.message, _MAX_PART_CHARS) if quota else ""
     queue = (workload.spec.queue_name if workload.spec else None) or "none"
-    job = "it" if again else "the job"
+    job = "it" if eviction else "the job"
     place = f" (position {position} of the cluster queue)" if position else ""
-    text = f"{again}Kueue has not admitted {job} from queue {queue}{place}"
+    text = f"{eviction}Kueue has not admitted {job} from queue {queue}{place}"
     retry = workload.status.requeue_state if workload.status else None
     when = f"; it is queued again at {utc(retry.requeue_at)}" if retry and retry.requeue_at else ""
     cause_of = f": {message}" if message else ""
@@ -76,11 +77,11 @@ def _waiting_for_quota(workload: Workload, again: str, position: str | None) -> 
 def _pending_checks(workload: Workload) -> Iterator[str]:
     for check in (workload.status.admission_checks if workload.status else None) or ():
         if check.state != "Ready":
-            said = f": {detail_of(check.message, _MAX_PART_CHARS)}" if check.message else ""
-            yield f"the admission check {check.name} ({check.state}{said})"
+            message = f": {detail_of(check.message, _MAX_PART_CHARS)}" if check.message else ""
+            yield f"the admission check {check.name} ({check.state}{message})"
 
 
-def _said(condition: WorkloadCondition) -> str:
+def _describe(condition: WorkloadCondition) -> str:
     return ": ".join(
         filter(None, (condition.reason, detail_of(condition.message, _MAX_PART_CHARS)))
     )
