@@ -36,7 +36,9 @@ from dlctl.reconcilers.job.content_error_log import ContentErrorLog
 from dlctl.reconcilers.job.crd_check import StatusDroppedError
 from dlctl.reconcilers.job.decoding import DecodedJob, JobDecoder
 from dlctl.reconcilers.job.metrics import JobMetrics
+from dlctl.reconcilers.job.status_conflicts import restore_own_status
 from dlctl.reconcilers.job.status_guard import StatusGuard
+from dlctl.reconcilers.job.status_rejection import StatusRejectedError
 from dlctl.reconcilers.job.stores import JobStores
 from dlctl.reconcilers.job.writer import JobGoneError, StatusSupersededError
 from dlctl.reconcilers.large_jobs import planning_size, to_thread_if_large
@@ -51,9 +53,7 @@ from dlctl.reconcilers.planning.slices import first_slice
 from dlctl.reconcilers.reconcile_context import ReconcileContext
 from dlctl.reconcilers.status import status_transitions
 from dlctl.reconcilers.status.invalid_status import invalid_plan, malformed_plan
-from dlctl.reconcilers.status.status_conflicts import restore_own_status
 from dlctl.reconcilers.status.status_debounce import debounce_counts, defer_first_status
-from dlctl.reconcilers.status.status_rejection import StatusRejectedError
 
 # While the stores do not show dlctl's own writes. A look at them costs little, and a large job
 # waits for one after each slice of its children.

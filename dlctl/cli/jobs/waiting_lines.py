@@ -13,12 +13,12 @@ from dlctl.cli.jobs.history import replica_names
 from dlctl.cli.jobs.job_events import JobEvent
 from dlctl.cli.jobs.job_snapshot import JobSnapshot
 from dlctl.cli.jobs.tables import duration
+from dlctl.reconcilers.job.status_rejection import STATUS_REJECTED
 from dlctl.reconcilers.observe import (
     Observed,
     ObservedReplica,
     ReplicaState,
 )
-from dlctl.reconcilers.status.status_rejection import STATUS_REJECTED
 from dlctl.reconcilers.status.waiting_cause import wait_state
 from dlctl.reconcilers.status.waiting_replicas import some_names
 

@@ -12,8 +12,8 @@ from dlctl.reconcilers.children.rejected_children import RejectedChildren
 from dlctl.reconcilers.children.secrets import SecretState
 from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.events.pod_events import EventDedup
-from dlctl.reconcilers.status.status_conflicts import StatusConflictDetector
-from dlctl.reconcilers.status.status_rejection import StatusRejection
+from dlctl.reconcilers.job.status_conflicts import StatusConflictDetector
+from dlctl.reconcilers.job.status_rejection import StatusRejection
 
 
 @attrs.frozen

@@ -14,13 +14,13 @@ from dlctl.dialects.dialect import DecodedObject
 from dlctl.informers.store import Store
 from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.events.job_events import JobEvents
+from dlctl.reconcilers.job import status_conflicts
 from dlctl.reconcilers.job.cache import JobCache
 from dlctl.reconcilers.job.crd_check import PRIVATE_STATUS_FIELD, CRDCheck, is_preserved
 from dlctl.reconcilers.job.metrics import JobMetrics
+from dlctl.reconcilers.job.status_conflicts import StatusConflictDetector
+from dlctl.reconcilers.job.status_rejection import STATUS_REJECTED, StatusRejectedError
 from dlctl.reconcilers.job.writer import JobGoneError, JobWriter
-from dlctl.reconcilers.status import status_conflicts
-from dlctl.reconcilers.status.status_conflicts import StatusConflictDetector
-from dlctl.reconcilers.status.status_rejection import STATUS_REJECTED, StatusRejectedError
 
 CRD_OUTDATED: Final = "CRDOutdated"
 _DROPPED: Final = (

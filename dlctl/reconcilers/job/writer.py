@@ -20,8 +20,8 @@ from dlctl.reconcilers.children.rejection import rejection_of
 from dlctl.reconcilers.content_errors import wrap_content_errors
 from dlctl.reconcilers.job.cache import JobCache, StatusWrite
 from dlctl.reconcilers.job.crd_check import CRDCheck
+from dlctl.reconcilers.job.status_rejection import StatusRejectedError
 from dlctl.reconcilers.merge_patch import merge_patch
-from dlctl.reconcilers.status.status_rejection import StatusRejectedError
 
 
 class StatusSupersededError(DlctlError):
