@@ -13,7 +13,7 @@ from dlctl.cli.display.log_selection import chief_first
 from dlctl.cli.display.pod_warnings import bare_message
 from dlctl.cli.display.progress import JobProgress, ReplicaProgress
 from dlctl.cli.display.restart_limit import cannot_start, describe_restarts, replica_beyond
-from dlctl.cli.durations import describe_duration
+from dlctl.durations import precise_duration
 from dlctl.manifest_yaml import ManifestDumper
 
 # The last lines of a replica of a job, at most that many.
@@ -35,9 +35,9 @@ class RunEnd:
 
     def reason(self, job: JobProgress) -> str:
         if self.interrupted:
-            return f"interrupted after {describe_duration(job.elapsed_s)}"
+            return f"interrupted after {precise_duration(job.elapsed_s)}"
         if self.timeout_s is not None:
-            return f"timed out after {describe_duration(self.timeout_s)}"
+            return f"timed out after {precise_duration(self.timeout_s)}"
         return "no longer followed"
 
 
@@ -57,7 +57,7 @@ def status_yaml(obj: Mapping[str, Any]) -> str:
 
 def closing_lines(job: JobProgress, end: RunEnd, last_lines: LastLines) -> Iterator[str]:
     """Yield the outcome in one line; without a success also its cause, with log lines and hints."""
-    took = describe_duration(job.elapsed_s)
+    took = precise_duration(job.elapsed_s)
     if job.succeeded:
         yield f"{job} succeeded in {took}{_without_success(job)}"
     elif job.failure is not None:
@@ -95,7 +95,7 @@ def _where(replica: str, pod: str) -> str:
 
 def _failed(job: JobProgress, failure: Failure, last_lines: LastLines) -> Iterator[str]:
     """Yield the first cause of a failure, the end of its output, and what helps."""
-    beginning = f"{job} failed after {describe_duration(job.elapsed_s)}"
+    beginning = f"{job} failed after {precise_duration(job.elapsed_s)}"
     verdict = last_verdict(job.attempts)
     if verdict is None or not verdict.replica:
         where = _where(failure.replica, failure.pod)

@@ -7,7 +7,7 @@ import attrs
 
 from dlctl.cli.display.log_selection import MAX_SHOWN, LogSelection
 from dlctl.cli.display.restart_limit import DEFAULT, max_restarts
-from dlctl.cli.durations import duration_s
+from dlctl.cli.duration_argument import duration_s
 from dlctl.errors import ConfigError, config_errors
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dlctl.cli.display.log_lines import LogPrefixes
 from dlctl.cli.display.log_selection import MAX_SHOWN, LogSelection
 from dlctl.cli.display.progress import ReplicaProgress
-from dlctl.cli.durations import duration_s
+from dlctl.cli.duration_argument import duration_s
 from dlctl.cli.jobs.cluster import TargetCluster, add_cluster_arguments, named_job, run_in_cluster
 from dlctl.cli.jobs.job_argument import add_job_argument
 from dlctl.cli.jobs.job_snapshot import JobSnapshot

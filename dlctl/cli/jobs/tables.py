@@ -6,7 +6,7 @@ from typing import Final
 
 from dlctl.api.status.verdict import last_verdict
 from dlctl.cli.jobs.job_snapshot import JobSnapshot
-from dlctl.local.apiserver.printing.ages import human_duration
+from dlctl.durations import human_duration
 
 _GAP: Final = "   "
 _NONE: Final = "<none>"

@@ -8,7 +8,6 @@ import pytest
 from dlctl.api.json_types import JSON
 from dlctl.api.meta import Resource
 from dlctl.local.apiserver.builtins import strategies
-from dlctl.local.apiserver.printing.ages import human_duration
 from dlctl.local.apiserver.printing.jsonpath import JSONPathError, find
 from dlctl.local.apiserver.printing.pod_rows import pod_cells
 from dlctl.local.apiserver.printing.tables import table
@@ -101,27 +100,6 @@ def test_restarts_say_how_long_ago_the_last_one_was() -> None:
     status["lastState"] = {"terminated": {"finishedAt": BEFORE}}
 
     assert pod_cells(make_pod(status), NOW)["Restarts"] == "2 (61s ago)"
-
-
-@pytest.mark.parametrize(
-    ("elapsed_s", "words"),
-    [
-        pytest.param(0, "0s"),
-        pytest.param(119, "119s"),
-        pytest.param(120, "2m"),
-        pytest.param(150, "2m30s"),
-        pytest.param(599, "9m59s"),
-        pytest.param(3600, "60m"),
-        pytest.param(3 * 3600 + 60, "3h1m"),
-        pytest.param(47 * 3600, "47h"),
-        pytest.param(49 * 3600, "2d1h"),
-        pytest.param(9 * 86400, "9d"),
-        pytest.param(800 * 86400, "2y70d"),
-        pytest.param(-5, "<invalid>"),
-    ],
-)
-def test_age_has_at_most_two_units(elapsed_s: float, words: str) -> None:
-    assert human_duration(elapsed_s) == words
 
 
 def custom(*columns: Column) -> ServedResource:

@@ -1,4 +1,4 @@
-"""Durations as people write them on a command line: ``90``, ``90s``, ``1m30s``, ``2h``."""
+"""Durations as people write them in an argument: ``90``, ``90s``, ``1m30s``, ``2h``."""
 
 import argparse
 import re
@@ -17,12 +17,3 @@ def duration_s(text: str) -> float:
     if not seconds:
         raise argparse.ArgumentTypeError(f"{text!r} is no duration: write 90, 90s, 1m30s or 2h")
     return seconds
-
-
-def describe_duration(seconds: float) -> str:
-    """Return the duration in its two largest units, such as ``12 s`` or ``1m30s``."""
-    if seconds < 59.5:
-        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}h{minutes}m" if hours else f"{minutes}m{rest}s"
