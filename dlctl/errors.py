@@ -11,9 +11,10 @@ from typing import Any, Final
 # The numbers of an OSError from a disk without space, or a user without any left.
 DISK_FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 
-# What the API server takes as the message of an event.
-MAX_QUOTED_CHARS: Final = 1024
-# What it takes as the reason of an event; reasons of kubelets and Jobs are far shorter.
+# The longest message of an event that the API server accepts. Messages of conditions have the same
+# limit: they quote schedulers, webhooks and kubelets, which quote text of tenants.
+MAX_MESSAGE_CHARS: Final = 1024
+# The longest reason of an event that it accepts; reasons of kubelets and Jobs are far shorter.
 MAX_REASON_CHARS: Final = 128
 # A value in a message.
 _MAX_VALUE_CHARS: Final = 40
@@ -39,7 +40,7 @@ class InvalidJobError(TerminalError):
     """
 
     def __init__(self, message: str, *, field: str) -> None:
-        super().__init__(truncated(f"{truncated(field, MAX_QUOTED_CHARS // 4)}: {message}"))
+        super().__init__(truncated(f"{truncated(field, MAX_MESSAGE_CHARS // 4)}: {message}"))
         self.field = field
 
 
@@ -91,6 +92,6 @@ def _repr_pieces(value: Any) -> Iterator[str]:
             yield repr(value)
 
 
-def truncated(text: str, chars: int = MAX_QUOTED_CHARS) -> str:
+def truncated(text: str, chars: int = MAX_MESSAGE_CHARS) -> str:
     """Return the text, or its beginning and three dots, in at most that many characters."""
     return text if len(text) <= chars else f"{text[: chars - 3]}..."

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from dlctl.errors import DlctlError
+from dlctl.errors import DlctlError, truncated
 
 _STDLIB: Final = sysconfig.get_path("stdlib")
 _OWN_PACKAGE: Final = str(Path(__file__).parents[1])
@@ -33,9 +33,8 @@ class ContentError(DlctlError):
     """A pure step failed on an object's content; the message names the file and line."""
 
     def __init__(self, step: str, error: Exception) -> None:
-        text = str(error)
-        shown = text if len(text) <= _MAX_TEXT_CHARS else f"{text[:_MAX_TEXT_CHARS]}..."
-        super().__init__(f"{step} failed: {type(error).__name__}: {shown} ({_place(error)})")
+        text = truncated(str(error), _MAX_TEXT_CHARS)
+        super().__init__(f"{step} failed: {type(error).__name__}: {text} ({_place(error)})")
         self.step = step
 
 

@@ -13,7 +13,7 @@ import attrs
 from dlctl.api.exit_codes import GENERAL_ERROR, ExitClass, describe_exit_code
 from dlctl.api.objects.pods import ContainerStateTerminated, ContainerStatus, Pod, PodPhase
 from dlctl.api.policies.retry_policy import RetryPolicy
-from dlctl.errors import MAX_QUOTED_CHARS, MAX_REASON_CHARS
+from dlctl.errors import MAX_MESSAGE_CHARS, MAX_REASON_CHARS
 from dlctl.reconcilers.program_output.log_text import printable
 from dlctl.reconcilers.program_output.torchrun import recovered_exit_code
 
@@ -198,7 +198,7 @@ def _from_pod(
     return Termination(
         exit_class=_disruption_exit_class(rule),
         reason=printable(reason or "PodFailed", MAX_REASON_CHARS),
-        message=printable(message or "", MAX_QUOTED_CHARS) or _default_message(terminated),
+        message=printable(message or "", MAX_MESSAGE_CHARS) or _default_message(terminated),
         time=_end(pod, terminated, now),
         started_at=status.start_time if status else None,
         # Limits in the pod's own spec are set by the user, not by the cluster.

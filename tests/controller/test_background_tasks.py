@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from dlctl.controller.background_tasks import BackgroundTasks, TaskOutcome
 from dlctl.controller.fair_semaphore import FairSemaphore
-from dlctl.errors import MAX_QUOTED_CHARS, DlctlError
+from dlctl.errors import MAX_MESSAGE_CHARS, DlctlError
 from dlctl.kube.errors import UnreachableError
 
 pytestmark = pytest.mark.looptime
@@ -202,7 +202,7 @@ async def test_message_of_an_error_is_kept_as_far_as_an_event_takes_it(
     async def perform(owner: str, task: str) -> None:
         raise failure("x" * 100_000)
 
-    assert len(await _error_of(perform)) == MAX_QUOTED_CHARS
+    assert len(await _error_of(perform)) == MAX_MESSAGE_CHARS
 
 
 async def test_programming_error_is_logged_once_and_stops_no_other_task(

@@ -2,9 +2,6 @@
 
 import attrs
 
-# Messages quote schedulers, webhooks and kubelets, which quote what tenants wrote.
-MAX_MESSAGE_CHARS = 1024
-
 
 @attrs.frozen
 class Waiting:

@@ -25,7 +25,7 @@ from dlctl.api.meta import (
     Resource,
 )
 from dlctl.controller.object_writer import ObjectWriter
-from dlctl.errors import InvalidJobError
+from dlctl.errors import InvalidJobError, truncated
 from dlctl.kube.errors import (
     AlreadyExistsError,
     ApiError,
@@ -33,12 +33,7 @@ from dlctl.kube.errors import (
     RequestError,
 )
 from dlctl.reconcilers.children.adoption import label_child
-from dlctl.reconcilers.children.rejection import (
-    MAX_MESSAGE_CHARS,
-    Rejection,
-    RejectionCause,
-    rejection_of,
-)
+from dlctl.reconcilers.children.rejection import Rejection, RejectionCause, rejection_of
 from dlctl.reconcilers.content_errors import ContentError, wrap_content_errors
 from dlctl.tasks import map_all
 
@@ -178,14 +173,8 @@ class Creator:
         try:
             return await self.writer.create(owner, resource, child.key, partial(_render, child))
         except (ContentError, InvalidJobError) as error:
-            message = f"{_title(child)} cannot be rendered: {error}"
-            return Rejection(
-                RejectionCause.INVALID,
-                resource,
-                message[:MAX_MESSAGE_CHARS],
-                message[:MAX_MESSAGE_CHARS],
-                error,
-            )
+            message = truncated(f"{_title(child)} cannot be rendered: {error}")
+            return Rejection(RejectionCause.INVALID, resource, message, message, error)
         except AlreadyExistsError as error:
             return await self._existing(owner, child, str(error))
         except ApiError as error:

@@ -7,7 +7,7 @@ from typing import Final
 import attrs
 
 from dlctl.api.meta import Resource
-from dlctl.errors import InvalidJobError
+from dlctl.errors import InvalidJobError, truncated
 from dlctl.kube.errors import (
     ApiError,
     ForbiddenError,
@@ -23,8 +23,6 @@ from dlctl.reconcilers.content_errors import ContentError
 _ADMISSION_ERRORS: Final = ('admission webhook "', "failed calling webhook", "AdmissionPolicy")
 # Authentication, timeouts, conflicts, throttling: unrelated to the child.
 _UNRELATED_CODES: Final = frozenset({401, 408, 409, 410, 429})
-# Limits the server's message, which may quote what a tenant wrote.
-MAX_MESSAGE_CHARS: Final = 1024
 
 
 class RejectionCause(enum.Enum):
@@ -72,7 +70,7 @@ def rejection_of(resource: Resource, name: str, error: ApiError) -> Rejection | 
     if cause is RejectionCause.NOT_SERVED and f'"{name}" not found' in str(error):
         # The kind is served, so only the object itself is gone, which the store is about to show.
         return None
-    text = str(error)[:MAX_MESSAGE_CHARS]
+    text = truncated(str(error))
     message = f"{resource.kind.lower()} {name} is {_CAUSE_TEXTS[cause]}: {text}"
     return Rejection(cause, resource, message, text)
 

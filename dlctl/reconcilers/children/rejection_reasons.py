@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from dlctl.api.status.waiting import MAX_MESSAGE_CHARS, Waiting
-from dlctl.errors import truncated
+from dlctl.api.status.waiting import Waiting
+from dlctl.errors import MAX_MESSAGE_CHARS, truncated
 from dlctl.reconcilers.children.rejection import Rejection, RejectionCause
 
 _LIMIT_RANGE_FIX: Final = "change the resources or the namespace's LimitRange"

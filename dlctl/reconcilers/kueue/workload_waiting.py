@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from dlctl.api.objects.workloads import Workload, WorkloadCondition
-from dlctl.api.status.waiting import MAX_MESSAGE_CHARS, Waiting
+from dlctl.api.status.waiting import Waiting
 from dlctl.errors import truncated
 from dlctl.reconcilers.status.waiting_replicas import detail_of, utc
 
@@ -89,4 +89,4 @@ def _describe(condition: WorkloadCondition) -> str:
 
 def _waiting(reason: str, text: str) -> Waiting:
     sentence = text[:1].upper() + text[1:]
-    return Waiting(truncated(reason, _MAX_PART_CHARS), truncated(sentence, MAX_MESSAGE_CHARS))
+    return Waiting(truncated(reason, _MAX_PART_CHARS), truncated(sentence))

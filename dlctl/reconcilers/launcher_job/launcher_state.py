@@ -16,7 +16,7 @@ from dlctl.api.objects.batch_jobs import BatchJob
 from dlctl.api.objects.pods import Pod, PodPhase
 from dlctl.api.policies.retry_policy import RetryPolicy
 from dlctl.api.status.job_status import Failure
-from dlctl.errors import MAX_QUOTED_CHARS, MAX_REASON_CHARS
+from dlctl.errors import MAX_MESSAGE_CHARS, MAX_REASON_CHARS
 from dlctl.reconcilers.program_output.log_text import printable
 from dlctl.reconcilers.restart_marks import is_of_earlier_attempt
 from dlctl.reconcilers.termination import Termination, termination
@@ -111,7 +111,7 @@ def _failure(
     if condition is None:
         return None
     reason = printable(condition.reason or "", MAX_REASON_CHARS) or f"{job.resource.kind}Failed"
-    said = printable(condition.message or "", MAX_QUOTED_CHARS)
+    said = printable(condition.message or "", MAX_MESSAGE_CHARS)
     message = said or f"{job.resource.kind} {job.key} has failed"
     if condition.reason != _BACKOFF_LIMIT_EXCEEDED:
         return Failure("", "", reason, message, now)
@@ -129,7 +129,7 @@ def _failure(
 
 def _pod_message(job: Job, pod: Pod, now: datetime.datetime) -> str:
     if pod.status and pod.status.message:
-        return printable(pod.status.message, MAX_QUOTED_CHARS)
+        return printable(pod.status.message, MAX_MESSAGE_CHARS)
     end = _failed_attempt(job, pod, now)
     return f"pod {pod.metadata.name}: {end.message if end else 'it failed'}"
 

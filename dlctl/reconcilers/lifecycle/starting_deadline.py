@@ -13,7 +13,7 @@ from dlctl.api.job import Job
 from dlctl.api.status import conditions
 from dlctl.api.status.job_status import Failure, JobPhase, JobStatus
 from dlctl.api.status.verdict import Cause
-from dlctl.api.status.waiting import MAX_MESSAGE_CHARS, Waiting
+from dlctl.api.status.waiting import Waiting
 from dlctl.errors import truncated
 
 STARTING_DEADLINE_EXCEEDED: Final = "StartingDeadlineExceeded"
@@ -58,7 +58,7 @@ def starting_deadline_failure(job: Job, waiting: Waiting | None, now: datetime.d
         replica="",
         pod="",
         reason=STARTING_DEADLINE_EXCEEDED,
-        message=truncated(message, MAX_MESSAGE_CHARS),
+        message=truncated(message),
         time=now,
     )
 

@@ -11,7 +11,7 @@ import attrs
 from dlctl.api.job import LAUNCHER_REPLICA, Job
 from dlctl.api.status.job_status import Failure
 from dlctl.api.status.verdict import Verdict
-from dlctl.reconcilers.children.rejection import MAX_MESSAGE_CHARS
+from dlctl.errors import truncated
 from dlctl.reconcilers.launcher_job.launcher_state import LauncherState
 from dlctl.reconcilers.observe import Observed, ReplicaState
 from dlctl.reconcilers.status.quorum import unmet
@@ -64,7 +64,7 @@ def _launcher_completion(job: Job, observed: Observed, launcher: LauncherState) 
     # A launcher fails because a worker does, and its own message may not say so.
     if workers := _failed_workers(job, observed):
         message = f"{message}; {workers}"
-    return Completion(attrs.evolve(launcher.failure, message=message[:MAX_MESSAGE_CHARS]))
+    return Completion(attrs.evolve(launcher.failure, message=truncated(message)))
 
 
 def _completion_time(launcher: LauncherState | None) -> datetime.datetime | None:

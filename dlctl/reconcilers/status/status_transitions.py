@@ -21,7 +21,7 @@ from dlctl.api.status.job_status import (
     RestartRecord,
 )
 from dlctl.api.status.verdict import Attempt
-from dlctl.reconcilers.children.rejection import MAX_MESSAGE_CHARS
+from dlctl.errors import truncated
 from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.observe import Observed, ReplicaState
 from dlctl.reconcilers.status import replica_conditions, replica_counts
@@ -235,7 +235,7 @@ def _with_first_cause(message: str, attempts: Sequence[Attempt]) -> str:
     # Without a replica to blame, the message often is the verdict's already.
     if verdict is not None and (verdict.replica or verdict.message not in message):
         message = f"{message.rstrip('.')}. First cause: {verdict.describe(message)}"
-    return message[:MAX_MESSAGE_CHARS]
+    return truncated(message)
 
 
 def _message_of_unseen_run(job: Job, failure: Failure | None) -> str:

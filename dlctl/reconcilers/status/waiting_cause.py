@@ -14,7 +14,7 @@ from dlctl.api.job import WORKER, Job
 from dlctl.api.status import conditions
 from dlctl.api.status.conditions import Condition
 from dlctl.api.status.job_status import JobPhase, JobStatus
-from dlctl.api.status.waiting import MAX_MESSAGE_CHARS, Waiting
+from dlctl.api.status.waiting import Waiting
 from dlctl.backoff import Backoff
 from dlctl.errors import truncated
 from dlctl.reconcilers.lifecycle.job_restarts import restart_left_s
@@ -155,7 +155,7 @@ def _restart_times(
 
 
 def _state(reason: str, message: str) -> WaitState:
-    return WaitState(Waiting(reason, truncated(message, MAX_MESSAGE_CHARS)))
+    return WaitState(Waiting(reason, truncated(message)))
 
 
 def _with_condition(

@@ -3,7 +3,7 @@
 import pytest
 
 from dlctl.api.meta import PODS, Resource
-from dlctl.api.status.waiting import MAX_MESSAGE_CHARS
+from dlctl.errors import MAX_MESSAGE_CHARS
 from dlctl.reconcilers.children.creation import CreateResult
 from dlctl.reconcilers.children.rejected_children import BACKOFF, RejectedChildren
 from dlctl.reconcilers.children.rejection import Rejection, RejectionCause

@@ -7,7 +7,8 @@ import pytest
 
 from dlctl.api.json_types import JSON
 from dlctl.api.objects.workloads import Workload
-from dlctl.api.status.waiting import MAX_MESSAGE_CHARS, Waiting
+from dlctl.api.status.waiting import Waiting
+from dlctl.errors import MAX_MESSAGE_CHARS
 from dlctl.reconcilers.kueue.workload_waiting import shown_position, workload_waiting
 
 NO_ROOM = (

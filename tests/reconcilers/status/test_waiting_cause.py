@@ -11,7 +11,8 @@ from dlctl.api.job import Job, Replica
 from dlctl.api.objects.pods import Pod, PodSchedulingGate
 from dlctl.api.status import conditions
 from dlctl.api.status.job_status import JobPhase, JobStatus, RestartRecord
-from dlctl.api.status.waiting import MAX_MESSAGE_CHARS, Waiting
+from dlctl.api.status.waiting import Waiting
+from dlctl.errors import MAX_MESSAGE_CHARS
 from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.lifecycle.replica_restarts import RESTART_BACKOFF, record_restarts
 from dlctl.reconcilers.lifecycle.restart_times import RestartLimits
