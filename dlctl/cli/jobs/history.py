@@ -18,7 +18,7 @@ from dlctl.cli.display.pod_warnings import bare_message
 from dlctl.cli.jobs.job_events import JobEvent
 from dlctl.cli.jobs.job_snapshot import JobSnapshot
 from dlctl.errors import InvalidJobError
-from dlctl.reconcilers.status.waiting_replicas import some_names
+from dlctl.reconcilers.message_parts import some_names
 
 # Copies of what a pod's own status says, in events about its job.
 _ABOUT_ONE_POD: Final = re.compile(r"(?:Pod: [^. ]+\.|Error pod )(\S+) ")

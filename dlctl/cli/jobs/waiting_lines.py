@@ -14,13 +14,13 @@ from dlctl.cli.jobs.job_events import JobEvent
 from dlctl.cli.jobs.job_snapshot import JobSnapshot
 from dlctl.cli.jobs.tables import duration
 from dlctl.reconcilers.job.status_rejection import STATUS_REJECTED
+from dlctl.reconcilers.message_parts import some_names
 from dlctl.reconcilers.observe import (
     Observed,
     ObservedReplica,
     ReplicaState,
 )
 from dlctl.reconcilers.status.waiting_cause import wait_state
-from dlctl.reconcilers.status.waiting_replicas import some_names
 
 # Longer than a controller needs to take a job up.
 _UNCLAIMED_S: Final = 10.0

@@ -24,8 +24,8 @@ from dlctl.api.status.verdict import (
 from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.failures.attempts import closed
 from dlctl.reconcilers.failures.decision import decide
+from dlctl.reconcilers.message_parts import some_names
 from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState
-from dlctl.reconcilers.status.waiting_replicas import some_names
 
 _STARTED: Final = (ReplicaState.PENDING, ReplicaState.RUNNING)
 # An attempt that had to return to the node stays this long before the same signal ends it again.

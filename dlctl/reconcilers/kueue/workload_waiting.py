@@ -7,7 +7,7 @@ from typing import Final
 from dlctl.api.objects.workloads import Workload, WorkloadCondition
 from dlctl.api.status.waiting import Waiting
 from dlctl.errors import truncated
-from dlctl.reconcilers.status.waiting_replicas import detail_of, utc
+from dlctl.reconcilers.message_parts import detail_of, utc
 
 # Reasons of Kueue that do not name a cause.
 _VAGUE: Final = frozenset({"", "Pending", "Waiting"})

@@ -13,9 +13,9 @@ from dlctl.api.status.job_status import Failure
 from dlctl.api.status.verdict import Verdict
 from dlctl.errors import truncated
 from dlctl.reconcilers.launcher_job.launcher_state import LauncherState
+from dlctl.reconcilers.message_parts import causes, first_messages
 from dlctl.reconcilers.observe import Observed, ReplicaState
 from dlctl.reconcilers.status.quorum import unmet
-from dlctl.reconcilers.status.replica_conditions import causes, first_messages
 
 
 @attrs.frozen

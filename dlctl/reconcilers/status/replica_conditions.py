@@ -10,9 +10,9 @@ from dlctl.api.objects.pods import PodPhase
 from dlctl.api.status import conditions
 from dlctl.api.status.conditions import Condition
 from dlctl.api.status.job_status import JobPhase, JobState
+from dlctl.reconcilers.message_parts import causes
 from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState
 
-_MAX_LISTED: Final = 3
 # The kubelet's reason of a pod that it has evicted, and the end of that of mpi-operator's event.
 EVICTED: Final = "Evicted"
 # States in which a replica that ran before does not run now.
@@ -112,24 +112,6 @@ def type_counts(replicas: Iterable[ObservedReplica]) -> Mapping[str, int]:
     """Return how many of these replicas each type has."""
     counts = Counter(one.replica.type for one in replicas)
     return {type_: counts[type_] for type_ in sorted(counts)}
-
-
-def causes(replicas: Iterable[ObservedReplica]) -> str:
-    """Name the first of these replicas, with how they ended."""
-    return first_messages(
-        [
-            f"{o.replica}: {o.termination.reason}, {o.termination.message}"
-            if o.termination
-            else f"{o.replica}"
-            for o in replicas
-        ]
-    )
-
-
-def first_messages(messages: Sequence[str]) -> str:
-    """Join the first of some messages, with the number of the others."""
-    more = len(messages) - _MAX_LISTED
-    return "; ".join(messages[:_MAX_LISTED]) + (f"; and {more} more" if more > 0 else "")
 
 
 def _missing_replicas(job: Job, observed: Observed, ran: Condition) -> list[ObservedReplica]:

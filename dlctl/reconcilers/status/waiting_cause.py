@@ -20,9 +20,10 @@ from dlctl.errors import truncated
 from dlctl.reconcilers.lifecycle.job_restarts import restart_left_s
 from dlctl.reconcilers.lifecycle.replica_restarts import RESTART_BACKOFF, next_restart_at
 from dlctl.reconcilers.lifecycle.restart_times import RestartLimits
+from dlctl.reconcilers.message_parts import some_names, utc
 from dlctl.reconcilers.observe import Observed
 from dlctl.reconcilers.plan import Plan, earliest
-from dlctl.reconcilers.status.waiting_replicas import ReplicaWait, replica_waits, some_names, utc
+from dlctl.reconcilers.status.waiting_replicas import ReplicaWait, replica_waits
 
 # A job that starts within this time gets no condition, and no additional status write, for pods
 # that are being scheduled, created and initialized.

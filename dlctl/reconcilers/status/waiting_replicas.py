@@ -2,7 +2,7 @@
 
 import datetime
 import enum
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import attrs
@@ -13,11 +13,10 @@ from dlctl.api.objects.pods import WORKERS_RUNNING_GATE, ContainerStatus, Pod
 from dlctl.api.status.job_status import RestartRecord
 from dlctl.clock import EPOCH
 from dlctl.errors import truncated
+from dlctl.reconcilers.message_parts import detail_of, some_names, utc
 from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState
 from dlctl.reconcilers.restart_marks import pods_of_earlier_attempts
 
-_MAX_DETAIL_CHARS: Final = 600
-_MAX_NAMES: Final = 3
 _STARTING: Final = frozenset({None, "ContainerCreating", "PodInitializing"})
 # The kubelet alternates between the first two while it retries; their messages differ each time.
 _PULL_ERRORS: Final = frozenset({"ErrImagePull", "ImagePullBackOff", "RegistryUnavailable"})
@@ -252,20 +251,3 @@ def _image(job: Job, replica_type: str, container: str) -> str:
     listed = [*(pod_spec.get("initContainers") or ()), *(pod_spec.get("containers") or ())]
     found: Mapping[str, Any] = next((c for c in listed if c.get("name") == container), {})
     return truncated(str(found.get("image") or f"of container {container}"), 300)
-
-
-def detail_of(message: str | None, max_chars: int = _MAX_DETAIL_CHARS) -> str:
-    """Return a message of another program as a part of a sentence."""
-    return truncated((message or "").strip().rstrip("."), max_chars)
-
-
-def some_names(names: Iterable[str]) -> str:
-    """Return the first names, and how many others there are."""
-    known = [name for name in dict.fromkeys(names) if name]
-    if len(known) <= _MAX_NAMES:
-        return ", ".join(known)
-    return f"{', '.join(known[:_MAX_NAMES])} and {len(known) - _MAX_NAMES} more"
-
-
-def utc(time: datetime.datetime) -> str:
-    return f"{time.astimezone(datetime.UTC):%Y-%m-%d %H:%M:%S} UTC"
