@@ -56,7 +56,7 @@ _PODS: Final = BuiltinStrategy(PODS, default=default_pod, errors=pod_errors)
 
 
 @attrs.frozen
-class Rejection:
+class AdmissionRejection:
     """One reason why an object is not created; ``message`` names the field."""
 
     path: Path
@@ -69,7 +69,7 @@ class Admission:
 
     _strategies: dict[Resource, CustomStrategy] = attrs.field(factory=dict)
 
-    def rejections(self, kind: Kind, resource: Resource, obj: JSON) -> list[Rejection]:
+    def rejections(self, kind: Kind, resource: Resource, obj: JSON) -> list[AdmissionRejection]:
         """Return why a job, or a scaler of jobs of the kind, would not be created."""
         strategy, sent = self._strategy(kind, resource), _sent(obj)
         unknown = [_unknown_field(field) for field in strategy.unknown_fields(sent)]
@@ -79,14 +79,14 @@ class Admission:
         unknown = [one for one in unknown if not any(_is_below(one.path, at) for at in mistyped)]
         return unknown or list(_without_repetitions(errors, sent))
 
-    def wrong_values(self, kind: Kind, obj: JSON) -> Iterator[Rejection]:
+    def wrong_values(self, kind: Kind, obj: JSON) -> Iterator[AdmissionRejection]:
         """Yield which values of a job are wrong, whatever misspelt fields leave out."""
         sent = _sent(obj)
         errors = _create_errors(self._strategy(kind, kind.resource), kind.resource, sent)
         of_scalars = [error for error in errors if _is_scalar(_value_of(error, sent))]
         return _without_repetitions(of_scalars, sent)
 
-    def child_rejections(self, kind: Kind, manifest: JSON) -> Iterator[Rejection]:
+    def child_rejections(self, kind: Kind, manifest: JSON) -> Iterator[AdmissionRejection]:
         """Yield why children of a valid job would not be created: its autoscaler, and its pods.
 
         Those of pods are yielded once for each pod template. The manifest has a name and a
@@ -99,7 +99,7 @@ class Admission:
             pods = [renderer.pod(replica) for replica in of_type.values()]
             dependents = list(renderer.dependents(()))
         except InvalidJobError as invalid:
-            yield Rejection(parsed(invalid.field), str(invalid))
+            yield AdmissionRejection(parsed(invalid.field), str(invalid))
             return
         for dependent in dependents:
             if dependent.resource == HORIZONTAL_POD_AUTOSCALERS:
@@ -116,7 +116,9 @@ class Admission:
             if error.message not in placed:
                 placed.add(error.message)
                 message = f"{error.field}: {error.message}"
-                yield Rejection(("spec",), f"spec: pod {pod['metadata']['name']}: {message}")
+                yield AdmissionRejection(
+                    ("spec",), f"spec: pod {pod['metadata']['name']}: {message}"
+                )
 
     def _strategy(self, kind: Kind, resource: Resource) -> CustomStrategy:
         if resource not in self._strategies:
@@ -127,7 +129,7 @@ class Admission:
         return self._strategies[resource]
 
 
-def _autoscaler_rejections(scaler: JSON) -> Iterator[Rejection]:
+def _autoscaler_rejections(scaler: JSON) -> Iterator[AdmissionRejection]:
     errors = _create_errors(_AUTOSCALERS, HORIZONTAL_POD_AUTOSCALERS, scaler)
     # Scaling to zero depends on a feature gate of the cluster.
     for error in (each for each in errors if each.field != "spec.minReplicas"):
@@ -168,8 +170,8 @@ def _create_errors(strategy: Strategy, resource: Resource, obj: JSON) -> list[Fi
     return errors
 
 
-def _without_repetitions(errors: Sequence[FieldError], obj: JSON) -> Iterator[Rejection]:
-    seen = set[Rejection]()
+def _without_repetitions(errors: Sequence[FieldError], obj: JSON) -> Iterator[AdmissionRejection]:
+    seen = set[AdmissionRejection]()
     if any(_OUT_OF_RANGE_RE.search(error.message) for error in errors):
         errors = [error for error in errors if _UNREAD_RE.search(error.message) is None]
     errors = list(_with_fields(errors, obj))
@@ -237,12 +239,12 @@ def _is_below(path: Path, other: Path) -> bool:
     return path[: len(other)] == other
 
 
-def _unknown_field(field: str) -> Rejection:
+def _unknown_field(field: str) -> AdmissionRejection:
     path = parsed(field)
-    return Rejection(path, f"{field}: unknown field {path[-1]!r}")
+    return AdmissionRejection(path, f"{field}: unknown field {path[-1]!r}")
 
 
-def _rejection(error: FieldError, parent: Path) -> Rejection:
+def _rejection(error: FieldError, parent: Path) -> AdmissionRejection:
     field, message = error.field, error.message
     if not field.startswith(("metadata", "spec")):
         named = _NAMED_FIELD_RE.search(message)
@@ -252,4 +254,4 @@ def _rejection(error: FieldError, parent: Path) -> Rejection:
     shown = dotted(parent) + (f".{field}" if parent and field else field)
     if shown and not message.startswith(shown):
         message = f"{shown}: {message}"
-    return Rejection(path, message)
+    return AdmissionRejection(path, message)

@@ -24,7 +24,7 @@ from dlctl.dialects.pod_canonicalization import canonicalize_pod_template
 from dlctl.errors import ConfigError, InvalidJobError
 
 if TYPE_CHECKING:
-    from dlctl.cli.manifests.admission import Admission, Rejection
+    from dlctl.cli.manifests.admission import Admission, AdmissionRejection
 
 
 @attrs.frozen
@@ -116,7 +116,7 @@ def can_admit() -> bool:
     return all(importlib.util.find_spec(name) for name in ("cel_expr_python", "re2"))
 
 
-def _problems(manifest: Manifest, rejections: Iterable["Rejection"]) -> Iterator[Problem]:
+def _problems(manifest: Manifest, rejections: Iterable["AdmissionRejection"]) -> Iterator[Problem]:
     for rejection in rejections:
         yield Problem(manifest, rejection.path, rejection.message)
 
@@ -184,6 +184,6 @@ def _read_problem(kind: Kind, obj: DecodedObject, manifest: Manifest) -> Problem
     return None
 
 
-def _repeats(rejection: "Rejection", found: Problem | None) -> bool:
+def _repeats(rejection: "AdmissionRejection", found: Problem | None) -> bool:
     """Return whether a rejection is of the same field, or of one around it, as CEL rules are."""
     return found is not None and found.path[: len(rejection.path)] == rejection.path
