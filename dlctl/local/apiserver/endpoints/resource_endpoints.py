@@ -15,7 +15,7 @@ from dlctl.local.apiserver.endpoints import field_validation, lists, selectors
 from dlctl.local.apiserver.endpoints.representations import Presenter, negotiate
 from dlctl.local.apiserver.endpoints.watches import BOOKMARK_INTERVAL_S, Watch
 from dlctl.local.apiserver.fieldmanager.field_manager import FieldManager, tracker_of
-from dlctl.local.apiserver.fieldmanager.managers import APPLY, UPDATE, Manager
+from dlctl.local.apiserver.fieldmanager.managers import APPLY, UPDATE, ManagerIdentifier
 from dlctl.local.apiserver.fieldmanager.merge_schemas import MergeSchemas
 from dlctl.local.apiserver.request_info import RequestInfo
 from dlctl.local.apiserver.request_options import (
@@ -218,7 +218,7 @@ class Endpoints:
         subresource, operation = request.info.subresource, APPLY if applies else UPDATE
         return FieldManager(
             tracker_of(served, subresource, self.merge_schemas[served]),
-            Manager(name, operation, served.resource.api_version, subresource),
+            ManagerIdentifier(name, operation, served.resource.api_version, subresource),
             now,
         )
 

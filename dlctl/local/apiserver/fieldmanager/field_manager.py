@@ -10,7 +10,7 @@ from dlctl.api.json_types import JSON
 from dlctl.local.apiserver import resource_traits, status
 from dlctl.local.apiserver.fieldmanager import managers
 from dlctl.local.apiserver.fieldmanager.field_sets import FieldSet
-from dlctl.local.apiserver.fieldmanager.managers import Managed, Manager
+from dlctl.local.apiserver.fieldmanager.managers import Managed, ManagerIdentifier
 from dlctl.local.apiserver.fieldmanager.merge_schemas import MergeSchema
 from dlctl.local.apiserver.fieldmanager.tracking import Tracker
 from dlctl.local.apiserver.resources import ServedResource
@@ -60,7 +60,7 @@ class FieldManager:
     """A manager that writes to one endpoint, at one time."""
 
     tracker: Tracker
-    manager: Manager
+    manager: ManagerIdentifier
     now: str
 
     def track(self, old: JSON, new: JSON) -> JSON:

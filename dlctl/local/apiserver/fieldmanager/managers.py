@@ -13,7 +13,7 @@ UPDATE: Final = "Update"
 
 
 @attrs.frozen
-class Manager:
+class ManagerIdentifier:
     """Who writes, how, and in which version and subresource."""
 
     name: str
@@ -39,7 +39,7 @@ class Manager:
 class ManagedFields:
     """The fields of one manager, and when it last changed them."""
 
-    manager: Manager
+    manager: ManagerIdentifier
     fields: FieldSet
     time: str = ""
 
@@ -60,7 +60,7 @@ def _decoded(entry: Any) -> ManagedFields | None:
         return None
     names = ("manager", "operation", "apiVersion", "subresource")
     words = [str(entry.get(name) or "") for name in names]
-    return ManagedFields(Manager(*words), fields, str(entry.get("time") or ""))
+    return ManagedFields(ManagerIdentifier(*words), fields, str(entry.get("time") or ""))
 
 
 def encode(managed: Managed) -> list[JSON]:
@@ -88,7 +88,7 @@ def _encoded(managed: ManagedFields) -> JSON:
     return {name: value for name, value in entry.items() if value != ""}
 
 
-def find(managed: Managed, manager: Manager) -> ManagedFields | None:
+def find(managed: Managed, manager: ManagerIdentifier) -> ManagedFields | None:
     return next((each for each in managed if each.manager.identity == manager.identity), None)
 
 

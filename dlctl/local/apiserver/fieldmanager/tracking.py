@@ -22,7 +22,12 @@ from dlctl.local.apiserver.fieldmanager.field_sets import (
     union,
     without,
 )
-from dlctl.local.apiserver.fieldmanager.managers import UPDATE, Managed, ManagedFields, Manager
+from dlctl.local.apiserver.fieldmanager.managers import (
+    UPDATE,
+    Managed,
+    ManagedFields,
+    ManagerIdentifier,
+)
 from dlctl.local.apiserver.fieldmanager.merge_schemas import MergeSchema
 from dlctl.local.apiserver.fieldmanager.merging import (
     field_set,
@@ -64,7 +69,7 @@ class Tracker:
     blank: JSON
 
     def after_update(
-        self, managed: Managed, old: JSON, new: JSON, manager: Manager, now: str
+        self, managed: Managed, old: JSON, new: JSON, manager: ManagerIdentifier, now: str
     ) -> Managed:
         """Return the managers once somebody has changed an object."""
         found = compare(self._whole(old), self._whole(new), self.schema)
@@ -80,7 +85,7 @@ class Tracker:
 
     def before_first_apply(self, live: JSON, api_version: str, now: str) -> Managed:
         """Return a manager for all fields of an object that has none."""
-        manager = Manager(_FIRST, UPDATE, api_version)
+        manager = ManagerIdentifier(_FIRST, UPDATE, api_version)
         return self.after_update((), {}, live, manager, now)
 
     def after_apply(
@@ -88,7 +93,7 @@ class Tracker:
         managed: Managed,
         live: JSON,
         config: JSON,
-        manager: Manager,
+        manager: ManagerIdentifier,
         now: str,
         *,
         allowed: FieldSet | None,
@@ -154,7 +159,7 @@ def _owned(fields: FieldSet) -> FieldSet:
 
 
 def _check_conflicts(managed: Managed, changed: FieldSet) -> None:
-    found: Sequence[tuple[Manager, str]] = [
+    found: Sequence[tuple[ManagerIdentifier, str]] = [
         (each.manager, path_text(path))
         for each in sorted(managed, key=lambda each: each.manager.name)
         for path in paths(intersection(each.fields, changed))
