@@ -15,7 +15,7 @@ from dlctl.api.job import Job
 from dlctl.api.meta import UID, ObjectKey
 from dlctl.clock import Clock
 from dlctl.controller.background_tasks import BackgroundTasks
-from dlctl.reconcilers.failures.log_requests import LogRequest, LogRequests, log_requests
+from dlctl.reconcilers.failures.log_requests import LogRequests, LogTailRequest, log_requests
 from dlctl.reconcilers.failures.log_tails import READ_TIMEOUT_S, text_of
 from dlctl.reconcilers.failures.tail_cache import TailCache
 from dlctl.reconcilers.large_jobs import planning_size, to_thread_if_large
@@ -38,7 +38,7 @@ class LogsOfJob:
 class _State:
     """The requests of a job, with the time from which their logs are not waited for."""
 
-    deadlines: dict[LogRequest, float] = attrs.field(factory=dict)
+    deadlines: dict[LogTailRequest, float] = attrs.field(factory=dict)
     has_reported_error: bool = False
 
 
@@ -46,7 +46,7 @@ class _State:
 class FailureLogs:
     """The logs of the jobs of one kind that have failed and do not run again yet."""
 
-    tasks: BackgroundTasks[ObjectKey, LogRequest]
+    tasks: BackgroundTasks[ObjectKey, LogTailRequest]
     # The maximum number of pods of an attempt whose logs are read.
     max_count: int
     clock: Clock
@@ -96,7 +96,7 @@ class FailureLogs:
         texts = {one.uid: text_of(tail) for one, tail in tails.items() if tail is not None}
         return LogsOfJob(texts, max(wait_s, 0.0))
 
-    def _discard(self, requests: Iterable[LogRequest]) -> None:
+    def _discard(self, requests: Iterable[LogTailRequest]) -> None:
         for request in requests:
             self.cache.discard(request)
 
@@ -109,8 +109,8 @@ class FailureLogs:
 
 
 def _deadlines(
-    wanted: LogRequests, before: Mapping[LogRequest, float], deadline: float
-) -> dict[LogRequest, float]:
+    wanted: LogRequests, before: Mapping[LogTailRequest, float], deadline: float
+) -> dict[LogTailRequest, float]:
     """Return until when to wait for each log; one that ends later does not delay the verdict."""
     first = min((before[one] for one in wanted.new if one in before), default=deadline)
     late = {one: before.get(one, deadline) for one in wanted.late}

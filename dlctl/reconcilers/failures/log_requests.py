@@ -24,7 +24,7 @@ _IDLE_PHASES: Final = frozenset(
 
 
 @attrs.frozen
-class LogRequest:
+class LogTailRequest:
     """One run of a container, of which the log is requested."""
 
     pod: ObjectKey
@@ -40,12 +40,12 @@ class LogRequests:
     """The logs to read of one job, those of the earliest ends first."""
 
     # Logs of runs that end the attempt, which is not recorded before they are read.
-    new: Sequence[LogRequest] = ()
+    new: Sequence[LogTailRequest] = ()
     # Logs of runs that ended soon after the recorded end of the attempt.
-    late: Sequence[LogRequest] = ()
+    late: Sequence[LogTailRequest] = ()
 
     @property
-    def all(self) -> tuple[LogRequest, ...]:
+    def all(self) -> tuple[LogTailRequest, ...]:
         return (*self.late, *self.new)
 
 
@@ -77,7 +77,7 @@ def log_requests(
     )
 
 
-def _requests(job: Job, observed: Observed, runs: Sequence[EndedRun]) -> Iterator[LogRequest]:
+def _requests(job: Job, observed: Observed, runs: Sequence[EndedRun]) -> Iterator[LogTailRequest]:
     lost_nodes = observed.children.nodes.lost
     for run in runs:
         member = run.member
@@ -88,4 +88,6 @@ def _requests(job: Job, observed: Observed, runs: Sequence[EndedRun]) -> Iterato
         if api_evidence(member, failed.end.message or ""):
             continue
         metadata = member.pod.metadata
-        yield LogRequest(metadata.key, metadata.uid, failed.name, failed.end, failed.is_previous)
+        yield LogTailRequest(
+            metadata.key, metadata.uid, failed.name, failed.end, failed.is_previous
+        )

@@ -9,7 +9,7 @@ import attrs
 from dlctl.api.meta import PODS, ObjectKey
 from dlctl.errors import DlctlError
 from dlctl.kube.client import Client
-from dlctl.reconcilers.failures.log_requests import LogRequest
+from dlctl.reconcilers.failures.log_requests import LogTailRequest
 from dlctl.reconcilers.failures.tail_cache import TailCache
 
 READ_TIMEOUT_S: Final = 5.0
@@ -32,7 +32,7 @@ class LogTailReader:
     # Shared by all kinds; many tails wait for their job to run again.
     cache: TailCache
 
-    async def read(self, _: ObjectKey, request: LogRequest) -> None:
+    async def read(self, _: ObjectKey, request: LogTailRequest) -> None:
         """Put the end of a run's log into the cache, compressed.
 
         :raises DlctlError: if it cannot be read.
@@ -49,7 +49,7 @@ class LogTailReader:
             raise LogTimeoutError(text) from error
         self.cache.put(request, zlib.compress(tail or b"", level=1))
 
-    async def _tail(self, request: LogRequest, line_count: int) -> bytes | None:
+    async def _tail(self, request: LogTailRequest, line_count: int) -> bytes | None:
         """Return the end of the last lines; None if they are too long to be read to their end."""
         params = {
             "container": request.container,

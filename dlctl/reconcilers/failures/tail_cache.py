@@ -5,7 +5,7 @@ from typing import Final
 
 import attrs
 
-from dlctl.reconcilers.failures.log_requests import LogRequest
+from dlctl.reconcilers.failures.log_requests import LogTailRequest
 
 # Several hundred of programs whose output does not compress.
 MAX_BYTES: Final = 32 * 1024 * 1024
@@ -21,10 +21,10 @@ def _size(tail: bytes) -> int:
 class _NamespaceTails:
     """The tails of one namespace, the least recently used first."""
 
-    tails: OrderedDict[LogRequest, bytes] = attrs.field(factory=OrderedDict)
+    tails: OrderedDict[LogTailRequest, bytes] = attrs.field(factory=OrderedDict)
     size: int = 0
 
-    def discard(self, request: LogRequest) -> None:
+    def discard(self, request: LogTailRequest) -> None:
         tail = self.tails.pop(request, None)
         self.size -= _size(tail) if tail is not None else 0
 
@@ -46,14 +46,14 @@ class TailCache:
         """Return the bytes that it takes."""
         return sum(own.size for own in self._by_namespace.values())
 
-    def get(self, request: LogRequest) -> bytes | None:
+    def get(self, request: LogTailRequest) -> bytes | None:
         own = self._by_namespace.get(request.pod.namespace)
         if own is None or request not in own.tails:
             return None
         own.tails.move_to_end(request)
         return own.tails[request]
 
-    def put(self, request: LogRequest, tail: bytes) -> None:
+    def put(self, request: LogTailRequest, tail: bytes) -> None:
         self.discard(request)
         if _size(tail) > self.max_bytes:
             return
@@ -64,7 +64,7 @@ class TailCache:
             largest = max(self._by_namespace.values(), key=lambda each: each.size)
             self.discard(next(iter(largest.tails)))
 
-    def discard(self, request: LogRequest) -> None:
+    def discard(self, request: LogTailRequest) -> None:
         if own := self._by_namespace.get(request.pod.namespace):
             own.discard(request)
             if not own.tails:

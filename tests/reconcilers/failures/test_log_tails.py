@@ -10,12 +10,12 @@ from dlctl.kube.client import Client
 from dlctl.kube.errors import NotFoundError
 from dlctl.local.apiserver.endpoints.log_requests import LogRequest as Requested
 from dlctl.local.apiserver.server import ApiServer, serve
-from dlctl.reconcilers.failures.log_requests import LogRequest
+from dlctl.reconcilers.failures.log_requests import LogTailRequest
 from dlctl.reconcilers.failures.log_tails import MAX_TAIL_BYTES, LogTailReader, text_of
 from dlctl.reconcilers.failures.tail_cache import TailCache
 
 KEY = ObjectKey("default", "one")
-REQUEST = LogRequest(KEY, UID("u"), "main", ContainerStateTerminated(exit_code=1))
+REQUEST = LogTailRequest(KEY, UID("u"), "main", ContainerStateTerminated(exit_code=1))
 
 
 def prints(server: ApiServer, log: bytes) -> list[Requested]:

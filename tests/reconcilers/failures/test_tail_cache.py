@@ -13,7 +13,7 @@ from dlctl.api.objects.pods import ContainerStateTerminated
 from dlctl.clock import SystemClock
 from dlctl.controller.background_tasks import BackgroundTasks
 from dlctl.reconcilers.failures.failure_logs import FailureLogs
-from dlctl.reconcilers.failures.log_requests import LogRequest
+from dlctl.reconcilers.failures.log_requests import LogTailRequest
 from dlctl.reconcilers.failures.tail_cache import TailCache
 from dlctl.reconcilers.observe import Children, Observed, observe
 from tests.reconcilers.failures.torch_jobs import at, failed, pods, running, torch_job
@@ -22,9 +22,9 @@ TAIL = b"x" * 50_000
 LIMIT = 1_000_000
 
 
-def request(name: str, namespace: str = "default") -> LogRequest:
+def request(name: str, namespace: str = "default") -> LogTailRequest:
     ended = ContainerStateTerminated(exit_code=1)
-    return LogRequest(ObjectKey(namespace, name), UID(f"{namespace}-{name}"), "main", ended)
+    return LogTailRequest(ObjectKey(namespace, name), UID(f"{namespace}-{name}"), "main", ended)
 
 
 def filled(count: int, tail: bytes = TAIL) -> TailCache:
@@ -105,7 +105,7 @@ async def logs_of(cache: TailCache, *names: str) -> AsyncIterator[FailureLogs]:
     """Read the logs of jobs that have failed."""
     all_read = asyncio.Barrier(len(names) + 1)
 
-    async def read(_: ObjectKey, wanted: LogRequest) -> None:
+    async def read(_: ObjectKey, wanted: LogTailRequest) -> None:
         cache.put(wanted, zlib.compress(TAIL, level=0))
 
     async with asyncio.timeout(5), asyncio.TaskGroup() as group:
