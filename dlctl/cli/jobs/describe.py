@@ -16,7 +16,7 @@ from dlctl.cli.jobs.history import replica_names
 from dlctl.cli.jobs.job_argument import add_job_argument
 from dlctl.cli.jobs.job_events import JobEvent, events_of
 from dlctl.cli.jobs.job_snapshot import JobSnapshot
-from dlctl.cli.jobs.log_streams import LogOptions
+from dlctl.cli.jobs.log_streams import PodLogOptions
 from dlctl.cli.jobs.tables import aligned, duration
 from dlctl.kube.errors import RequestError
 
@@ -110,7 +110,7 @@ async def _last_lines(
     cluster: TargetCluster, job: JobSnapshot, failure: FirstFailure
 ) -> Sequence[str]:
     """Return the end of what a failed program has written; nothing if its pod is gone."""
-    options = LogOptions(tail=_MAX_LINES, previous=failure.previous)
+    options = PodLogOptions(tail=_MAX_LINES, previous=failure.previous)
     path = PODS.path(job.key.namespace, failure.pod, "log")
     try:
         log = await cluster.client.get_raw(path, options.query(failure.container))

@@ -22,7 +22,7 @@ _FINISH_TIMEOUT_S: Final = 3.0
 
 
 @attrs.frozen
-class LogOptions:
+class PodLogOptions:
     """Which part of each log is shown."""
 
     container: str = ""
@@ -76,7 +76,7 @@ class LogStreams:
 
     cluster: TargetCluster
     writer: LogWriter
-    options: LogOptions
+    options: PodLogOptions
     replicas: Collection[str]
     # The replicas whose logs could be read, and those of them that had output.
     found: set[str] = attrs.field(init=False, factory=set)

@@ -11,7 +11,7 @@ from dlctl.cli.duration_argument import duration_s
 from dlctl.cli.jobs.cluster import TargetCluster, add_cluster_arguments, named_job, run_in_cluster
 from dlctl.cli.jobs.job_argument import add_job_argument
 from dlctl.cli.jobs.job_snapshot import JobSnapshot
-from dlctl.cli.jobs.log_streams import LogOptions, LogStreams, LogWriter
+from dlctl.cli.jobs.log_streams import LogStreams, LogWriter, PodLogOptions
 from dlctl.errors import ConfigError, InvalidJobError
 
 
@@ -53,7 +53,7 @@ async def logs(cluster: TargetCluster, args: argparse.Namespace) -> int:
     """Return 0 if there is a log, even if it is empty."""
     job = await named_job(cluster, args.job)
     names = select_replicas(job, args.replica)
-    options = LogOptions(args.container, args.tail, args.since, args.previous, args.timestamps)
+    options = PodLogOptions(args.container, args.tail, args.since, args.previous, args.timestamps)
     writer = LogWriter(LogPrefixes.of(names) if len(names) > 1 else None)
     streams = LogStreams(cluster, writer, options, names)
     if not args.replica:
