@@ -49,7 +49,7 @@ from dlctl.local.node.pod_api import PodApi
 from dlctl.local.node.pod_events import PodEvents
 from dlctl.local.node.pod_setup import NodeContext
 from dlctl.local.node.pod_worker import PodWorker
-from dlctl.local.node.status import Waiting
+from dlctl.local.node.status import ContainerWaiting
 
 NODE_NAME: Final = "localhost"
 
@@ -224,7 +224,7 @@ class Kubelet:
                     f'previous terminated container "{runner.container.name}" in pod '
                     f'"{pod.name}" not found'
                 )
-        elif isinstance(runner.record.state, Waiting):
+        elif isinstance(runner.record.state, ContainerWaiting):
             if runner.record.last is None:
                 raise LogUnavailableError(
                     f'container "{runner.container.name}" in pod "{pod.name}" is waiting to '

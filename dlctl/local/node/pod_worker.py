@@ -36,7 +36,7 @@ from dlctl.local.node.network.addresses import LOOPBACK_IP, NoAddressError
 from dlctl.local.node.network.connections import Connection, connect
 from dlctl.local.node.pod_setup import NodeContext, PodSetup
 from dlctl.local.node.protocol import StartContainer
-from dlctl.local.node.status import PodState, Waiting, status
+from dlctl.local.node.status import ContainerWaiting, PodState, status
 from dlctl.tasks import run_until_first, unwrap_exception_groups
 
 logger = logging.getLogger(__name__)
@@ -68,7 +68,7 @@ class PodWorker:
         self._state.containers = [runner.record for runner in self._runners]
         if self._init_runners:
             for record in self._state.containers:
-                record.state = Waiting("PodInitializing")
+                record.state = ContainerWaiting("PodInitializing")
 
     def update(self, pod: NodePod) -> None:
         """Accept a newer version; a deletion starts the containers' grace period."""

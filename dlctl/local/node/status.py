@@ -17,7 +17,7 @@ _OWN_CONDITIONS = ("PodScheduled", "Initialized", "ContainersReady", "Ready")
 
 
 @attrs.frozen
-class Waiting:
+class ContainerWaiting:
     """Not running yet, or waiting for a restart."""
 
     reason: str
@@ -25,14 +25,14 @@ class Waiting:
 
 
 @attrs.frozen
-class Running:
+class ContainerRunning:
     """Running since a time."""
 
     since: datetime.datetime
 
 
 @attrs.frozen
-class Terminated:
+class ContainerTerminated:
     """Terminated; ``reason`` is Completed, Error or why it could not be started."""
 
     exit_code: int
@@ -48,8 +48,8 @@ class ContainerRecord:
 
     name: str
     image: str
-    state: Waiting | Running | Terminated
-    last: Terminated | None = None
+    state: ContainerWaiting | ContainerRunning | ContainerTerminated
+    last: ContainerTerminated | None = None
     restarts: int = 0
     done: bool = False
     sidecar: bool = False
@@ -61,7 +61,7 @@ class ContainerRecord:
 
     @property
     def running(self) -> bool:
-        return isinstance(self.state, Running)
+        return isinstance(self.state, ContainerRunning)
 
     @property
     def ready(self) -> bool:
@@ -74,7 +74,9 @@ class ContainerRecord:
 
     @property
     def succeeded(self) -> bool:
-        return self.done and isinstance(self.state, Terminated) and self.state.exit_code == 0
+        return (
+            self.done and isinstance(self.state, ContainerTerminated) and self.state.exit_code == 0
+        )
 
     @property
     def failed(self) -> bool:
@@ -231,11 +233,11 @@ def _init_names(pod: NodePod) -> set[str]:
     return {container.name for container in pod.spec.init_containers or ()}
 
 
-def _state(state: Waiting | Running | Terminated) -> JSON:
-    if isinstance(state, Waiting):
+def _state(state: ContainerWaiting | ContainerRunning | ContainerTerminated) -> JSON:
+    if isinstance(state, ContainerWaiting):
         message = {"message": state.message} if state.message else {}
         return {"waiting": {"reason": state.reason, **message}}
-    if isinstance(state, Running):
+    if isinstance(state, ContainerRunning):
         return {"running": {"startedAt": timestamp(state.since)}}
     wire: JSON = {
         "exitCode": state.exit_code,

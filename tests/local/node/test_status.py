@@ -8,10 +8,10 @@ import pytest
 
 from dlctl.local.node.status import (
     ContainerRecord,
+    ContainerRunning,
+    ContainerTerminated,
+    ContainerWaiting,
     PodState,
-    Running,
-    Terminated,
-    Waiting,
     phase,
     status,
 )
@@ -19,11 +19,11 @@ from tests.local.node.builders import make_pod
 
 NOW = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
 LATER = NOW + datetime.timedelta(seconds=5)
-WAITING = Waiting("ContainerCreating")
+WAITING = ContainerWaiting("ContainerCreating")
 
 
-def ended(code: int) -> Terminated:
-    return Terminated(code, "Error" if code else "Completed", NOW, NOW)
+def ended(code: int) -> ContainerTerminated:
+    return ContainerTerminated(code, "Error" if code else "Completed", NOW, NOW)
 
 
 def make_record(state: Any, **fields: Any) -> ContainerRecord:
@@ -40,12 +40,14 @@ def make_facts(*records: ContainerRecord, inits: list[ContainerRecord] | None = 
     ("records", "expected"),
     [
         pytest.param([make_record(WAITING)], "Pending", id="not started"),
-        pytest.param([make_record(Running(NOW))], "Running", id="running"),
+        pytest.param([make_record(ContainerRunning(NOW))], "Running", id="running"),
         pytest.param([make_record(WAITING, last=ended(1))], "Running", id="between two starts"),
         pytest.param([make_record(ended(0), done=True)], "Succeeded", id="good end"),
         pytest.param([make_record(ended(1), done=True)], "Failed", id="bad end"),
         pytest.param(
-            [make_record(ended(1), done=True), make_record(Running(NOW))], "Running", id="one left"
+            [make_record(ended(1), done=True), make_record(ContainerRunning(NOW))],
+            "Running",
+            id="one left",
         ),
     ],
 )
@@ -59,7 +61,7 @@ def test_phase_follows_from_the_containers(records: list[ContainerRecord], expec
 @pytest.mark.parametrize(
     ("init", "expected"),
     [
-        (make_record(Running(NOW)), "Pending"),
+        (make_record(ContainerRunning(NOW)), "Pending"),
         (make_record(ended(1), done=True), "Failed"),
         (make_record(ended(1)), "Pending"),
     ],
@@ -75,7 +77,7 @@ def test_phase_during_init_follows_from_the_init_containers(
 
 
 def test_reason_of_a_pod_ended_by_its_node_comes_with_its_phase() -> None:
-    facts = make_facts(make_record(Running(NOW)))
+    facts = make_facts(make_record(ContainerRunning(NOW)))
     facts.failure_reason, facts.message = "DeadlineExceeded", "too long"
     before = status(make_pod(), facts, [], NOW)
     assert (before["phase"], "reason" in before) == ("Running", False)
@@ -85,7 +87,7 @@ def test_reason_of_a_pod_ended_by_its_node_comes_with_its_phase() -> None:
 
 
 def test_transition_time_is_kept_until_the_condition_changes() -> None:
-    pod, facts = make_pod(), make_facts(make_record(Running(NOW)))
+    pod, facts = make_pod(), make_facts(make_record(ContainerRunning(NOW)))
     first = status(pod, facts, [], NOW)
     assert status(pod, facts, first["conditions"], LATER) == first
 
@@ -105,7 +107,7 @@ def test_transition_time_is_kept_until_the_condition_changes() -> None:
     ("facts", "expected"),
     [
         pytest.param(
-            make_facts(make_record(WAITING), make_record(Running(NOW))),
+            make_facts(make_record(WAITING), make_record(ContainerRunning(NOW))),
             ("ContainersNotReady", "containers with unready status: [main]"),
             id="one is waiting",
         ),
@@ -126,7 +128,7 @@ def test_condition_says_why_the_pod_is_not_ready(
 
 
 def test_condition_names_the_init_containers_that_have_not_succeeded() -> None:
-    facts = make_facts(make_record(WAITING), inits=[make_record(Running(NOW))])
+    facts = make_facts(make_record(WAITING), inits=[make_record(ContainerRunning(NOW))])
     initialized = status(make_pod(), facts, [], NOW)["conditions"][1]
     assert initialized["reason"] == "ContainersNotInitialized"
     assert initialized["message"] == "containers with incomplete status: [main]"
@@ -145,7 +147,7 @@ def test_foreign_conditions_are_kept() -> None:
 
 
 def test_restarted_container_has_its_last_termination() -> None:
-    record = make_record(Running(NOW), last=ended(137), restarts=1)
+    record = make_record(ContainerRunning(NOW), last=ended(137), restarts=1)
     [container] = status(make_pod(), make_facts(record), [], NOW)["containerStatuses"]
     assert container["restartCount"] == 1
     assert container["lastState"]["terminated"]["exitCode"] == 137

@@ -28,7 +28,12 @@ from dlctl.local.node.containers.restarts import CrashLoopBackoff, should_restar
 from dlctl.local.node.containers.termination_message import termination_message
 from dlctl.local.node.handler_types import Handler, Probe
 from dlctl.local.node.protocol import StartContainer
-from dlctl.local.node.status import ContainerRecord, Running, Terminated, Waiting
+from dlctl.local.node.status import (
+    ContainerRecord,
+    ContainerRunning,
+    ContainerTerminated,
+    ContainerWaiting,
+)
 
 # Errors that may be fixed from outside, such as a ConfigMap created later, are retried.
 CONFIG_RETRY_S: Final = 1.0
@@ -69,7 +74,7 @@ class ContainerRunner:
 
     def __attrs_post_init__(self) -> None:
         name, image = self.container.name, self.container.image or ""
-        waiting = Waiting("ContainerCreating")
+        waiting = ContainerWaiting("ContainerCreating")
         self.record = ContainerRecord(name, image, waiting, sidecar=self.sidecar)
 
     @property
@@ -106,9 +111,9 @@ class ContainerRunner:
     def abandon(self, message: str) -> None:
         """Kill the program without waiting for its end, after :meth:`run` has failed."""
         self.stop(kill=True)
-        if isinstance(state := self.record.state, Running):
+        if isinstance(state := self.record.state, ContainerRunning):
             now = self.clock.now()
-            self.record.state = Terminated(
+            self.record.state = ContainerTerminated(
                 _KILLED, "ContainerStatusUnknown", state.since, now, message
             )
         self.record.done = True
@@ -134,7 +139,7 @@ class ContainerRunner:
         self._started.set()
         self.changed()
 
-    async def _back_off(self, ended: Terminated, wait_s: float) -> None:
+    async def _back_off(self, ended: ContainerTerminated, wait_s: float) -> None:
         before, self.record.last = self.record.last, ended
         if wait_s:
             name, pod = self.container.name, self.pod.metadata
@@ -143,7 +148,7 @@ class ContainerRunner:
                 f"Back-off restarting failed container {name} in pod "
                 f"{pod.name}_{pod.namespace}({pod.uid})",
             )
-            self.record.state = Waiting(
+            self.record.state = ContainerWaiting(
                 "CrashLoopBackOff",
                 f"back-off {wait_s:g}s restarting failed container={self.container.name}",
             )
@@ -154,7 +159,7 @@ class ContainerRunner:
         else:
             self.record.restarts += 1
 
-    async def _run_once(self) -> Terminated | None:
+    async def _run_once(self) -> ContainerTerminated | None:
         """Start the program and wait until it terminates; None if the pod was stopped before."""
         try:
             exit_code = await self._start()
@@ -180,7 +185,7 @@ class ContainerRunner:
             if code and await asyncio.to_thread(self._group.has_run_out_of_memory):
                 reason = "OOMKilled"
             await self._remove_group()
-        return Terminated(code, reason, since, self.clock.now(), message)
+        return ContainerTerminated(code, reason, since, self.clock.now(), message)
 
     @property
     def _post_start(self) -> Handler | None:
@@ -207,7 +212,7 @@ class ContainerRunner:
         ).run()
 
     def _record_running(self, since: datetime.datetime) -> None:
-        self.record.state = Running(since)
+        self.record.state = ContainerRunning(since)
         self.record.started = self.container.startup_probe is None
         self.record.passing = self.container.readiness_probe is None
         self._on_probe()
@@ -259,7 +264,7 @@ class ContainerRunner:
                 await asyncio.to_thread(self._rotate_logs)
                 start = await self.start_request(self.container, self.image, self._log_path)
             except (DlctlError, OSError) as failure:
-                self.record.state = Waiting("CreateContainerConfigError", str(failure))
+                self.record.state = ContainerWaiting("CreateContainerConfigError", str(failure))
                 self.warn("Failed", f"Error: {failure}")
                 self.changed()
                 await self._stopped_within(CONFIG_RETRY_S)
@@ -298,12 +303,12 @@ class ContainerRunner:
             self.log_archive.keep(self._log_path, self.pod.key, self.container.name)
         self.paths.message(self.container.name).write_bytes(b"")
 
-    async def _record_start_failure(self, failure: StartError) -> Terminated:
+    async def _record_start_failure(self, failure: StartError) -> ContainerTerminated:
         await self._remove_group()
         await asyncio.to_thread(self._write_failure, str(failure))
         self.warn("Failed", f"Error: {failure}")
         now = self.clock.now()
-        return Terminated(_NOT_STARTED, "StartError", now, now, str(failure))
+        return ContainerTerminated(_NOT_STARTED, "StartError", now, now, str(failure))
 
     def _write_failure(self, message: str) -> None:
         # The log is where users look for the reason first; its directory may be gone.
