@@ -16,7 +16,6 @@ from dlctl.api.status.job_status import JobPhase, JobState, JobStatus, ReplicaSt
 from dlctl.dialects import index_ranges, own_state_codec
 from dlctl.dialects import status_codec as codec
 
-_STATE_FIELD: Final = "dlctl"
 _STATE_BY_COUNT_FIELD: Final = {
     "active": JobState.RUNNING,
     "succeeded": JobState.SUCCEEDED,
@@ -53,7 +52,7 @@ def write(status: JobStatus, types: ReplicaTypeNames) -> JSON:
         "completionTime": codec.write_time(
             None if status.written_by_other_operator else status.completion_time
         ),
-        _STATE_FIELD: {}
+        codec.OWN_STATE_FIELD: {}
         if status.written_by_other_operator
         else {name: value for name, value in state.items() if value},
     }
@@ -67,7 +66,7 @@ def write_replica_statuses(status: JobStatus, types: ReplicaTypeNames) -> JSON:
 
 def read(wire: JSON, types: ReplicaTypeNames) -> JobStatus:
     """Read a decoded status, dlctl's or a former operator's."""
-    dlctl_state = codec.mapping(wire.get(_STATE_FIELD))
+    dlctl_state = codec.mapping(wire.get(codec.OWN_STATE_FIELD))
     found_conditions = codec.read_conditions(wire)
     own_state = own_state_codec.read(dlctl_state)
     phase = own_state.phase if dlctl_state else _inferred_phase(found_conditions)

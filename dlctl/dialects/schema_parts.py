@@ -10,6 +10,7 @@ from dlctl.dialects import pod_schema
 from dlctl.dialects.field_reader import MAX_REPLICAS
 from dlctl.dialects.pod_schema import PRESERVE_UNKNOWN
 from dlctl.dialects.pod_values import TIME_PATTERN
+from dlctl.dialects.status_codec import OWN_STATE_FIELD
 
 # Bounds the server's cost estimate of validation rules.
 _MAX_CONTAINERS: Final = 256
@@ -114,7 +115,7 @@ def status_schema() -> JSON:
             "startTime": _time(),
             "completionTime": _time(),
             "lastReconcileTime": _time(),
-            "dlctl": {
+            OWN_STATE_FIELD: {
                 "type": "object",
                 "description": "dlctl's own state.",
                 **PRESERVE_UNKNOWN,

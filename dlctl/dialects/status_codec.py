@@ -5,7 +5,7 @@ Reading never fails: malformed fields count as absent.
 
 import datetime
 import enum
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -14,6 +14,9 @@ from dlctl.api.status.conditions import Condition
 from dlctl.api.status.job_status import Failure, RestartRecord
 from dlctl.clock import EPOCH
 from dlctl.dialects.field_reader import MAX_INT32
+
+# The field of a status with dlctl's own state; no other operator writes it.
+OWN_STATE_FIELD: Final = "dlctl"
 
 E = TypeVar("E", bound=enum.StrEnum)
 

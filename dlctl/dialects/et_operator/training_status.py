@@ -20,7 +20,6 @@ from dlctl.dialects.field_reader import MAX_REPLICAS
 
 # While a worker leaves its node, both the worker and its successor are members.
 MAX_MEMBERS: Final = 2 * MAX_REPLICAS
-_STATE_FIELD: Final = "dlctl"
 _TARGET_WORKERS: Final = "targetWorkers"
 _CURRENT_WORKERS: Final = "currentWorkers"
 _PHASE_BY_JOB_PHASE: Final = {
@@ -59,10 +58,10 @@ def write(status: JobStatus) -> JSON:
         _CURRENT_WORKERS: _worker_names(status, membership.hosts if membership else ()),
     }
     # It has et-operator's field instead.
-    wire.get(_STATE_FIELD, {}).pop("jobRestarts", None)
+    wire.get(codec.OWN_STATE_FIELD, {}).pop("jobRestarts", None)
     if membership and not status.written_by_other_operator:
-        wire[_STATE_FIELD] = {
-            **wire.get(_STATE_FIELD, {}),
+        wire[codec.OWN_STATE_FIELD] = {
+            **wire.get(codec.OWN_STATE_FIELD, {}),
             "membership": _write_membership(membership),
         }
     required = {"conditions": [], "replicaStatuses": {}, "restartCount": status.job_restarts}
@@ -73,7 +72,7 @@ def read(raw: msgspec.Raw, job: str) -> JobStatus:
     """Read the status of the job of this name, dlctl's or et-operator's."""
     wire = codec.decode(raw)
     status = replica_map_status.read(wire, TrainingJobTypeNames)
-    state = codec.mapping(wire.get(_STATE_FIELD))
+    state = codec.mapping(wire.get(codec.OWN_STATE_FIELD))
     prefix = worker_name_prefix(job)
     members, hosts = (
         worker_indexes(codec.texts(wire, name)[:MAX_MEMBERS], prefix)

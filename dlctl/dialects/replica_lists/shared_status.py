@@ -15,7 +15,6 @@ from dlctl.dialects import replica_map_status
 from dlctl.dialects import status_codec as codec
 from dlctl.dialects.replica_lists import list_status
 
-_STATE_FIELD: Final = "dlctl"
 _REPLICA_STATUSES: Final = "replicaStatuses"
 
 
@@ -28,14 +27,14 @@ def write(status: JobStatus, type_field: str, types: replica_map_status.ReplicaT
     return {
         **wire,
         _REPLICA_STATUSES: replica_map_status.write_replica_statuses(status, types),
-        _STATE_FIELD: {_REPLICA_STATUSES: replica_list},
+        codec.OWN_STATE_FIELD: {_REPLICA_STATUSES: replica_list},
     }
 
 
 def read(raw: msgspec.Raw, type_field: str) -> JobStatus:
     """Read a status, dlctl's or an older operator's, which has the list in v1's field."""
     wire = codec.decode(raw)
-    dlctl_state = codec.mapping(wire.get(_STATE_FIELD))
+    dlctl_state = codec.mapping(wire.get(codec.OWN_STATE_FIELD))
     replica_list = (dlctl_state or wire).get(_REPLICA_STATUSES)
     status = list_status.from_json({**wire, _REPLICA_STATUSES: replica_list}, type_field)
     return attrs.evolve(

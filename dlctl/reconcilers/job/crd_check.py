@@ -15,13 +15,12 @@ from dlctl.api.meta import Resource
 from dlctl.backoff import Backoff
 from dlctl.clock import Clock
 from dlctl.dialects import status_codec
+from dlctl.dialects.status_codec import OWN_STATE_FIELD
 from dlctl.errors import DlctlError
 from dlctl.metrics import Metrics
 
 logger = logging.getLogger(__name__)
 
-# The status field that no other operator has.
-PRIVATE_STATUS_FIELD: Final = "dlctl"
 # The cap is short enough to notice a fixed CRD soon; each time, one job of the kind is tried.
 BACKOFF: Final = Backoff(base_s=5.0, cap_s=60.0)
 FIX_COMMAND: Final = "dlctl crds | kubectl apply --server-side --force-conflicts -f -"
@@ -34,9 +33,9 @@ class StatusDroppedError(DlctlError):
 def is_preserved(stored: JobObject) -> bool:
     """Return whether a job as stored has dlctl's part of the status."""
     # Most statuses without it need not be decoded.
-    if PRIVATE_STATUS_FIELD.encode() not in bytes(stored.status):
+    if OWN_STATE_FIELD.encode() not in bytes(stored.status):
         return False
-    return PRIVATE_STATUS_FIELD in status_codec.decode(stored.status)
+    return OWN_STATE_FIELD in status_codec.decode(stored.status)
 
 
 @attrs.define(eq=False)
@@ -75,17 +74,17 @@ class CRDCheck:
 
         :raises StatusDroppedError: if dlctl's part of it was dropped.
         """
-        if PRIVATE_STATUS_FIELD not in written:
+        if OWN_STATE_FIELD not in written:
             return
         if not is_preserved(stored):
-            raise StatusDroppedError(f"the server drops status.{PRIVATE_STATUS_FIELD}")
+            raise StatusDroppedError(f"the server drops status.{OWN_STATE_FIELD}")
         self.reset()
         self.is_confirmed = True
 
     def record_drop(self) -> str:
         """Hold back the jobs of the kind, and return the reason."""
         message = (
-            f"the CRD of {self.resource.group_resource} drops status.{PRIVATE_STATUS_FIELD}, so "
+            f"the CRD of {self.resource.group_resource} drops status.{OWN_STATE_FIELD}, so "
             "restarts and completed replicas would be forgotten; apply dlctl's CRDs: "
             f"{FIX_COMMAND}"
         )

@@ -11,12 +11,13 @@ from dlctl.api.job import JobObject
 from dlctl.api.status.job_status import JobPhase, JobStatus
 from dlctl.clock import Clock
 from dlctl.dialects.dialect import DecodedObject
+from dlctl.dialects.status_codec import OWN_STATE_FIELD
 from dlctl.informers.store import Store
 from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.events.job_events import JobEvents
 from dlctl.reconcilers.job import status_conflicts
 from dlctl.reconcilers.job.cache import JobCache
-from dlctl.reconcilers.job.crd_check import PRIVATE_STATUS_FIELD, CRDCheck, is_preserved
+from dlctl.reconcilers.job.crd_check import CRDCheck, is_preserved
 from dlctl.reconcilers.job.metrics import JobMetrics
 from dlctl.reconcilers.job.status_conflicts import StatusConflictDetector
 from dlctl.reconcilers.job.status_rejection import STATUS_REJECTED, StatusRejectedError
@@ -24,7 +25,7 @@ from dlctl.reconcilers.job.writer import JobGoneError, JobWriter
 
 CRD_OUTDATED: Final = "CRDOutdated"
 _DROPPED: Final = (
-    f"the server drops status.{PRIVATE_STATUS_FIELD} of this job but not of others, as by an "
+    f"the server drops status.{OWN_STATE_FIELD} of this job but not of others, as by an "
     "admission policy or a webhook: restarts and completed replicas would be forgotten"
 )
 
