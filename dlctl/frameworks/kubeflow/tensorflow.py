@@ -83,12 +83,9 @@ class KubeflowTFJob(KubeflowJob):
         port = self.port(type_)
         return [f"{self.address(type_, r.index)}:{port}" for r in self.replicas_of(type_)]
 
-    def _endpoint(self, replica: Replica) -> str:
-        return f"{self.address(replica.type, replica.index)}:{self.port(replica.type)}"
-
     def _sparse_cluster(self, type_: str, index: int) -> Mapping[str, Any]:
         """Return the part of a cluster with a varying number of workers that one task needs."""
-        own = self._endpoint(Replica(type_, index))
+        own = f"{self.address(type_, index)}:{self.port(type_)}"
         if type_ == "ps":
             return {"worker": {}, "ps": [own]}
         if type_ == "worker":
