@@ -32,9 +32,9 @@ class ScaleOperation:
     failures: int = 0
     # Scale-out: all workers are reachable, and the script may run. Scale-in: it is known which of
     # the workers the launcher used.
-    ready: bool = False
+    is_ready: bool = False
     # Scale-out: the workers are in the host file. Scale-in: the script has run.
-    done: bool = False
+    is_done: bool = False
     # Scale-in: workers that the launcher did not use while it used others. Their processes have
     # died, so the launcher blacklists their names.
     unused: tuple[int, ...] = ()

@@ -135,8 +135,8 @@ def _write_scaling(scaling: ScaleOperation) -> JSON:
         "scaler": scaling.scaler,
         "uid": scaling.uid,
         "failures": scaling.failures,
-        "ready": scaling.ready,
-        "done": scaling.done,
+        "ready": scaling.is_ready,
+        "done": scaling.is_done,
         "unused": list(scaling.unused),
     }
     always = ("workers", "since", "scaleOut")
@@ -153,8 +153,8 @@ def _read_scaling(wire: Any) -> ScaleOperation | None:
         scaler=codec.text(wire, "scaler"),
         uid=codec.text(wire, "uid"),
         failures=codec.number(wire, "failures") or 0,
-        ready=wire.get("ready") is True,
-        done=wire.get("done") is True,
+        is_ready=wire.get("ready") is True,
+        is_done=wire.get("done") is True,
         unused=_read_indexes(wire.get("unused")),
     )
 

@@ -120,7 +120,7 @@ class TrainingJob(DLJob):
         if (
             change
             and change.is_scale_out
-            and not (change.ready or existing.issuperset(change.workers))
+            and not (change.is_ready or existing.issuperset(change.workers))
         ):
             # Likewise one write per ScaleOut; workers in the host file stay.
             existing.difference_update(set(change.workers).difference(self._hosts))

@@ -44,7 +44,7 @@ def has_left(
 
     They are deleted once the launcher has disconnected, or the scaler's script has run.
     """
-    is_drained, plan = (True, plan) if operation.done else _drained(state, plan, operation)
+    is_drained, plan = (True, plan) if operation.is_done else _drained(state, plan, operation)
     if not is_drained:
         return False, plan
     remaining = state.pods(operation.workers)

@@ -203,7 +203,7 @@ def _leaving(state: MembershipState) -> frozenset[int]:
     if operation is None:
         return leaving
     # Otherwise it is not known yet whether the launcher uses the workers.
-    is_checked = operation.is_scale_out or operation.ready
+    is_checked = operation.is_scale_out or operation.is_ready
     scaler = state.scaler(operation.uid)
-    awaits_script = bool(not operation.done and scaler and scaler.script)
+    awaits_script = bool(not operation.is_done and scaler and scaler.script)
     return leaving if is_checked and not awaits_script else leaving - frozenset(operation.workers)

@@ -20,7 +20,7 @@ def scale_out(
 ) -> MembershipPlan:
     """Advance an operation that adds workers by one step."""
     scaler = state.scaler(operation.uid)
-    if operation.done:
+    if operation.is_done:
         return _await_host_update(state, plan, operation, scaler)
     if scaler is not None:
         return _scale_out_by_scaler(state, plan, operation, scaler)
@@ -36,7 +36,7 @@ def _scale_out_by_scaler(
     """List all new workers at once, so that training is interrupted only once."""
     if failed := [i for i in operation.workers if _has_failed(state, i)]:
         return _retry(state, plan, operation, scaler, failed)
-    if operation.ready:
+    if operation.is_ready:
         return _list_arrived(state, plan, operation, scaler)
     arrived, plan = _arrived(state, plan, operation, scaler)
     if arrived is None:
@@ -47,7 +47,7 @@ def _scale_out_by_scaler(
         return end_operation(state, plan, operation, failure)
     if scaler.script or len(arrived) < len(operation.workers):
         # Persisted first: the running script knows only these workers, even if others come late.
-        ready = attrs.evolve(operation, workers=arrived, ready=True)
+        ready = attrs.evolve(operation, workers=arrived, is_ready=True)
         return plan.with_membership(plan.membership.with_scaling(ready))
     return _list_arrived(state, plan, operation, scaler)
 
@@ -105,7 +105,7 @@ def _list_arrived(
             return end_operation(state, plan, operation, result.failure)
         if not result.is_finished:
             return plan
-    membership = plan.membership.with_scaling(attrs.evolve(operation, done=True))
+    membership = plan.membership.with_scaling(attrs.evolve(operation, is_done=True))
     listed = membership.with_hosts((*membership.hosts, *operation.workers))
     return plan.with_membership(listed)
 

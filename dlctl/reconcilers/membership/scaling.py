@@ -57,9 +57,9 @@ def scale_in(
 ) -> MembershipPlan:
     """Advance an operation that removes workers by one step."""
     scaler = state.scaler(operation.uid)
-    if not operation.ready:
+    if not operation.is_ready:
         return _check_leaving(state, plan, operation)
-    if scaler and scaler.script and not operation.done:
+    if scaler and scaler.script and not operation.is_done:
         return _run_leaving_script(state, plan, operation, scaler)
     if scaler and not scaler.script and has_hosts(state, plan):
         plan = scaler_status.script_executed(plan, scaler)
@@ -171,7 +171,7 @@ def _check_leaving(
     unused, plan = unused_workers(state, plan, operation)
     if unused is None:
         return plan
-    checked = attrs.evolve(operation, ready=True, unused=unused)
+    checked = attrs.evolve(operation, is_ready=True, unused=unused)
     membership = plan.membership.with_scaling(checked)
     scaler = state.scaler(operation.uid)
     if not (scaler and scaler.script):
@@ -188,7 +188,7 @@ def _run_leaving_script(
         return end_operation(state, plan, operation, result.failure)
     if result.is_finished:
         # The workers are removed once it is persisted that the script has run.
-        done = attrs.evolve(operation, done=True)
+        done = attrs.evolve(operation, is_done=True)
         return plan.with_membership(plan.membership.with_scaling(done))
     return plan
 

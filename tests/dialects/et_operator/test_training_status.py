@@ -123,7 +123,7 @@ def test_status_of_another_form_is_that_of_a_new_job(wire: Any) -> None:
 
 def test_workers_are_written_as_pod_names() -> None:
     scaling = ScaleOperation(
-        True, (3,), NOW, scaler="ScaleOut:ml/more", uid="u", failures=1, done=True
+        True, (3,), NOW, scaler="ScaleOut:ml/more", uid="u", failures=1, is_done=True
     )
     membership = Membership(
         (0, 2), (0,), frozenset({1}), observed_replicas=2, scaling=scaling, generation=7

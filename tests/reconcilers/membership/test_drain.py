@@ -20,7 +20,7 @@ from tests.reconcilers.membership.builders import (
     worker_pod,
 )
 
-LEAVING = removing(1, ready=True)
+LEAVING = removing(1, is_ready=True)
 # No longer listed, still a member.
 UNLISTED = LISTED.with_hosts([0]).with_scaling(LEAVING)
 WRITTEN = TaskOutcome(ago(60.0))
@@ -83,7 +83,7 @@ def test_pods_are_deleted_once_the_launcher_has_disconnected(
     ],
 )
 def test_pods_are_deleted_after_the_timeout_with_an_event(outcome: TaskOutcome) -> None:
-    late = removing(1, since_s=60.0, ready=True)
+    late = removing(1, since_s=60.0, is_ready=True)
     state = written(make_state(UNLISTED.with_scaling(late)), outcome)
     _, plan = has_left(state, unchanged(state), late)
     assert names(plan.deleted_pods) == ["linear-worker-1"]
@@ -101,7 +101,7 @@ def test_pods_are_deleted_after_the_timeout_with_an_event(outcome: TaskOutcome) 
 def test_launcher_has_half_of_the_timeout_with_its_hosts(
     outcome: TaskOutcome | None, wait_s: float
 ) -> None:
-    late = removing(1, since_s=600.0, ready=True)
+    late = removing(1, since_s=600.0, is_ready=True)
     state = make_state(UNLISTED.with_scaling(late))
     state = written(state, outcome) if outcome else state
     gone, plan = has_left(state, unchanged(state), late)
@@ -110,7 +110,7 @@ def test_launcher_has_half_of_the_timeout_with_its_hosts(
 
 
 def test_pods_are_deleted_without_inspection_once_a_script_has_run() -> None:
-    done = attrs.evolve(LEAVING, done=True)
+    done = attrs.evolve(LEAVING, is_done=True)
     state = make_state(UNLISTED.with_scaling(done))
     _, plan = has_left(state, unchanged(state), done)
     assert names(plan.deleted_pods) == ["linear-worker-1"]

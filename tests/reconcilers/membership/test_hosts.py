@@ -119,14 +119,14 @@ def test_writing_hosts_is_retried_until_the_launcher_has_them() -> None:
         pytest.param(LISTED.retire([1]), (0,), id="retired"),
         pytest.param(Membership((0,), (0, 1)), (0,), id="no member"),
         pytest.param(LISTED.with_scaling(removing(1)), (0, 1), id="leaving, not yet checked"),
-        pytest.param(LISTED.with_scaling(removing(1, ready=True)), (0,), id="leaving"),
+        pytest.param(LISTED.with_scaling(removing(1, is_ready=True)), (0,), id="leaving"),
         pytest.param(
-            LISTED.with_scaling(removing(1, ready=True, **by_scaler(SCRIPTED))),
+            LISTED.with_scaling(removing(1, is_ready=True, **by_scaler(SCRIPTED))),
             (0, 1),
             id="leaving, script to run",
         ),
         pytest.param(
-            LISTED.with_scaling(removing(1, ready=True, done=True, **by_scaler(SCRIPTED))),
+            LISTED.with_scaling(removing(1, is_ready=True, is_done=True, **by_scaler(SCRIPTED))),
             (0,),
             id="leaving, script has run",
         ),

@@ -52,7 +52,7 @@ def test_new_workers_are_listed_at_once_if_all_are_reachable() -> None:
     plan = step(reaching(state, 2, 3))
     assert plan.membership.hosts == (0, 1, 2, 3)
     assert plan.membership.members == (0, 1)
-    assert plan.membership.scaling == adding(2, 3, done=True, **by_scaler(OUT))
+    assert plan.membership.scaling == adding(2, 3, is_done=True, **by_scaler(OUT))
 
 
 def test_new_workers_are_probed_when_all_are_ready() -> None:
@@ -89,7 +89,7 @@ def test_workers_ready_in_time_are_probed_after_a_controller_restart() -> None:
 def test_script_runs_for_persisted_workers_and_before_they_are_listed() -> None:
     state = make_state(scaling_out(SCRIPTED_OUT, 2, 3), scalers=[SCRIPTED_OUT])
     plan = step(reaching(state, 2, 3))
-    assert plan.membership == scaling_out(SCRIPTED_OUT, 2, 3, ready=True)
+    assert plan.membership == scaling_out(SCRIPTED_OUT, 2, 3, is_ready=True)
 
     state = make_state(plan.membership, scalers=[SCRIPTED_OUT])
     plan = step(state)
@@ -108,7 +108,7 @@ def test_script_runs_for_persisted_workers_and_before_they_are_listed() -> None:
     ("tries", "failed"), [pytest.param(1, False, id="retried"), pytest.param(2, True, id="failed")]
 )
 def test_failed_script_is_retried_up_to_its_limit(tries: int, failed: bool) -> None:
-    membership = scaling_out(SCRIPTED_OUT, 2, 3, ready=True)
+    membership = scaling_out(SCRIPTED_OUT, 2, 3, is_ready=True)
     state = make_state(membership, scalers=[SCRIPTED_OUT])
     plan = step(answered(state, step(state), error="exit 1", tries=tries))
     assert bool(plan.retries) is not failed
@@ -149,7 +149,7 @@ def test_deleted_scaler_ends_its_operation() -> None:
 def test_operation_ends_when_the_launcher_has_the_new_hosts(
     since_s: float, outcome: TaskOutcome | None, phase: ScalerPhase | None
 ) -> None:
-    operation = adding(2, 3, since_s=since_s, done=True, **by_scaler(OUT))
+    operation = adding(2, 3, since_s=since_s, is_done=True, **by_scaler(OUT))
     membership = LISTED.with_hosts(range(4)).with_scaling(operation)
     state = make_state(membership, scalers=[OUT])
     if outcome and (task := write_task(state, membership)):

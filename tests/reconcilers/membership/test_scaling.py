@@ -117,12 +117,12 @@ def test_departing_workers_are_listed_until_they_have_been_inspected() -> None:
     known = answered(state, plan, frozenset({"linear-worker-0", "linear-worker-1"}))
     plan = scaling.scale_in(known, unchanged(known), operation)
     assert plan.membership.hosts == (0,)
-    assert plan.membership.scaling == attrs.evolve(operation, ready=True)
+    assert plan.membership.scaling == attrs.evolve(operation, is_ready=True)
 
 
 def test_departing_workers_are_listed_until_their_script_has_run() -> None:
     scaler = scaler_in(script="/leave.sh")
-    operation = removing(1, ready=True, **by_scaler(scaler))
+    operation = removing(1, is_ready=True, **by_scaler(scaler))
     state = make_state(LISTED.with_scaling(operation), scalers=[scaler])
     plan = scaling.scale_in(state, unchanged(state), operation)
     (task,) = plan.exec_tasks
@@ -131,12 +131,12 @@ def test_departing_workers_are_listed_until_their_script_has_run() -> None:
 
     ran = answered(state, plan)
     plan = scaling.scale_in(ran, unchanged(ran), operation)
-    assert plan.membership == LISTED.with_scaling(attrs.evolve(operation, done=True))
+    assert plan.membership == LISTED.with_scaling(attrs.evolve(operation, is_done=True))
     assert plan.deleted_pods == ()
 
 
 def test_operation_ends_when_the_departing_pods_are_gone() -> None:
-    operation = removing(1, ready=True, unused=(1,), **by_scaler(IN))
+    operation = removing(1, is_ready=True, unused=(1,), **by_scaler(IN))
     membership = LISTED.with_hosts([0]).with_scaling(operation)
     state = make_state(membership, pods={1: None}, scalers=[IN])
     plan = scaling.scale_in(state, unchanged(state), operation)
