@@ -50,18 +50,18 @@ class Position:
 
     last: str = ""
     # The server cannot serve the last version: it is too old, or newer than the server's own.
-    lost: bool = False
+    is_last_unavailable: bool = False
     # The server paginated a list that it could have served from its cache: it does not use the
     # cache.
-    paged: bool = False
+    is_paginated: bool = False
 
     @property
     def for_list(self) -> str:
-        return "" if self.lost else self.last or "0"
+        return "" if self.is_last_unavailable else self.last or "0"
 
     @property
     def for_watch(self) -> str:
-        return "" if self.lost else self.last
+        return "" if self.is_last_unavailable else self.last
 
 
 class Reflector(Generic[T]):
@@ -134,20 +134,22 @@ class Reflector(Generic[T]):
         try:
             listing = await self._read(version)
         except (ExpiredError, TooLargeVersionError):
-            self.position.lost = True
+            self.position.is_last_unavailable = True
             listing = await self._read(self.position.for_list)
         if version == "0" and listing.pages > 1:
-            self.position.paged = True
+            self.position.is_paginated = True
         await self._replace(listing)
         self._metrics.listed(len(listing.items), self._clock.monotonic() - started)
 
     async def _read(self, version: str) -> Listing[T]:
-        return await self._source.list(version, paged=self.position.paged or version in ("", "0"))
+        return await self._source.list(
+            version, paged=self.position.is_paginated or version in ("", "0")
+        )
 
     async def _replace(self, listing: Listing[T]) -> None:
         await self._syncer.replace(listing.items, listing.malformed, listing.resource_version)
         self.position.last = listing.resource_version
-        self.position.lost = False
+        self.position.is_last_unavailable = False
         self.served = True
 
     async def _stream_list(self) -> WatchStream[T]:
@@ -158,7 +160,7 @@ class Reflector(Generic[T]):
                 if stream := await self._stream_once(version):
                     return stream
             except (ExpiredError, TooLargeVersionError):
-                self.position.lost = True
+                self.position.is_last_unavailable = True
                 if version:
                     continue
             except ThrottledError as error:
