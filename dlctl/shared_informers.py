@@ -115,7 +115,7 @@ class SharedInformers:
             self.client, NODES, Node, clock=self.clock, metrics=self.metrics
         )
         self.optional.append(nodes)
-        self.node_watch.is_synced = lambda: nodes.has_synced
+        self.node_watch.is_synced = nodes.has_synced
         self.handler_registrations.append(partial(self._enqueue_jobs_on_nodes, nodes))
 
     def _watch_workloads(self) -> None:

@@ -66,17 +66,16 @@ class Informer(Generic[T]):
         self._started = False
         self._stopped = False
 
-    @property
     def has_synced(self) -> bool:
         """Return whether the first list, even if empty, is stored and all handlers have seen it."""
         return self._syncer.synced.is_set()
 
     def is_synced_or_unserved(self) -> bool:
         """Return whether it has synced, or the server does not serve the resource."""
-        return self.has_synced or not self._reflector.served
+        return self.has_synced() or not self._reflector.served
 
     async def wait_synced(self) -> None:
-        """Wait for :attr:`has_synced`; the caller sets the timeout."""
+        """Wait for :meth:`has_synced`; the caller sets the timeout."""
         await self._syncer.synced.wait()
 
     def add_handler(self, handler: ResourceEventHandler[T]) -> None:

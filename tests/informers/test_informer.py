@@ -93,7 +93,7 @@ async def test_handler_added_during_a_long_list_gets_each_object_once(
         await until(lambda: watch.changes)
         late: list[Change[Pod]] = []
         watch.informer.add_handler(late.append)
-        assert not watch.informer.has_synced
+        assert not watch.informer.has_synced()
         await watch.informer.wait_synced()
         assert len({change.key for change in late}) == len(late) == len(watch.changes) == 2000
 
@@ -104,7 +104,7 @@ async def test_informer_has_synced_only_after_handlers_have_seen_the_list(
     server.lists += [listed(pod("a"), version=10)]
     async with watching(server, synced=False) as watch:
         synced: list[bool] = []
-        watch.informer.add_handler(lambda _: synced.append(watch.informer.has_synced))
+        watch.informer.add_handler(lambda _: synced.append(watch.informer.has_synced()))
         await watch.informer.wait_synced()
         assert synced == [False]
 
@@ -178,7 +178,7 @@ async def test_store_is_never_seen_half_replaced(server: ScriptedServer) -> None
 async def test_informer_waits_for_a_server_that_is_not_up_yet(server: ScriptedServer) -> None:
     async with Client(server.config) as client:
         informer = Informer(client, PODS, Object)
-        assert not informer.has_synced
+        assert not informer.has_synced()
         assert len(informer.store) == 0
 
 
@@ -190,7 +190,7 @@ async def test_informer_of_an_unserved_resource_syncs_once_it_is_served(
     async with watching(server, synced=False) as watch:
         assert not watch.informer.is_synced_or_unserved()
         await until(watch.informer.is_synced_or_unserved)
-        assert not watch.informer.has_synced
-        await until(lambda: watch.informer.has_synced)
+        assert not watch.informer.has_synced()
+        await until(watch.informer.has_synced)
         assert watch.names == ["a"]
         assert len(watch.backoff.pauses) == 3

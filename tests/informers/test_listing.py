@@ -142,7 +142,7 @@ async def test_table_is_rejected_as_a_list(server: ScriptedServer) -> None:
 async def test_empty_list_counts_as_synced(server: ScriptedServer) -> None:
     server.lists += [listed(version=10)]
     async with watching(server) as watch:
-        assert watch.informer.has_synced
+        assert watch.informer.has_synced()
         assert watch.version == "10"
         assert watch.changes == []
 

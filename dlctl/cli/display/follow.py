@@ -133,7 +133,7 @@ class Follower:
         informer = self._jobs[job.kind.resource]
         obj = informer.store.get(job.key)
         if obj is None:
-            return attrs.evolve(before, deleted=informer.has_synced)
+            return attrs.evolve(before, deleted=informer.has_synced())
         now, uid, namespace = self._clock.now(), obj.metadata.uid, job.key.namespace
         launchers = self._batch_jobs.store.owned_by(namespace, uid)
         owners = [uid, *(one.metadata.uid for one in launchers)]
