@@ -171,10 +171,10 @@ class JobReconciler:
     async def _adopt(self, job: Job, dialect: Dialect, cache: JobCache) -> bool:
         """Label children that lack dlctl's label; return whether there were any."""
         other_operator, selector = job.status.written_by_other_operator, dialect.orphan_selector
-        cache.adopted &= other_operator
-        if other_operator and selector and not cache.adopted:
+        cache.has_adopted &= other_operator
+        if other_operator and selector and not cache.has_adopted:
             adopted = await self.adopter.adopt(job, selector)
-            cache.adopted = True
+            cache.has_adopted = True
             if adopted:
                 return True
         return await self.membership.readopt(
@@ -226,10 +226,10 @@ class JobReconciler:
         planned = await to_thread_if_large(
             size, plan_job, rendered, observed, desired, now, self.settings
         )
-        if self.guard.crd.is_confirmed and not cache.deferred_status and not observed.all_pods:
+        if self.guard.crd.is_confirmed and not cache.has_deferred_status and not observed.all_pods:
             created = obj.metadata.creation_timestamp or now
             planned = defer_first_status(job, planned, (now - created).total_seconds())
-            cache.deferred_status = True
+            cache.has_deferred_status = True
         if planned.pods:
             planned = with_avoidance_note(planned, job, observed, renderer.avoided_nodes)
         since_write_s = self.clock.monotonic() - cache.status_written_s

@@ -33,7 +33,7 @@ class JobCache:
     phase: JobPhase | None = None
     rejected: RejectedChildren = attrs.field(factory=RejectedChildren)
     # True once the children that another operator created carry dlctl's label.
-    adopted: bool = False
+    has_adopted: bool = False
     # dlctl's last status, if another operator's status cannot hold all of it.
     last_status: JobStatus | None = None
     status_conflicts: StatusConflictDetector = attrs.field(factory=StatusConflictDetector)
@@ -47,8 +47,8 @@ class JobCache:
     status_written_s: float = float("-inf")
     # True if children were created since the last status write.
     has_created: bool = False
-    # True if children were created before the first status.
-    deferred_status: bool = False
+    # True once the first status was left until children are created.
+    has_deferred_status: bool = False
     # The arrival of the earliest reconcile that left its status to a later one; None once written.
     superseded_at: float | None = None
     # How often in a row the stores did not show dlctl's own writes.
