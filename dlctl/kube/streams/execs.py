@@ -31,13 +31,13 @@ _CHUNK_BYTES: Final = 1 << 15
 
 @attrs.frozen
 class ExecResult:
-    """The outcome of a command, and its output: all of it, or the end if ``truncated``."""
+    """The outcome of a command, and its output: all of it, or the end if ``is_truncated``."""
 
     exit_code: int
     stdout: bytes = b""
     stderr: bytes = b""
     # True if it wrote more than the limit.
-    truncated: bool = False
+    is_truncated: bool = False
 
 
 @attrs.frozen
@@ -112,7 +112,7 @@ async def _receive_output(
             error += data[1 : 1 + LIMIT_BYTES - len(error)]
             if (exit_code := _exit_code(bytes(error))) is not None:
                 out, err = streams[_STDOUT], streams[_STDERR]
-                cut = out.truncated or err.truncated
+                cut = out.is_truncated or err.is_truncated
                 return ExecResult(exit_code, out.value(), err.value(), cut)
         await _throttle(bucket, len(data))
     raise DisconnectedError("the connection ended before the command's status arrived")
@@ -123,14 +123,14 @@ class _Output:
     """One output stream, as far as it is kept."""
 
     limit: OutputLimit
-    truncated: bool = False
+    is_truncated: bool = False
     _buffer: bytearray = attrs.field(factory=bytearray)
 
     def add(self, written: bytes) -> None:
         self._buffer += written
         if len(self._buffer) <= self.limit.bytes:
             return
-        self.truncated = True
+        self.is_truncated = True
         if not self.limit.keep_end:
             raise OutputLimitError(f"the command wrote more than {self.limit.bytes} bytes")
         if len(self._buffer) > 2 * self.limit.bytes:

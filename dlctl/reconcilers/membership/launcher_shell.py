@@ -86,7 +86,7 @@ class LauncherShell:
         """
         failure = "inspecting the launcher failed"
         completed = await self._run(exec_requests.list_connections(), failure, _CONNECTIONS_LIMIT)
-        if completed.truncated:
+        if completed.is_truncated:
             raise InspectionError("the launcher has too many connections to inspect")
         read = partial(exec_output.parse_workers_in_use, completed.stdout, workers)
         if len(completed.stdout) < _LARGE_OUTPUT_BYTES:

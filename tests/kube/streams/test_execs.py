@@ -166,7 +166,7 @@ def no_collection() -> Iterator[None]:
 async def test_tail_of_longer_output_is_kept_on_request(client: Client, server: Server) -> None:
     server.handlers.append(sends(*[b"\x01" + b"%060d" % n for n in range(60)], SUCCESS))
     completed = await run(client, output_limit=OutputLimit(100, keep_end=True))
-    assert completed == ExecResult(0, (b"%060d" % 58)[-40:] + b"%060d" % 59, truncated=True)
+    assert completed == ExecResult(0, (b"%060d" % 58)[-40:] + b"%060d" % 59, is_truncated=True)
 
 
 async def test_endless_output_is_read_at_a_limited_rate(client: Client, server: Server) -> None:

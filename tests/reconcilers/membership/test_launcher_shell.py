@@ -332,7 +332,7 @@ async def test_failed_inspection_does_not_mean_disconnected(
 
 async def test_truncated_output_is_not_taken_as_complete() -> None:
     async def execute(*_: object, **__: object) -> ExecResult:
-        return ExecResult(0, b"rem_address\n\n==> /proc/1/cmdline <==\n", truncated=True)
+        return ExecResult(0, b"rem_address\n\n==> /proc/1/cmdline <==\n", is_truncated=True)
 
     with pytest.raises(InspectionError):
         await LauncherShell(execute, ObjectKey("ns", "x"), "main").workers_in_use({"w-1": ""})
