@@ -266,7 +266,7 @@ async def _followed(
         directory = running.cluster.run_dir
         lines = [*closing_lines(follower.progress[0], end, follower.last_lines)]
         lines += full_disk_lines(directory)
-        if not follower.progress[0].succeeded:
+        if not follower.progress[0].has_succeeded:
             lines += noexec_lines(directory)
         return "\n".join(lines)
 
@@ -288,7 +288,7 @@ async def _followed(
         kind=job.kind.resource.kind,
         name=job.key.name,
         namespace=job.key.namespace,
-        succeeded=follower.progress[0].succeeded,
+        succeeded=follower.progress[0].has_succeeded,
         message=closing(RunEnd(max_restarts=limits.max_restarts)),
         status=found.get("status") or {},
         logs={name: "".join(f"{line}\n" for line in lines) for name, lines in output.lines.items()},

@@ -8,7 +8,7 @@ from dlctl.cli.display.progress import JobProgress, ReplicaProgress
 
 def diff_lines(before: JobProgress, after: JobProgress) -> Iterator[str]:
     """Yield a line if the job itself changed, and one for each replica that changed."""
-    if (before.phase, before.deleted) != (after.phase, after.deleted):
+    if (before.phase, before.is_deleted) != (after.phase, after.is_deleted):
         yield f"{after}: {_phase(after)}"
     if after.notice and before.notice != after.notice:
         yield f"{after}: {after.notice}"
@@ -19,9 +19,9 @@ def diff_lines(before: JobProgress, after: JobProgress) -> Iterator[str]:
 
 
 def _phase(job: JobProgress) -> str:
-    if job.deleted:
+    if job.is_deleted:
         return "deleted"
-    return f"{job.phase}, {job.state}" if job.finished else str(job.phase or "New")
+    return f"{job.phase}, {job.state}" if job.is_finished else str(job.phase or "New")
 
 
 def _visible(replica: ReplicaProgress) -> tuple[str, str, int, int | None, str]:

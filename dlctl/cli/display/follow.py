@@ -97,10 +97,10 @@ class Follower:
             for informer in informers:
                 informer.add_handler(self._on_change)
             watches = [group.create_task(informer.run()) for informer in informers]
-            await self._watch(tails, lambda job: job.finished or self._exceeds_limit(job))
+            await self._watch(tails, lambda job: job.is_finished or self._exceeds_limit(job))
             with suppress(TimeoutError):
                 async with asyncio.timeout(_FINISH_TIMEOUT_S):
-                    await self._watch(tails, lambda job: job.settled or self._exceeds_limit(job))
+                    await self._watch(tails, lambda job: job.is_settled or self._exceeds_limit(job))
             self._refresh(tails)
             await tails.finish()
             self._view.show(self.progress, self._clock.now())
@@ -121,7 +121,7 @@ class Follower:
     def _refresh(self, tails: LogTails) -> None:
         for index, job in enumerate(self._submitted):
             before = self.progress[index]
-            if not before.finished:
+            if not before.is_finished:
                 elapsed = self._clock.now() - self._started
                 before = attrs.evolve(before, elapsed_s=elapsed.total_seconds())
             self.progress[index] = self._with_warning(self._progress(job, before, tails))
@@ -133,7 +133,7 @@ class Follower:
         informer = self._jobs[job.kind.resource]
         obj = informer.store.get(job.key)
         if obj is None:
-            return attrs.evolve(before, deleted=informer.has_synced())
+            return attrs.evolve(before, is_deleted=informer.has_synced())
         now, uid, namespace = self._clock.now(), obj.metadata.uid, job.key.namespace
         launchers = self._batch_jobs.store.owned_by(namespace, uid)
         owners = [uid, *(one.metadata.uid for one in launchers)]
@@ -151,7 +151,7 @@ class Follower:
             attrs.evolve(
                 replica, waiting_message=self._warnings.last_warning(job.key.namespace, replica.pod)
             )
-            if not (replica.started or replica.settled or replica.waiting_message)
+            if not (replica.started or replica.is_settled or replica.waiting_message)
             else replica
             for replica in job.replicas
         )

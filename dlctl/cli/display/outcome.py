@@ -58,13 +58,13 @@ def status_yaml(obj: Mapping[str, Any]) -> str:
 def closing_lines(job: JobProgress, end: RunEnd, last_lines: LastLines) -> Iterator[str]:
     """Yield the outcome in one line; without a success also its cause, with log lines and hints."""
     took = precise_duration(job.elapsed_s)
-    if job.succeeded:
+    if job.has_succeeded:
         yield f"{job} succeeded in {took}{_without_success(job)}"
     elif job.failure is not None:
         yield from _failed(job, job.failure, last_lines)
-    elif job.deleted:
+    elif job.is_deleted:
         yield f"{job} was deleted before it finished"
-    elif job.finished:
+    elif job.is_finished:
         yield f"{job} failed after {took}: {job.reason}"
     elif replica := replica_beyond(job, end.max_restarts):
         yield f"{job} failed after {took}: {_where(replica.name, replica.pod)} " + (
@@ -140,7 +140,7 @@ def _unfinished(job: JobProgress, end: RunEnd, last_lines: LastLines) -> Iterato
     if failing:
         yield from _explained(job, failing[0].name, last_lines)
     elif not end.interrupted:
-        yield from _logs_of(job, [r.name for r in replicas if not r.settled], last_lines)
+        yield from _logs_of(job, [r.name for r in replicas if not r.is_settled], last_lines)
 
 
 def _has_failed(replica: ReplicaProgress) -> bool:

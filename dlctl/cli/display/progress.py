@@ -88,7 +88,7 @@ class ReplicaProgress:
         return ((self.ended or now) - self.started).total_seconds() if self.started else None
 
     @property
-    def settled(self) -> bool:
+    def is_settled(self) -> bool:
         return self.phase in _SETTLED
 
     @property
@@ -98,7 +98,7 @@ class ReplicaProgress:
     @property
     def may_write_log(self) -> bool:
         """Return whether its program may still write output."""
-        return self.started is not None and self.ended is None and not self.settled
+        return self.started is not None and self.ended is None and not self.is_settled
 
 
 @attrs.frozen
@@ -116,7 +116,7 @@ class JobProgress:
     # Why the job does not run, as the controller reports it.
     notice: str = ""
     replicas: tuple[ReplicaProgress, ...] = ()
-    deleted: bool = False
+    is_deleted: bool = False
     # Since it was submitted, until it finished.
     elapsed_s: float = 0.0
 
@@ -124,17 +124,17 @@ class JobProgress:
         return f"{self.kind} {self.key}"
 
     @property
-    def finished(self) -> bool:
-        return self.deleted or self.phase in (JobPhase.DONE, JobPhase.FAILED)
+    def is_finished(self) -> bool:
+        return self.is_deleted or self.phase in (JobPhase.DONE, JobPhase.FAILED)
 
     @property
-    def succeeded(self) -> bool:
-        return not self.deleted and self.finished and self.state is JobState.SUCCEEDED
+    def has_succeeded(self) -> bool:
+        return not self.is_deleted and self.is_finished and self.state is JobState.SUCCEEDED
 
     @property
-    def settled(self) -> bool:
+    def is_settled(self) -> bool:
         """Return whether nothing about the job is going to change any more."""
-        return self.finished and all(replica.settled for replica in self.replicas)
+        return self.is_finished and all(replica.is_settled for replica in self.replicas)
 
     @property
     def never_started(self) -> list[str]:
@@ -262,7 +262,7 @@ def _without_pod(observed: ObservedReplica, status: JobStatus, last: ReplicaProg
     is_retired = observed.state is ReplicaState.RETIRED
     if is_retired or status.phase in (JobPhase.CLEAN_UP, JobPhase.DONE):
         # Its pod was cleaned up: the last seen outcome stands.
-        return last.phase if last.settled and last.pod else _STOPPED
+        return last.phase if last.is_settled and last.pod else _STOPPED
     return _PHASE_BY_STATE[ReplicaState.MISSING]
 
 

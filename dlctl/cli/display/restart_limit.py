@@ -29,14 +29,14 @@ def replica_beyond(job: JobProgress, limit: int | None) -> ReplicaProgress | Non
 
     Restarts and waiting do not help one that cannot start: it is found at once.
     """
-    if limit is None or job.finished:
+    if limit is None or job.is_finished:
         return None
     return next((r for r in job.replicas if _needed(job, r) > limit or cannot_start(r)), None)
 
 
 def cannot_start(replica: ReplicaProgress) -> bool:
     """Return whether waiting is in vain: for another try of the program, or another node."""
-    if replica.settled:
+    if replica.is_settled:
         return False
     if _NEVER_FITS.search(replica.waiting_message):
         return True

@@ -98,7 +98,7 @@ def _cells(replica: ReplicaProgress, now: datetime.datetime, *, with_pod: bool) 
 
 
 def _title(job: JobProgress) -> Text:
-    word = job.state if job.finished else job.phase or "New"
+    word = job.state if job.is_finished else job.phase or "New"
     return Text.assemble((str(job), "bold"), "  ", (word, _COLOURS.get(word, "")))
 
 

@@ -128,7 +128,7 @@ class RunSession:
                 print(await _status(running, job), end="", flush=True)
         if self.record:
             await asyncio.to_thread(self._record, self.record, follower, closing)
-        return all(job.succeeded for job in follower.progress)
+        return all(job.has_succeeded for job in follower.progress)
 
     async def _watch(
         self, running: LocalControlPlane, follower: Follower, interrupts: Interrupts
@@ -166,7 +166,7 @@ class RunSession:
         for job in follower.progress:
             lines = list(closing_lines(job, end, follower.last_lines))
             first.append(lines[0])
-            stream = self._stream if job.succeeded else sys.stderr
+            stream = self._stream if job.has_succeeded else sys.stderr
             print("\n".join(lines), file=stream, flush=True)
         if self.output.logs:
             self._print(f"the logs are in {self.output.logs}")

@@ -42,6 +42,6 @@ def test_notice_is_printed_once() -> None:
 
 
 def test_deletion_is_printed() -> None:
-    assert list(diff_lines(RUNNING, attrs.evolve(RUNNING, deleted=True))) == [
+    assert list(diff_lines(RUNNING, attrs.evolve(RUNNING, is_deleted=True))) == [
         "mxjob ml/linear: deleted"
     ]

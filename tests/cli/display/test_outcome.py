@@ -222,7 +222,7 @@ def test_of_many_replicas_a_few_are_shown() -> None:
 
 
 def test_deleted_job_is_reported_as_such() -> None:
-    assert closing(attrs.evolve(JOB, deleted=True)) == [
+    assert closing(attrs.evolve(JOB, is_deleted=True)) == [
         "mxjob ml/linear was deleted before it finished"
     ]
 

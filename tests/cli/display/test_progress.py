@@ -47,7 +47,7 @@ def test_launcher_shows_the_newest_pod_of_its_batch_job() -> None:
     pods = [launcher_pod("b"), launcher_pod("a", "Failed", age_s=9)]
     launcher = job_progress(kind, obj, pods, NEW, NOW).replica("launcher-0")
     assert launcher
-    assert (launcher.pod, launcher.settled) == ("pi-launcher-b", False)
+    assert (launcher.pod, launcher.is_settled) == ("pi-launcher-b", False)
 
 
 def test_duration_is_from_the_start_of_the_program_to_its_end() -> None:
@@ -117,7 +117,7 @@ def test_replica_running_at_clean_up_is_shown_as_stopped() -> None:
     seen = look(make_pod(JOB, WORKER, state=RUNNING))
     gone = look(before=seen, phase="Done", state="Failed")
     assert worker(gone).phase == "Stopped"
-    assert gone.settled
+    assert gone.is_settled
 
 
 def test_restarts_include_those_in_place_and_new_pods() -> None:
@@ -130,13 +130,13 @@ def test_restarts_include_those_in_place_and_new_pods() -> None:
 def test_job_is_finished_only_in_its_last_phase() -> None:
     cleaning = look(phase="CleanUp", state="Succeeded")
     done = look(phase="Done", state="Succeeded")
-    assert (cleaning.finished, cleaning.succeeded) == (False, False)
-    assert (done.finished, done.succeeded) == (True, True)
+    assert (cleaning.is_finished, cleaning.has_succeeded) == (False, False)
+    assert (done.is_finished, done.has_succeeded) == (True, True)
 
 
 def test_deleted_job_has_not_succeeded() -> None:
-    gone = attrs.evolve(look(phase="Done", state="Succeeded"), deleted=True)
-    assert (gone.finished, gone.succeeded) == (True, False)
+    gone = attrs.evolve(look(phase="Done", state="Succeeded"), is_deleted=True)
+    assert (gone.is_finished, gone.has_succeeded) == (True, False)
 
 
 def test_invalid_job_shows_its_reason() -> None:
@@ -145,7 +145,7 @@ def test_invalid_job_shows_its_reason() -> None:
     manifest["status"] = {"phase": "Failed", "state": "Failed", "reason": "spec: is empty"}
     seen = job_progress(kind_of(), job_object(manifest), (), NEW, NOW)
     assert (seen.phase, seen.state) == (JobPhase.FAILED, JobState.FAILED)
-    assert (seen.reason, seen.finished) == ("spec: is empty", True)
+    assert (seen.reason, seen.is_finished) == ("spec: is empty", True)
 
 
 @pytest.mark.parametrize(
@@ -187,7 +187,7 @@ def test_permanently_failed_worker_is_shown(state: dict[str, Any] | None, phase:
     pods = [make_pod(job, WORKER, state=state, restart_policy="Never")] if state else []
     seen = worker(elastic([0], *pods))
     assert seen.phase == phase
-    assert seen.settled
+    assert seen.is_settled
 
 
 def test_each_observed_end_of_a_replica_is_kept() -> None:

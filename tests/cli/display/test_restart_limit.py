@@ -57,7 +57,7 @@ def test_replica_whose_program_cannot_be_executed_is_given_up_at_once(
 
 
 def test_job_that_has_finished_has_its_own_outcome() -> None:
-    assert not found(0, "Running", 5, deleted=True)
+    assert not found(0, "Running", 5, is_deleted=True)
 
 
 @pytest.mark.parametrize(("text", "limit"), [("0", 0), ("12", 12), ("unlimited", None)])
