@@ -55,8 +55,51 @@ UNCHECKED_SCHEMA: Final[JSON] = {"type": "object", **PRESERVE_UNKNOWN}
 
 def schema(types: Iterable[str]) -> JSON:
     """Return the schema, given the names of the replica types in lower case."""
+    names = "self.all(a, !has(a.name) || self.exists_one(b, has(b.name) && a.name == b.name))"
+    return {
+        "type": "object",
+        "description": "What follows from a failure, instead of restart policies.",
+        "properties": {
+            "maxRestarts": {"type": "integer", "minimum": 0, "maximum": MAX_INT32},
+            "restartStrategy": _one_of(*RestartStrategy),
+            "rules": {
+                **_list(MAX_RULES, _rule_schema(types)),
+                "description": "The first one that matches decides.",
+                "x-kubernetes-validations": [
+                    {"rule": names, "message": "names of rules must be unique"}
+                ],
+            },
+        },
+    }
+
+
+def _rule_schema(types: Iterable[str]) -> JSON:
+    condition = {
+        "type": "object",
+        "required": ["type"],
+        "properties": {
+            "type": {"type": "string", "maxLength": _MAX_CONDITION_CHARS},
+            "status": _one_of(*_STATUSES),
+        },
+    }
+    type_ = {"type": "string", "pattern": f"^(?i:{'|'.join(types)})$"}
+    return {
+        "type": "object",
+        "required": ["action"],
+        "properties": {
+            "name": {"type": "string", "maxLength": _MAX_NAME_CHARS},
+            "action": _one_of(*FailureAction),
+            "onExitCodes": _exit_codes_schema(),
+            "onPodConditions": _list(_MAX_CONDITIONS, condition),
+            "onCauses": _list(len(Cause), _one_of(*Cause)),
+            "targetReplicas": _list(_MAX_TYPES, type_),
+        },
+    }
+
+
+def _exit_codes_schema() -> JSON:
     exit_code = {"type": "integer", "minimum": 0, "maximum": _MAX_EXIT_CODE}
-    exit_codes = {
+    return {
         "type": "object",
         "required": ["operator", "values"],
         "properties": {
@@ -70,44 +113,6 @@ def schema(types: Iterable[str]) -> JSON:
                 "message": "0 is not a failure: remove it from values",
             }
         ],
-    }
-    condition = {
-        "type": "object",
-        "required": ["type"],
-        "properties": {
-            "type": {"type": "string", "maxLength": _MAX_CONDITION_CHARS},
-            "status": _one_of(*_STATUSES),
-        },
-    }
-    rule = {
-        "type": "object",
-        "required": ["action"],
-        "properties": {
-            "name": {"type": "string", "maxLength": _MAX_NAME_CHARS},
-            "action": _one_of(*FailureAction),
-            "onExitCodes": exit_codes,
-            "onPodConditions": _list(_MAX_CONDITIONS, condition),
-            "onCauses": _list(len(Cause), _one_of(*Cause)),
-            "targetReplicas": _list(
-                _MAX_TYPES, {"type": "string", "pattern": f"^(?i:{'|'.join(types)})$"}
-            ),
-        },
-    }
-    names = "self.all(a, !has(a.name) || self.exists_one(b, has(b.name) && a.name == b.name))"
-    return {
-        "type": "object",
-        "description": "What follows from a failure, instead of restart policies.",
-        "properties": {
-            "maxRestarts": {"type": "integer", "minimum": 0, "maximum": MAX_INT32},
-            "restartStrategy": _one_of(*RestartStrategy),
-            "rules": {
-                **_list(MAX_RULES, rule),
-                "description": "The first one that matches decides.",
-                "x-kubernetes-validations": [
-                    {"rule": names, "message": "names of rules must be unique"}
-                ],
-            },
-        },
     }
 
 

@@ -2,14 +2,14 @@
 
 import argparse
 import datetime
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 from dlctl.api.job import Job
 from dlctl.api.meta import PODS
 from dlctl.api.objects.pods import Pod
 from dlctl.cli.display.log_lines import displayable
-from dlctl.cli.display.progress import JobProgress, job_progress
+from dlctl.cli.display.progress import JobProgress, ReplicaProgress, job_progress
 from dlctl.cli.jobs.cluster import TargetCluster, add_cluster_arguments, named_job, run_in_cluster
 from dlctl.cli.jobs.explanation import FirstFailure, explain, first_failure
 from dlctl.cli.jobs.history import replica_names
@@ -43,7 +43,20 @@ def describe(
     now: datetime.datetime,
     output: Sequence[str] = (),
 ) -> Iterator[str]:
-    """Yield what a job consists of, and its explanation."""
+    """Yield the facts about a job, a table of its replicas, and its explanation."""
+    yield from aligned([(f"{name}:", value) for name, value in _facts(job).items() if value])
+    progress = job_progress(job.kind, job.obj, pods, JobProgress(job.kind.singular, job.key), now)
+    nodes = {pod.metadata.name: pod.node_name for pod in pods}
+    if rows := [_row(replica, nodes, now) for replica in progress.replicas]:
+        header = ("REPLICA", "STATE", "RESTARTS", "DURATION", "EXIT CODE", "POD", "NODE")
+        yield ""
+        yield from aligned([header, *rows])
+    yield ""
+    yield from explain(job, pods, events, now, output)
+
+
+def _facts(job: JobSnapshot) -> dict[str, str]:
+    """Return the facts about a job by their titles; empty ones are not shown."""
     facts = {
         "Kind": f"{job.kind.resource.kind} ({job.kind.resource.group})",
         "Created": f"{job.created:%Y-%m-%d %H:%M:%S} UTC" if job.created else "",
@@ -59,27 +72,22 @@ def describe(
             "Deadline": f"{policy.active_deadline_s} s" if policy.active_deadline_s else "",
             "Failures allowed": "" if policy.backoff_limit is None else str(policy.backoff_limit),
         }
-    yield from aligned([(f"{name}:", value) for name, value in facts.items() if value])
-    progress = job_progress(job.kind, job.obj, pods, JobProgress(job.kind.singular, job.key), now)
-    nodes = {pod.metadata.name: pod.node_name for pod in pods}
-    rows = [
-        (
-            replica.name,
-            replica.phase,
-            str(replica.restarts),
-            duration(replica.elapsed_s(now)),
-            "" if replica.exit_code is None else str(replica.exit_code),
-            replica.pod or "<none>",
-            nodes.get(replica.pod, ""),
-        )
-        for replica in progress.replicas
-    ]
-    if rows:
-        header = ("REPLICA", "STATE", "RESTARTS", "DURATION", "EXIT CODE", "POD", "NODE")
-        yield ""
-        yield from aligned([header, *rows])
-    yield ""
-    yield from explain(job, pods, events, now, output)
+    return facts
+
+
+def _row(
+    replica: ReplicaProgress, nodes: Mapping[str, str], now: datetime.datetime
+) -> tuple[str, ...]:
+    """Return the row of a replica; ``nodes`` are the nodes by pod."""
+    return (
+        replica.name,
+        replica.phase,
+        str(replica.restarts),
+        duration(replica.elapsed_s(now)),
+        "" if replica.exit_code is None else str(replica.exit_code),
+        replica.pod or "<none>",
+        nodes.get(replica.pod, ""),
+    )
 
 
 def _images(job: Job) -> Iterator[str]:

@@ -117,35 +117,39 @@ def terminal_status(
         message = job.messages.failed(failure, _failed_count(status, failure))
         message = _with_first_cause(message, status.attempts)
     ended_at = completion.time or now
-    new_conditions = conditions.without_condition(status.conditions, conditions.WAITING)
-    message_of_running = _message_of_unseen_run(job, failure)
-    if message_of_running and conditions.find(new_conditions, conditions.RUNNING) is None:
-        unseen = Condition.at(
-            ended_at,
-            conditions.RUNNING,
-            job.messages.reason(conditions.RUNNING),
-            message_of_running,
-            status=False,
-        )
-        new_conditions = conditions.with_condition(new_conditions, unseen)
-    return (
-        attrs.evolve(
-            status,
-            replica_statuses=tuple(
-                replica_counts.final_replica_status(job, replica, failure)
-                for replica in status.replica_statuses
-            ),
-            phase=JobPhase.CLEAN_UP,
-            state=JobState.FAILED if failure else JobState.SUCCEEDED,
-            reason=message if failure else "",
-            conditions=replica_conditions.with_true(
-                new_conditions, job, type_, message, now, reason=_terminal_reason(job, failure)
-            ),
-            completion_time=ended_at,
-            failure=failure,
+    new_conditions = _with_unseen_run(job, status.conditions, failure, ended_at)
+    ended = attrs.evolve(
+        status,
+        replica_statuses=tuple(
+            replica_counts.final_replica_status(job, replica, failure)
+            for replica in status.replica_statuses
         ),
-        EventNote(event_type, _terminal_event_reason(job, failure), message),
+        phase=JobPhase.CLEAN_UP,
+        state=JobState.FAILED if failure else JobState.SUCCEEDED,
+        reason=message if failure else "",
+        conditions=replica_conditions.with_true(
+            new_conditions, job, type_, message, now, reason=_terminal_reason(job, failure)
+        ),
+        completion_time=ended_at,
+        failure=failure,
     )
+    return ended, EventNote(event_type, _terminal_event_reason(job, failure), message)
+
+
+def _with_unseen_run(
+    job: Job,
+    old: Sequence[Condition],
+    failure: Failure | None,
+    ended_at: datetime.datetime,
+) -> tuple[Condition, ...]:
+    """Return the conditions of an ended job, with Running as false if the kind reports that."""
+    kept = conditions.without_condition(old, conditions.WAITING)
+    message = _message_of_unseen_run(job, failure)
+    if not message or conditions.find(kept, conditions.RUNNING) is not None:
+        return kept
+    reason = job.messages.reason(conditions.RUNNING)
+    unseen = Condition.at(ended_at, conditions.RUNNING, reason, message, status=False)
+    return conditions.with_condition(kept, unseen)
 
 
 def suspended_status(job: Job, now: datetime.datetime) -> tuple[JobStatus, tuple[EventNote, ...]]:
