@@ -3,7 +3,7 @@
 import os
 import sys
 
-# What signal.SIGINT is: that module takes a while to be imported, without a handler.
+# The value of signal.SIGINT: that module takes a while to be imported, without a handler.
 _SIGINT = 2
 _STREAMS = (("stdin", "r"), ("stdout", "w"), ("stderr", "w"))
 

@@ -60,7 +60,7 @@ class JobResult:
     message: str
     #: As the API server has it.
     status: Mapping[str, Any] = attrs.field(repr=False)
-    #: What each replica has written, by names such as ``worker-0``.
+    #: The output of each replica, by names such as ``worker-0``.
     logs: Mapping[str, str] = attrs.field(repr=False)
 
     def check(self) -> Self:

@@ -94,7 +94,7 @@ CRDS = Resource(
 
 
 class WatchEventType(enum.StrEnum):
-    """What happened to the object of a watch event."""
+    """The type of a watch event: the change of its object."""
 
     ADDED = "ADDED"
     MODIFIED = "MODIFIED"

@@ -68,7 +68,7 @@ def check(args: argparse.Namespace) -> int:
 
 @attrs.frozen(kw_only=True)
 class Report:
-    """What there is to say about one manifest."""
+    """The findings about one manifest."""
 
     manifest: Manifest
     problems: Sequence[Problem]
@@ -78,7 +78,7 @@ class Report:
     operator: str | None = None
     page: str = ""
     differences: Sequence[str] = ()
-    # What the controller will report as events.
+    # Warnings that the controller will report as events.
     warnings: Sequence[str] = ()
     ignored: Sequence[str] = ()
     # Why it would not start on this machine as it is.

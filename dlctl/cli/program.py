@@ -37,7 +37,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "release": "ungate waiting launchers before another operator takes over",
     "render": "print the child objects of jobs, offline",
 }
-# What a look at a path raises, instead of finding nothing there.
+# Errors of a check of a path that cannot be looked up.
 _BAD_PATH: Final = (errno.EACCES, errno.ENAMETOOLONG)
 # Where a command is that is not ``configure`` in the module of its name.
 _ELSEWHERE: Final[Mapping[str, str]] = {

@@ -9,7 +9,7 @@ from dlctl.dialects.dialect import Dialect
 from dlctl.dialects.kind import Kind
 
 CATEGORY: Final = "dlctl"
-# What keeps the job from running, in the wide form of ``kubectl get``.
+# The reason why the job does not run, in the wide form of ``kubectl get``.
 _WAITING_PATH: Final = '.status.conditions[?(@.type=="Waiting")].message'
 _WAITING_COLUMN: Final = ("Waiting", _WAITING_PATH, "string", 1)
 # The limits of labels and of services. The rules apply only to new jobs: otherwise not even the

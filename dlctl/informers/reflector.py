@@ -103,7 +103,7 @@ class Reflector(Generic[T]):
                 later_s = error.retry_after_s if isinstance(error, ThrottledError) else 0.0
                 await self._backoff.pause(later_s)
             except Exception:
-                # Whatever the server sent, list the resource again.
+                # The resource is listed again after any response of the server.
                 resource = self._source.resource.group_resource
                 logger.exception("list and watch failed", extra={"resource": resource})
                 await self._backoff.pause()

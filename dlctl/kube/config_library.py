@@ -18,7 +18,7 @@ _CLIENT: Final = f"{_LIBRARY}.client"
 
 @attrs.frozen
 class ConfigLibrary:
-    """What dlctl uses of the library."""
+    """The parts of the library that dlctl uses."""
 
     configuration: Any
     in_cluster_loader: Any

@@ -1,1 +1,1 @@
-"""What is read of objects in the cluster: pods, nodes, Jobs and others, without the rest."""
+"""Projections of objects in the cluster: those fields of pods, nodes and others that are read."""

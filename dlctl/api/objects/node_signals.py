@@ -1,4 +1,4 @@
-"""What a node's taints, conditions and labels announce: that it is draining, or sick. Pure.
+"""Signals of a node by its taints, conditions and labels: that it is draining, or sick. Pure.
 
 *Draining* nodes are about to be removed or restarted: their jobs act before that. *Sick* ones have
 a fault: they are to blame for failures, and are avoided.

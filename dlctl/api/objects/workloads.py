@@ -26,7 +26,7 @@ class WorkloadCondition(Projection, frozen=True, gc=False):
 
 
 class AdmissionCheckState(Projection, frozen=True, gc=False):
-    """What another controller says before Kueue admits a Workload."""
+    """The state of a check by another controller before Kueue admits a Workload."""
 
     name: str = ""
     state: str | None = None

@@ -26,7 +26,7 @@ class RestartStrategy(enum.StrEnum):
 
 
 class FailureAction(enum.StrEnum):
-    """What follows from a failure."""
+    """The reaction to a failure."""
 
     FAIL_JOB = "FailJob"
     RESTART_JOB = "RestartJob"

@@ -1,1 +1,1 @@
-"""What users see of running jobs: progress, output, and the outcome."""
+"""The display of running jobs: progress, output, and the outcome."""

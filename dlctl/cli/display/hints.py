@@ -1,4 +1,4 @@
-"""What a user can do about a failure, by its cause and the last lines of a program. Pure."""
+"""Hints for users about a failure, by its cause and the last lines of a program. Pure."""
 
 import re
 from collections.abc import Iterable, Iterator

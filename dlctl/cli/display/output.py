@@ -75,7 +75,7 @@ class Output:
             try:
                 self._write_out(text)
             except OSError as error:
-                # What a closed terminal answers.
+                # The error of a closed terminal.
                 closed = error.errno == errno.EIO
                 self._error = BrokenPipeError(*error.args) if closed else error
             with self._changed:

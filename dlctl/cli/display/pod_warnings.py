@@ -10,7 +10,7 @@ from dlctl.informers.handlers import Change
 from dlctl.informers.informer import Informer
 from dlctl.kube.client import Client
 
-# What programs put before the text of an error that conditions have, too.
+# Words that programs put before the text of an error that conditions have, too.
 _PREFIX: Final = re.compile(r"\A(?:Error: |Error creating: )+")
 
 

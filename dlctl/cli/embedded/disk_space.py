@@ -1,4 +1,4 @@
-"""What is wrong with a disk, which the output of programs cannot explain."""
+"""Problems of a disk, which the output of programs cannot explain."""
 
 import os
 import shutil

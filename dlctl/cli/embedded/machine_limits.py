@@ -1,4 +1,4 @@
-"""What the embedded cluster needs of this machine: a loopback address, and open files."""
+"""Requirements of the embedded cluster: a loopback address, and open files."""
 
 import errno
 import resource

@@ -1,4 +1,4 @@
-"""What happened to a job, in order: from its status, its pods and the events about both. Pure."""
+"""The history of a job, in order: from its status, its pods and the events about both. Pure."""
 
 import datetime
 import enum

@@ -1,4 +1,4 @@
-"""What a job that has not ended waits for, as far as anyone says. Pure."""
+"""The causes for which a job that has not ended waits, as far as they are reported. Pure."""
 
 import datetime
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What the API server would refuse in jobs, in scalers and in the pods of jobs; offline.
+"""Rejections by the API server of jobs, scalers and the pods of jobs, found offline.
 
 Objects are validated by the CRDs that ``dlctl crds`` prints, with the code of the embedded server.
 """

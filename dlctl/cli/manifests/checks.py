@@ -1,4 +1,4 @@
-"""What is wrong with manifests, before anything is created: with file, line, field and fix."""
+"""Problems of manifests, before anything is created: with file, line, field and fix."""
 
 import importlib.util
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -20,7 +20,7 @@ _TRAINING_TYPES: Final = ("master", "worker")
 
 @attrs.frozen
 class Program:
-    """What the replicas run; ``env`` is added to what their framework sets.
+    """The program of the replicas; ``env`` is added to the variables of their framework.
 
     ``limits`` are the resources of each process that trains.
     """
@@ -36,7 +36,7 @@ class JobForm:
     """A kind of job: which replicas it has for a number of workers, and what starts a program."""
 
     kind: str
-    # What users may call it, the usual name first.
+    # The names that users may give it, the usual name first.
     names: Sequence[str]
     specs_field: str
     container: str

@@ -1,4 +1,4 @@
-"""What the pod template of a manifest refers to: ConfigMaps, Secrets, the service account. Pure."""
+"""References of a manifest's pod template: ConfigMaps, Secrets, the service account. Pure."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final

@@ -27,7 +27,7 @@ from dlctl.local.node.containers.images import NoCommandError, find
 Spec = Mapping[str, Any]
 # The keys of ConfigMaps and Secrets, by kind, namespace and name.
 Keys = Mapping[tuple[str, str, str], set[str]]
-# What the server itself creates in each namespace.
+# The objects that the server itself creates in each namespace.
 _ALWAYS_THERE: Final = (("ServiceAccount", "default"), ("ConfigMap", "kube-root-ca.crt"))
 _VOLUME_TYPES: Final = frozenset(
     "emptyDir configMap secret downwardAPI projected hostPath persistentVolumeClaim".split()

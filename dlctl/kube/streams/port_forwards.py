@@ -17,7 +17,7 @@ PROTOCOLS: Final = ("v4.channel.k8s.io",)
 _DATA, _ERROR = 0, 1
 _PORT_BYTES: Final = 2
 _CHUNK_BYTES: Final = 1 << 15
-# What the pod may still send after our side has said everything.
+# How long the pod may still send data after our side has sent all of its own.
 _LINGER_S: Final = 5.0
 
 

@@ -12,7 +12,7 @@ CONTROLLER_NAME = "kubernetes.io/job-controller"
 
 
 class JobSpec(Projection, frozen=True, gc=False):
-    """What a job asks for; without ``completions``, one success is enough."""
+    """The spec of a Job; without ``completions``, one success is enough."""
 
     template: dict[str, Any]
     parallelism: int = 1
@@ -44,7 +44,7 @@ class UncountedPods(Projection, frozen=True, gc=False):
 
 
 class JobStatus(Projection, frozen=True, gc=False):
-    """What has become of a job so far."""
+    """The observed state of a Job."""
 
     active: int = 0
     succeeded: int = 0

@@ -1,4 +1,4 @@
-"""What a job needs next: pods to create or delete, ends to count, and its status. Pure.
+"""The next step of a Job: pods to create or delete, ends to count, and its status. Pure.
 
 The order of a job's end: its outcome is recorded, its pods are deleted, their ends are counted, and
 only then it is finished.

@@ -82,7 +82,7 @@ class VolumeMount(Projection, frozen=True, gc=False):
 
 
 class ResourceRequirements(Projection, frozen=True, gc=False):
-    """What a container requests, and what it may use at most."""
+    """The requests of a container, and its limits."""
 
     limits: dict[str, Any] | None = None
     requests: dict[str, Any] | None = None

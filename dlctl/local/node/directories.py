@@ -9,7 +9,7 @@ from dlctl.local.node.protocol import Mount
 
 @attrs.frozen
 class NodeDirectories:
-    """What containers see of the machine besides the volumes of their manifest."""
+    """The directories of the machine in containers, besides the volumes of their manifest."""
 
     # In every container, on top of its volumes.
     mounts: tuple[Mount, ...] = ()

@@ -18,7 +18,7 @@ class SchedulableNodeSpec(Projection, frozen=True, gc=False):
 
 
 class SchedulableNodeStatus(Projection, frozen=True, gc=False):
-    """What the node has."""
+    """The resources of the node."""
 
     allocatable: dict[str, Any] | None = None
 

@@ -38,7 +38,7 @@ class _Leaving:
 
     pod: Pod
     verdict: Verdict
-    # What the policy does about it.
+    # The action of the policy.
     action: FailureAction
 
     @property

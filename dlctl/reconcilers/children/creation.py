@@ -85,7 +85,7 @@ class _Existing(enum.Enum):
 
 @attrs.define
 class _Batch:
-    """What has become of children so far."""
+    """The outcome of creating children so far."""
 
     names: dict[Resource, list[str]] = attrs.field(factory=dict)
     pods: list[Object] = attrs.field(factory=list)

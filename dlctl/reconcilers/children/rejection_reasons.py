@@ -1,4 +1,4 @@
-"""What the rejection of a child by the API server means for its job: a reason and the fix. Pure."""
+"""The reason, message and fix of a job whose child the API server rejects. Pure."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""What follows from the end of an attempt, by the failure policy of its job. Pure."""
+"""The decision of a job's failure policy about the end of an attempt. Pure."""
 
 import attrs
 
@@ -17,7 +17,7 @@ from dlctl.api.status.verdict import Verdict
 
 @attrs.frozen
 class Decision:
-    """What is done about a failure."""
+    """The reaction to a failure."""
 
     action: FailureAction
     # True if it counts towards the maximum.

@@ -21,7 +21,7 @@ class Proof(enum.IntEnum):
 
 @attrs.frozen
 class Evidence:
-    """What one source says about the end of one member."""
+    """The evidence of one source about the end of one member."""
 
     cause: Cause
     proof: Proof

@@ -1,4 +1,4 @@
-"""What an exit code alone says about why a program ended."""
+"""Evidence from an exit code alone about why a program ended."""
 
 from collections.abc import Mapping
 from typing import Final

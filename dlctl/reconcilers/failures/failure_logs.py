@@ -28,7 +28,7 @@ MAX_CONCURRENT_READS: Final = 16
 
 @attrs.frozen
 class LogsOfJob:
-    """What was read of a job's logs, and how long to wait for the rest; 0 if not at all."""
+    """The parts read of a job's logs, and how long to wait for the rest; 0 if not at all."""
 
     texts: Mapping[UID, str] = attrs.field(factory=dict)
     wait_s: float = 0.0
@@ -50,7 +50,7 @@ class FailureLogs:
     # The maximum number of pods of an attempt whose logs are read.
     max_count: int
     clock: Clock
-    # What its tasks have read, and those of other kinds.
+    # The logs that its tasks, and those of other kinds, have read.
     cache: TailCache
     _states: dict[ObjectKey, _State] = attrs.field(init=False, factory=dict)
 

@@ -49,7 +49,7 @@ class _Suspect:
     @property
     def message(self) -> str:
         """Return why it ended."""
-        # What ended the whole pod is not its init container's.
+        # An end of the whole pod is not its init container's.
         is_its_own = self.init_container and self.evidence.proof > Proof.POD
         init = f"init container {self.init_container}: " if is_its_own else ""
         return f"{init}{self.evidence.message}"
@@ -78,7 +78,7 @@ class _Suspect:
 
 @attrs.frozen
 class Judgement:
-    """What the end of one member shows by itself."""
+    """The judgement of one member's end by itself."""
 
     # And not what may be a consequence.
     shows_cause: bool
@@ -167,7 +167,7 @@ def _judged(suspects: Sequence[_Suspect]) -> Iterator[_Suspect]:
     to_read = [(suspect, lost_peer(suspect.output)) for suspect in suspects if suspect.is_to_read]
     # A large gang ends within a second: those that may have a cause by their exit code come first.
     to_read.sort(key=lambda each: (each[0].evidence.weight, each[1], each[0].time))
-    # What those that are not read would be blamed for alone may be a consequence.
+    # Without its output, the end of a member may be a mere consequence.
     yield from _read_first([one for one, lost in to_read if not lost], Weight.AMBIGUOUS)
     # Those that lost a peer prove less, and must not use up the reads of the others.
     yield from _read_first([one for one, lost in to_read if lost], Weight.COLLATERAL)

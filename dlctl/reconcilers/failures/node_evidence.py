@@ -1,4 +1,4 @@
-"""What the state of a member's node proves about its end."""
+"""Evidence from the state of a member's node about its end."""
 
 import re
 from typing import Final

@@ -1,4 +1,4 @@
-"""What a member's output says about its end: launchers' summaries and classes of log lines."""
+"""Evidence from a member's output about its end: launchers' summaries and classes of log lines."""
 
 import enum
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""What a pod's status says about its end: reasons given by the API server and the kubelet."""
+"""Evidence from a pod's status about its end: the API server's and the kubelet's reasons."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final

@@ -76,7 +76,7 @@ class DecidedStatus:
     """The status after new failures, of which all but the last have restarted replicas alone."""
 
     status: JobStatus
-    # What the last one leads to, unless it restarts a replica alone as well.
+    # The decision about the last one, unless it restarts a replica alone as well.
     decision: Decision | None = None
     # Seconds to wait for a better proof of one of them, before anything is done.
     settle_s: float = 0.0
@@ -110,7 +110,7 @@ def decided_status(
         if not _has_just_ended(current, attempts):
             return DecidedStatus(status, has_more=judge.has_unread)
         status = attrs.evolve(status, attempts=attempts)
-    # What is recorded is never decided any more, so the last one is not.
+    # A recorded failure is never decided again, so the last one is not recorded.
     return DecidedStatus(current.status, has_more=True)
 
 

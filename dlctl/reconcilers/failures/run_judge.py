@@ -1,4 +1,4 @@
-"""What ended runs show by themselves: in one plan, each is judged once and few outputs are read."""
+"""Judgements of single ended runs: in one plan, each is judged once and few outputs are read."""
 
 import datetime
 from collections.abc import Sequence

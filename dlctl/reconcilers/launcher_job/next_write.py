@@ -1,4 +1,4 @@
-"""What a launcher's Job needs next: to be created, suspended, resumed, or to get its TTL. Pure.
+"""The next write of a launcher's Job: to create, suspend or resume it, or to set its TTL. Pure.
 
 One write at a time: each follows from what the stores show of the one before. With a failure
 policy, a Job runs a launcher once: it is deleted, and created again for the next run.
@@ -14,7 +14,7 @@ from dlctl.reconcilers.launcher_job.launcher_state import LauncherState
 
 
 class LauncherJobAction(enum.Enum):
-    """What one write does to a launcher's Job."""
+    """The action of one write on a launcher's Job."""
 
     CREATE = enum.auto()
     CREATE_SUSPENDED = enum.auto()

@@ -17,7 +17,7 @@ from dlctl.api.status.waiting import Waiting
 from dlctl.errors import truncated
 
 STARTING_DEADLINE_EXCEEDED: Final = "StartingDeadlineExceeded"
-# What the user can change in the job; the rest is up to the cluster.
+# Reasons that the user can resolve in the job; others are up to the cluster.
 _CONFIGURATION: Final = frozenset(
     {
         "CreateContainerConfigError", "ExceedsMaxQuota", "InvalidTemplate", "LimitRangeDenied",

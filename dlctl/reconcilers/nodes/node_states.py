@@ -16,7 +16,7 @@ from dlctl.api.status.verdict import Cause
 
 
 class NodeFault(enum.Enum):
-    """What a fault of a node says about the ends of programs on it."""
+    """The kind of a node's fault, by which the ends of programs on it are judged."""
 
     # The node shows a signal of a fault.
     SICK = enum.auto()

@@ -25,7 +25,7 @@ from dlctl.reconcilers.status.completion import Completion
 
 @attrs.frozen
 class _Deletions:
-    """What the clean-up of a job deletes; empty if nothing is left."""
+    """The objects that the clean-up of a job deletes; empty if nothing is left."""
 
     pods: tuple[Pod, ...]
     services: tuple[Service, ...]

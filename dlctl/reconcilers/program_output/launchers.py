@@ -1,4 +1,4 @@
-"""What launchers report about the process that failed first: mpirun, mpiexec and horovodrun."""
+"""Reports of launchers about the process that failed first: mpirun, mpiexec and horovodrun."""
 
 import itertools
 import re

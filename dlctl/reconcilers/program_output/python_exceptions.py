@@ -20,7 +20,7 @@ _REPORTS: Final = ("detected that one or more processes exited", "mpirun failed 
 _BY_TYPE: Final[Mapping[str, tuple[Cause, Weight]]] = {
     "MemoryError": (Cause.OUT_OF_MEMORY, Weight.CAUSE),
     "OutOfMemoryError": (Cause.OUT_OF_MEMORY, Weight.CAUSE),
-    # What the program needs is not in its image.
+    # A module is missing in the image.
     "ModuleNotFoundError": (Cause.BAD_COMMAND_OR_IMAGE, Weight.CAUSE),
     "ImportError": (Cause.BAD_COMMAND_OR_IMAGE, Weight.CAUSE),
     "TimeoutError": (Cause.UNKNOWN, Weight.AMBIGUOUS),
@@ -41,9 +41,9 @@ _MESSAGE_LINES: Final = 6
 _NUMBER: Final = re.compile(r"[-+]?[0-9.]+(?:e[-+]?[0-9]+)?%?$")
 # A process that goes on for this many lines has handled the exception before them.
 _LINES_OF_WORK: Final = 3
-# What stands before a traceback that is not the process's own end.
+# The lines before a traceback that does not end the process.
 _ASIDES: Final = ("Exception ignored in", "Error in atexit", "Exception in thread")
-# What follows an exception that ends a process.
+# The lines after an exception that ends a process.
 _AFTERWORDS: Final = (
     *_ASIDES,
     "During handling of",

@@ -39,7 +39,7 @@ _UNFINISHED: Final = frozenset(
 
 @attrs.frozen
 class WaitState:
-    """What a job waits for, and the seconds until a wait has lasted long enough to be reported."""
+    """The cause of a job's wait, and the seconds until a wait is long enough to be reported."""
 
     waiting: Waiting | None = None
     next_s: float | None = None

@@ -44,7 +44,7 @@ class Stage(enum.IntEnum):
 
 @attrs.frozen
 class ReplicaWait:
-    """What a replica waits for; with ``since``, only a long wait is worth a message."""
+    """The cause of a replica's wait; with ``since``, only a long wait is worth a message."""
 
     stage: Stage
     reason: str

@@ -1,7 +1,7 @@
 """CEL rules that keep v1 and v2beta1 apart, in the schemas of both.
 
 An update through one version must not drop what only the other one has, nor change which of them
-an object seems to be of. What an object is meant as is :mod:`.version_choice`'s business.
+an object seems to be of. :mod:`.version_choice` decides in which version an object is meant.
 """
 
 from typing import Final

@@ -58,7 +58,7 @@ class _Entry(Projection, frozen=True, gc=False):
     def writes_replica_specs(self) -> bool:
         spec = self.fields_v1.spec if self.fields_v1 else None
         written = spec.replica_specs if spec else None
-        # What is applied is stated completely, and has no entry for the whole.
+        # An applied configuration is complete, and has no entry for the whole.
         return written is not None and (self.operation == "Apply" or written.whole is not None)
 
     @property

@@ -48,7 +48,7 @@ def choose_version(obj: JobObject, spec: Any) -> VersionChoice:
         return _CHOICES[V2BETA1]
     has_specs = isinstance(spec, Mapping) and "mpiReplicaSpecs" in spec
     if not has_specs and authors is not None and authors.replica_specs == {V1ALPHA1}:
-        # What a manifest lacks is a field of its own version.
+        # The missing field belongs to the version of the manifest.
         return VersionChoice(V1ALPHA1)
     if not has_specs or FORM_FIELD not in spec:
         return BY_SHAPE

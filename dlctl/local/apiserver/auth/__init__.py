@@ -1,1 +1,1 @@
-"""Who may do what: tokens, RBAC, reviews and the serving certificate."""
+"""Authentication and authorization: tokens, RBAC, reviews and the serving certificate."""

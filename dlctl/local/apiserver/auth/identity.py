@@ -1,4 +1,4 @@
-"""What makes an API server the same one after a restart: its authority, its token, its key."""
+"""The identity that an API server keeps over a restart: its authority, its token, its key."""
 
 import os
 import secrets

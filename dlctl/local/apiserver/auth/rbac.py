@@ -29,7 +29,7 @@ from dlctl.local.apiserver.validation.jobs import selects
 
 # Readable by every user, so that clients can discover the API.
 DISCOVERY_PATHS: Final = ("/version", "/api", "/apis", "/openapi")
-# What every user may do: review their own rights and identity, as by system:basic-user.
+# The rights of every user: to review their own rights and identity, as by system:basic-user.
 _BASIC_RULES: Final = (
     {
         "verbs": ["create"],

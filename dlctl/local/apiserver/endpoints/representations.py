@@ -54,7 +54,7 @@ class Presenter:
     served: ServedResource
     representation: Representation
     clock: Clock
-    # What a Table includes of each object: None, Metadata (the default) or Object.
+    # The part of each object in a Table: None, Metadata (the default) or Object.
     include: str = "Metadata"
 
     def one(self, stored: StoredObject) -> bytes:

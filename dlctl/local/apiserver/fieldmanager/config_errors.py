@@ -1,4 +1,4 @@
-"""What is wrong with an applied configuration: the first field that its type does not allow."""
+"""Errors in an applied configuration: the first field that its type does not allow."""
 
 from collections.abc import Iterator
 from typing import Any

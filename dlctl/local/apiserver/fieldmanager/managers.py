@@ -14,7 +14,7 @@ UPDATE: Final = "Update"
 
 @attrs.frozen
 class ManagerIdentifier:
-    """Who writes, how, and in which version and subresource."""
+    """A manager by its name, its operation, and the version and subresource that it writes."""
 
     name: str
     operation: str

@@ -87,7 +87,7 @@ class Journal:
         objects: dict[tuple[TableName, ObjectKey], StoredObject] = {}
         revision = 0
         lines = self.path.read_bytes().split(b"\n") if self.path.exists() else [b""]
-        # What follows the last newline was cut off while it was written, so nobody has seen it.
+        # Text after the last newline was cut off while it was written, so no client has seen it.
         for number, text in enumerate(lines[:-1], start=1):
             try:
                 line = _decode(text)

@@ -148,5 +148,5 @@ def _matches(requirement: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
         case "DoesNotExist":
             return value is None
         case _:
-            # What is malformed selects nothing.
+            # A malformed selector selects nothing.
             return False

@@ -39,7 +39,7 @@ from dlctl.local.node.status import (
 CONFIG_RETRY_S: Final = 1.0
 # Kubelets wait without end for a hook after the start.
 _HOOK_TIMEOUT_S: Final = 24 * 3600.0
-# What container runtimes show for a program that was not executed, whatever the reason.
+# The exit code that container runtimes report for a program that could not be executed.
 _NOT_STARTED: Final = 128
 _KILLED: Final = 128 + signal.SIGKILL
 
