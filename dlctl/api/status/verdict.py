@@ -115,13 +115,13 @@ class Verdict:
         details = ", ".join(filter(None, ("" if f"{code}:" in text else code, phrase)))
         return f"{self.place}: {text} ({details})" if self.replica else f"{text} ({details})"
 
-    def describe(self, said: str = "") -> str:
+    def describe(self, shown_text: str = "") -> str:
         """Return it in one line, such as ``OutOfMemory, worker-1 (node n2), high confidence: ...``.
 
-        Its message is left out if what was already said contains it.
+        Its message is left out if ``shown_text`` contains it.
         """
         place = f", {self.place}" if self.replica else ""
-        text = f": {'; '.join(self.message_lines)}" if self.message not in said else ""
+        text = f": {'; '.join(self.message_lines)}" if self.message not in shown_text else ""
         others = f"; ended with it: {self.describe_collateral()}" if self.collateral_count else ""
         return f"{self.cause}{place}, {self.confidence.lower()} confidence{text}{others}"
 

@@ -126,14 +126,14 @@ def _restarts(job: JobProgress, name: str) -> Iterator[str]:
 
 def _unfinished(job: JobProgress, end: RunEnd, last_lines: LastLines) -> Iterator[str]:
     order = chief_first([replica.name for replica in job.replicas])
-    # Those with trouble first, then the chief.
-    replicas = sorted(job.replicas, key=lambda r: (not _has_trouble(r), order.index(r.name)))
+    # Failing and waiting replicas first, then the chief.
+    replicas = sorted(job.replicas, key=lambda r: (not _fails_or_waits(r), order.index(r.name)))
     for replica in replicas[:_MAX_REPLICAS]:
-        said = bare_message(replica.waiting_message) in job.notice
-        trouble = "" if said else f": {replica.waiting_message}"
+        is_shown = bare_message(replica.waiting_message) in job.notice
+        reason = "" if is_shown else f": {replica.waiting_message}"
         restarts = f", {describe_restarts(replica)}" if replica.restarts else ""
         pod = replica.pod or "missing"
-        yield f"  {replica.name} (pod {pod}): {replica.phase}{restarts}{trouble}"
+        yield f"  {replica.name} (pod {pod}): {replica.phase}{restarts}{reason}"
     if len(replicas) > _MAX_REPLICAS:
         yield f"  and {len(replicas) - _MAX_REPLICAS} more"
     failing = [replica for replica in replicas if _has_failed(replica)]
@@ -147,7 +147,7 @@ def _has_failed(replica: ReplicaProgress) -> bool:
     return any(end.exit_code for end in replica.exits)
 
 
-def _has_trouble(replica: ReplicaProgress) -> bool:
+def _fails_or_waits(replica: ReplicaProgress) -> bool:
     return _has_failed(replica) or bool(replica.waiting_message)
 
 

@@ -105,5 +105,5 @@ def _title(job: JobProgress) -> Text:
 def _waiting_messages(job: JobProgress) -> Iterable[Text]:
     """Yield why the job and its replicas wait; a message that many share, once."""
     shared = dict.fromkeys(replica.waiting_message for replica in job.replicas)
-    for trouble in filter(None, [job.notice, *list(shared)[:_MAX_MESSAGES]]):
-        yield Text(trouble, style="yellow")
+    for message in filter(None, [job.notice, *list(shared)[:_MAX_MESSAGES]]):
+        yield Text(message, style="yellow")

@@ -37,8 +37,8 @@ def detach(log: Path) -> Callable[[str], None]:
         os.dup2(source, target)
 
     def announce(text: str) -> None:
-        with open(writing, "w", encoding="utf-8") as said:
-            said.write(text)
+        with open(writing, "w", encoding="utf-8") as stream:
+            stream.write(text)
 
     return announce
 
@@ -46,8 +46,8 @@ def detach(log: Path) -> Callable[[str], None]:
 def _await(child: int, reading: int, log: Path) -> int:
     try:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
-        with open(reading, encoding="utf-8") as said:
-            text = said.read()
+        with open(reading, encoding="utf-8") as stream:
+            text = stream.read()
     except (KeyboardInterrupt, SystemExit):
         # It is in a session of its own, which no Ctrl-C reaches.
         os.kill(child, signal.SIGTERM)

@@ -59,9 +59,9 @@ def moments(
     found += _of_status(job.status, above)
     if job.created:
         found.append(Moment(job.created, Rank.CREATED, "", "the job was created"))
-    said = "\n".join(condition.message for condition in job.status.conditions)
+    reported = "\n".join(condition.message for condition in job.status.conditions)
     shown = {pod.metadata.name for pod in pods}
-    found += _of_events(events, names, said, shown, above)
+    found += _of_events(events, names, reported, shown, above)
     # An end of a program that several report is shown as the last of them does.
     once = {(each.time, each.replica) if each.rank is Rank.ENDED else each: each for each in found}
     return sorted(once.values())
@@ -117,12 +117,12 @@ def history_lines(happened: Sequence[Moment]) -> Iterator[str]:
 
 
 def _of_status(status: JobStatus, above: str) -> Iterator[Moment]:
-    said = ""
+    reported = ""
     for condition in status.conditions:
         if condition.status and condition.type != CREATED:
             # The section above has the verdict.
             message = condition.message.partition(". First cause: ")[0]
-            said += message
+            reported += message
             text = f"{condition.type}: {condition.reason if message in above else message}"
             yield Moment(condition.last_transition_time, Rank.CONDITION, "", text)
     for replica, record in status.restarts.items():
@@ -133,7 +133,7 @@ def _of_status(status: JobStatus, above: str) -> Iterator[Moment]:
         text = f"{end}{record.reason}{'' if ended_job else ': restarted'}"
         yield Moment(record.finished_at, Rank.ENDED, replica, text)
     failure = status.failure
-    if failure is not None and (failure.replica or failure.message not in said):
+    if failure is not None and (failure.replica or failure.message not in reported):
         yield Moment(failure.time, Rank.ENDED, failure.replica, failure.message)
     if status.completion_time is not None:
         text = f"the job ended: {status.state}"
@@ -157,7 +157,7 @@ def _of_pod(job: JobSnapshot, pod: Pod, replica: str) -> Iterator[Moment]:
 def _of_events(
     events: Iterable[JobEvent],
     names: Mapping[str, str],
-    said: str,
+    reported: str,
     shown: Collection[str],
     above: str,
 ) -> Iterator[Moment]:
@@ -168,7 +168,7 @@ def _of_events(
     for event in events:
         about_pod = event.involved_object.kind == "Pod"
         message = bare_message(event.message)
-        if (message and message in said) or (about_pod and event.type != "Warning"):
+        if (message and message in reported) or (about_pod and event.type != "Warning"):
             continue
         if not about_pod and (named := _ABOUT_ONE_POD.match(event.message)) and named[1] in shown:
             continue

@@ -186,8 +186,8 @@ def _cause(group: DependentObject | None) -> str:
     conditions = (group.decoded_status() if group else {}).get("conditions")
     for condition in conditions if isinstance(conditions, list) else ():
         if isinstance(condition, Mapping) and condition.get("type") == "Unschedulable":
-            if condition.get("status") == "True" and (said := condition.get("message")):
-                return f": {truncated(str(said), _MAX_CAUSE_CHARS)}"
+            if condition.get("status") == "True" and (message := condition.get("message")):
+                return f": {truncated(str(message), _MAX_CAUSE_CHARS)}"
     return ""
 
 

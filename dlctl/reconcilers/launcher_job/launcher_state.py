@@ -111,8 +111,8 @@ def _failure(
     if condition is None:
         return None
     reason = printable(condition.reason or "", MAX_REASON_CHARS) or f"{job.resource.kind}Failed"
-    said = printable(condition.message or "", MAX_MESSAGE_CHARS)
-    message = said or f"{job.resource.kind} {job.key} has failed"
+    reported = printable(condition.message or "", MAX_MESSAGE_CHARS)
+    message = reported or f"{job.resource.kind} {job.key} has failed"
     if condition.reason != _BACKOFF_LIMIT_EXCEEDED:
         return Failure("", "", reason, message, now)
     failed = [pod for pod in pods if pod.phase is PodPhase.FAILED]

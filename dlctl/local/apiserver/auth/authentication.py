@@ -40,8 +40,8 @@ class Tokens:
         claims = self._claims(token)
         if claims is None:
             return None
-        said = claims["kubernetes.io"]
-        namespace, about, pod = said["namespace"], said["serviceaccount"], said.get("pod")
+        claim = claims["kubernetes.io"]
+        namespace, about, pod = claim["namespace"], claim["serviceaccount"], claim.get("pod")
         account = ObjectKey(namespace, about["name"])
         if not self._exists(SERVICE_ACCOUNTS, account, about["uid"]):
             return None

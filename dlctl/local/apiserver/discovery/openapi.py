@@ -129,8 +129,8 @@ def _closure(name: str, prefix: str) -> JSON:
 
 def _definition(kind: TypeDefinition, prefix: str) -> JSON:
     result: JSON = {"type": "object"}
-    if said := descriptions().get(kind.name):
-        result["description"] = said
+    if description := descriptions().get(kind.name):
+        result["description"] = description
     if required := [field.name for field in kind.fields.values() if field.required]:
         result["required"] = required
     result["properties"] = {
@@ -141,8 +141,9 @@ def _definition(kind: TypeDefinition, prefix: str) -> JSON:
 
 
 def _described(schema: JSON, kind: TypeDefinition, field: Field) -> JSON:
-    said = descriptions().get(f"{kind.name}.{field.name}") or descriptions().get(f"*.{field.name}")
-    extra: JSON = {"description": said} if said else {}
+    found = descriptions()
+    description = found.get(f"{kind.name}.{field.name}") or found.get(f"*.{field.name}")
+    extra: JSON = {"description": description} if description else {}
     if field.merge_key is not None:
         extra["x-kubernetes-patch-strategy"] = "merge"
         if field.merge_key:
@@ -167,14 +168,17 @@ def _property(field: Field, shape: tuple[str, ...], prefix: str) -> JSON:
 def _custom(served: ServedResource, prefix: str) -> JSON:
     """Return the schema of a custom kind with the fields that every object has."""
     schema = served.openapi or {}
-    said = _builtin_definitions(prefix)[kinds()["Pod"].definition_name]["properties"]
+    builtin = _builtin_definitions(prefix)[kinds()["Pod"].definition_name]["properties"]
     reference: JSON = {"$ref": prefix + _META}
     if "components" in prefix:
-        reference = {"allOf": [reference], "description": said["metadata"].get("description", "")}
+        reference = {
+            "allOf": [reference],
+            "description": builtin["metadata"].get("description", ""),
+        }
     properties = {
         **schema.get("properties", {}),
-        "apiVersion": said["apiVersion"],
-        "kind": said["kind"],
+        "apiVersion": builtin["apiVersion"],
+        "kind": builtin["kind"],
         "metadata": reference,
     }
     return {**schema, "properties": properties}

@@ -27,7 +27,7 @@ def descriptions() -> Mapping[str, str]:
     """Return the descriptions of types (``PodSpec``) and fields (``PodSpec.volumes``)."""
     text = (files(__package__) / "kinds" / "descriptions.txt").read_text()
     pairs = (line.partition(": ") for line in text.splitlines() if ": " in line)
-    return {name: said for name, _, said in pairs}
+    return {name: description for name, _, description in pairs}
 
 
 @lru_cache

@@ -75,14 +75,14 @@ async def terminal(*, stdin: bool) -> AsyncIterator[StreamPaths]:
     async with AsyncExitStack() as stack:
         # Held until the command has opened it; otherwise this side would read EOF.
         held = stack.enter_context(_file(theirs, "rb"))
-        said = stack.enter_context(_file(ours, "rb"))
+        output = stack.enter_context(_file(ours, "rb"))
         given = stack.enter_context(_file(os.dup(ours), "wb"))
 
         async def connect() -> ContainerStreams:
             held.close()
             nothing = asyncio.StreamReader()
             nothing.feed_eof()
-            stdout = await _reader(said, stack)
+            stdout = await _reader(output, stack)
             return ContainerStreams(
                 stdin=await _writer(given, stack),
                 stdout=stdout,
