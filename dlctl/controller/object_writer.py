@@ -31,7 +31,7 @@ class ObjectWriter:
 
     client: Client
     expectations: Expectations
-    # False once the server has said that the role does not include it.
+    # False once the server has responded that the role does not include it.
     may_delete_collections: bool = attrs.field(init=False, default=True)
 
     async def create(
@@ -116,7 +116,7 @@ class ObjectWriter:
         )
         if deleted is None:
             return False
-        # Gone, or without grace where finalizers keep it: wait until the store shows which.
+        # It is gone, or finalizers keep it without grace: wait until the store shows which.
         self.expectations.expect_write(owner, resource, deleted.metadata.resource_version)
         return True
 

@@ -11,7 +11,7 @@ from dlctl.api.objects.pods import ContainerStatus, Pod, PodPhase, Service
 from dlctl.informers.handlers import Change
 from dlctl.informers.store import Store, owner_value, owners
 
-# For more of the changes that a job's own writes cause.
+# The delay for further changes that a job's own writes cause.
 SETTLE_S: Final = 0.1
 # While other pods of the job are still to start, it waits longer, large jobs most of all: each of
 # its reconciles looks at every pod, whether it has started or not.
@@ -36,7 +36,7 @@ def add_settle_indexes(pods: Store[Pod]) -> None:
 
 def job_settle_s(change: Change[Object]) -> float:
     """Return the seconds that a job waits after a change of itself."""
-    # The executor asks for what its own status makes possible.
+    # The executor itself requeues the job for the next step that its status write makes possible.
     return MAX_SETTLE_S if _is_status_write(change) else 0.0
 
 
@@ -114,7 +114,7 @@ def _is_binding(change: Change[Object]) -> bool:
 
 
 def _is_fresh(pod: Pod) -> bool:
-    """Return whether nobody has said more of a pod than that it is scheduled."""
+    """Return whether the status of a pod shows only that it is scheduled."""
     if pod.status is None:
         return True
     if pod.status.container_statuses or pod.status.init_container_statuses:

@@ -142,7 +142,7 @@ def _leaving(
 def _still_to_leave(
     job: Job, attempts: Sequence[Attempt], observed: Observed, now: datetime.datetime, counted: int
 ) -> list[_Leaving]:
-    """Return the replicas that have to leave nodes for which no attempt made way not long ago."""
+    """Return the replicas that have to leave nodes which no attempt has left recently."""
     leaving = _leaving(job, observed, now, counted)
     return [one for one in leaving if not _has_left(attempts, one.verdict)]
 
@@ -168,7 +168,7 @@ def _verdict(one: ObservedReplica, pod: Pod, observed: Observed, now: datetime.d
 
 
 def _has_left(attempts: Sequence[Attempt], verdict: Verdict) -> bool:
-    """Return whether an earlier attempt made way for the same node not long ago."""
+    """Return whether an earlier attempt has left the same node recently."""
     return next(_ends_by(attempts, verdict), None) is not None
 
 

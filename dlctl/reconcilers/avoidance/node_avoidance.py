@@ -37,7 +37,7 @@ class NodeAvoidance:
         avoided = self.ledger.avoided(job.key.namespace)
         special = self.nodes.current.by_name.items()
         sick = sorted(name for name, one in special if one.fault_kind is NodeFault.SICK)
-        # Each once, in this order; deleted ones would take the places of others.
+        # Each node once, in this order; deleted nodes would take the places of others.
         drained = _drained_nodes(job, self.nodes)
         found = dict.fromkeys((*own, *(one.node for one in avoided), *sick, *drained))
         names = [name for name in found if not self.nodes.is_gone(name)][: self.max_count]
@@ -64,7 +64,7 @@ def with_avoidance_note(
 def _own_nodes(job: Job, charged: Mapping[str, NodeCharges], nodes: NodeWatch) -> Sequence[str]:
     """Return the nodes by which the job's own attempts ended, the newest first.
 
-    One that was merely about to go counts while it still is.
+    A node that was merely about to go counts only while it still is.
     """
     special, names = nodes.current.by_name, []
     for attempt in reversed(job.status.attempts):

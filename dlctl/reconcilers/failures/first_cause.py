@@ -32,18 +32,18 @@ _DELETED: Final = Evidence(
 
 @attrs.frozen
 class _Suspect:
-    """A member and what is cheap to know about it."""
+    """A member with the evidence that needs no log."""
 
     member: FailedReplica
     # Among equals, the first member is blamed.
     index: int
     time: datetime.datetime
     output: str
-    # By its node, its pod's reason and its exit code.
+    # The evidence of its node, its pod's reason and its exit code.
     evidence: Evidence
-    # The one that failed; empty if the program has started.
+    # The init container that failed; empty if the program has started.
     init_container: str = ""
-    # Too many come before it.
+    # True if too many members come before it for its output to be read.
     is_unread: bool = False
 
     @property
@@ -80,7 +80,7 @@ class _Suspect:
 class Judgement:
     """The judgement of one member's end by itself."""
 
-    # And not what may be a consequence.
+    # True if it proves a cause that cannot be a mere consequence.
     shows_cause: bool
     is_consequence: bool
     # True if its output was not read yet: it might show a cause.
@@ -101,14 +101,14 @@ def first_cause(job: Job, members: Sequence[FailedReplica], now: datetime.dateti
 def judgements(
     job: Job, members: Sequence[FailedReplica], now: datetime.datetime
 ) -> list[Judgement]:
-    """Return what each of these members shows by itself; as many outputs are read as of a gang."""
+    """Return the judgement of each member by itself; as many outputs are read as for a gang."""
     judged = sorted(_suspects(job, members, now), key=lambda suspect: suspect.index)
     return [_judgement(suspect) for suspect in judged]
 
 
 def _judgement(suspect: _Suspect) -> Judgement:
     weight = suspect.evidence.weight
-    # One that lost a peer and is not read is taken for a consequence.
+    # A member that lost a peer counts as a consequence if its output was not read.
     is_unread_loser = suspect.is_unread and weight is Weight.COLLATERAL
     return Judgement(
         shows_cause=weight is Weight.CAUSE,
@@ -124,7 +124,7 @@ def _blamed(job: Job, members: Sequence[FailedReplica], now: datetime.datetime) 
 def _suspects(
     job: Job, members: Sequence[FailedReplica], now: datetime.datetime
 ) -> Iterator[_Suspect]:
-    """Yield the members with what is known about each."""
+    """Yield the members with the evidence about each."""
     suspects = [_suspect(job, member, n, now) for n, member in enumerate(members)]
     return (suspect.with_tie_break() for suspect in _judged(suspects))
 
@@ -169,7 +169,7 @@ def _judged(suspects: Sequence[_Suspect]) -> Iterator[_Suspect]:
     to_read.sort(key=lambda each: (each[0].evidence.weight, each[1], each[0].time))
     # Without its output, the end of a member may be a mere consequence.
     yield from _read_first([one for one, lost in to_read if not lost], Weight.AMBIGUOUS)
-    # Those that lost a peer prove less, and must not use up the reads of the others.
+    # Members that lost a peer prove less, and must not use up the reads of the others.
     yield from _read_first([one for one, lost in to_read if lost], Weight.COLLATERAL)
 
 
@@ -194,7 +194,7 @@ def _verdict(job: Job, blamed: _Suspect, members: Sequence[FailedReplica]) -> Ve
     replica = _replica_on(job, members, evidence.host) or blamed.member.replica
     member = next((each for each in members if each.replica == replica), None)
     others = [each.replica for each in members if each.replica != replica]
-    # Those that the job does not tolerate come first: the failure policy must not miss them.
+    # Failures that the job does not tolerate come first: the failure policy must not miss them.
     others.sort(key=lambda one: not job.failure_policy_decides(one.type))
     exit_code = evidence.exit_code if evidence.host else _exit_code(blamed.member)
     return Verdict(

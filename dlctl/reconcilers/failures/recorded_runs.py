@@ -56,7 +56,7 @@ def members_of_attempt(
 
 
 def is_decided(job: Job, verdict: Verdict | None) -> bool:
-    """Return whether the failure policy has decided about what a verdict blames."""
+    """Return whether the failure policy has decided about the replica that a verdict blames."""
     return verdict is not None and job.failure_policy_decides(replica_type(verdict.replica))
 
 
@@ -76,7 +76,7 @@ def _is_new_by_time(job: Job, run: EndedRun, attempts: Sequence[Attempt]) -> boo
 def _is_new_by_judgement(job: Job, run: EndedRun, judgement: Judgement) -> bool:
     if _is_counted(job, run):
         return judgement.shows_cause
-    # The job has gone on since the decision: what failed for a reason of its own needs another.
+    # The job has gone on since the decision: a failure for a reason of its own needs another one.
     return not judgement.is_consequence
 
 

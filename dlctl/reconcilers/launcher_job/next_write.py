@@ -25,7 +25,7 @@ class LauncherJobAction(enum.Enum):
     SET_TTL = enum.auto()
     # mpi-operator sets it when it creates the Job.
     REMOVE_TTL = enum.auto()
-    # In the foreground: it is gone only after its pods.
+    # Foreground deletion: the Job is gone only after its pods.
     DELETE = enum.auto()
 
     @property
@@ -89,7 +89,7 @@ def suspended_write(job: Job, launcher: LauncherState) -> LauncherJobWrite | Non
 
 
 def end_write(job: Job, launcher: LauncherState, *, failed: bool) -> LauncherJobWrite | None:
-    """Return the next write for a job that has ended: of one that failed, the launcher may run."""
+    """Return the next write for an ended job; the launcher of a failed job may still run."""
     stop = suspension(launcher) if failed and not launcher.is_ending else None
     return stop or ttl_write(job, launcher)
 
@@ -109,7 +109,7 @@ def ttl_write(job: Job, launcher: LauncherState) -> LauncherJobWrite | None:
 
 
 def _ttl_removal(job: Job, existing: BatchJob) -> LauncherJobWrite | None:
-    """Return the write that keeps a Job from being gone before the job knows its end."""
+    """Return the write that removes a TTL, so that the Job stays until its end is recorded."""
     ttl_s = existing.spec.ttl_seconds_after_finished
     wanted_s = job.launcher_job.ttl_after_finished_s if job.launcher_job else None
     if ttl_s is None or ttl_s != wanted_s:

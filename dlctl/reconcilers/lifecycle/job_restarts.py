@@ -72,7 +72,7 @@ def kept_pods(job: Job, observed: Observed) -> frozenset[str]:
     if job.run_policy.failure_policy is None or last is None or last.verdict is None:
         return frozenset(map(job.child_name, job.success_policy.running_replicas))
     blamed = last.verdict.pod
-    # One that makes way for a node that is draining still runs.
+    # A pod that makes way for a draining node still runs.
     return frozenset(
         pod.metadata.name
         for pod in observed.newest_pods
@@ -123,7 +123,7 @@ def is_cleared(job: Job, observed: Observed) -> bool:
     if job.run_policy.failure_policy is None or is_blocking(job):
         # The Job of a launcher is gone after its pods.
         return not observed.pods and launcher is None
-    # Without its mark, what stays would count as part of the next attempt.
+    # An object without the mark of an earlier attempt would count as part of the next one.
     if launcher is not None and not (
         launcher.metadata.is_terminating and is_of_earlier_attempt(job, launcher)
     ):
@@ -146,7 +146,7 @@ def _restarting_conditions(
 ) -> tuple[Condition, ...]:
     current = status.conditions
     if job.elasticity is not None:
-        # Its others report the progress of one attempt.
+        # The other conditions of elastic jobs report the progress of one attempt.
         current = tuple(c for c in current if c.type == conditions.CREATED)
     if job.run_policy.failure_policy is None:
         return current

@@ -22,7 +22,7 @@ class NodeFault(enum.Enum):
     SICK = enum.auto()
     # It is not ready, or does not answer.
     DOWN = enum.auto()
-    # It is up, as far as is known, and merely announced to go.
+    # It is up, as far as is known, but its removal is announced.
     DRAINING = enum.auto()
     DELETED = enum.auto()
 
@@ -33,7 +33,7 @@ class LostNode:
 
     # An administrator says that it is off.
     out_of_service: bool
-    # Since when its lease is silent; None if it is not.
+    # The time since which its lease is not renewed; None if it is renewed.
     silent_since: datetime.datetime | None
 
 
@@ -44,10 +44,10 @@ class NodeState:
     hostname: str
     draining: Signal | None = None
     lost: LostNode | None = None
-    # Why it may be to blame, in a clause about it; empty without a fault.
+    # A clause that says why the node may be to blame; empty without a fault.
     fault: str = ""
     fault_kind: NodeFault | None = None
-    # Since when it is not ready or does not answer; None if it is neither, or if that is not known.
+    # The time since which it is not ready or does not respond; None if it is up or unknown.
     down_since: datetime.datetime | None = None
 
     @property
