@@ -32,7 +32,7 @@ def _open_closed_streams() -> None:
     """
     for name, mode in _STREAMS:
         if getattr(sys, name) is None:
-            # Those before it are open, so it gets the number of the one that is closed.
+            # The streams before it are open, so it gets the number of the closed one.
             nowhere = os.open(os.devnull, os.O_RDWR)
             os.set_inheritable(nowhere, True)
             setattr(sys, name, open(nowhere, mode, encoding="utf-8", closefd=False))

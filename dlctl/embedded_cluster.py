@@ -273,7 +273,7 @@ async def _followed(
     limit = asyncio.timeout(timeout_s)
     try:
         async with limit:
-            # Those of ``on_line`` among them.
+            # Exceptions of ``on_line`` are among them.
             with unwrap_exception_groups():
                 await follower.follow(output)
     except TimeoutError:

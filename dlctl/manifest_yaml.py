@@ -41,7 +41,7 @@ _INT64: Final = range(-(2**63), 2**63)
 _MAX_INTEGRAL: Final = 2.0**53
 # A look at each token goes through all open brackets; Python's stack ends sooner.
 _MAX_FLOW_LEVEL: Final = 1000
-# As many values may aliases add to those that are written out.
+# The number of values that aliases may add to those that are written out.
 _MAX_ALIASED_VALUES: Final = 100_000
 _BLOCK_INDICATORS: Final = re.compile("[+-][1-9]?|[1-9]?[+-]?")
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")

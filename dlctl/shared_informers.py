@@ -56,7 +56,7 @@ class SharedInformers:
     nodes: Informer[Node] | None = attrs.field(init=False, default=None)
     node_watch: NodeWatch = attrs.field(init=False)
     _dependents: dict[Resource, Informer[DependentObject]] = attrs.field(init=False, factory=dict)
-    # Not watched unless a kind has launchers that are pods of Jobs.
+    # None unless a kind has launchers that are pods of Jobs.
     _launcher_jobs: Informer[BatchJob] | None = attrs.field(init=False, default=None)
 
     def __attrs_post_init__(self) -> None:

@@ -22,7 +22,7 @@ from dlctl.api.status.job_status import JobStatus
 # The replica types of jobs with a launcher, which connects to the workers.
 LAUNCHER: Final = "launcher"
 WORKER: Final = "worker"
-# That of core/v1.
+# The default of core/v1.
 DEFAULT_GRACE_PERIOD_S: Final = 30
 
 
@@ -37,7 +37,7 @@ class Replica:
         return f"{self.type}-{self.index}"
 
 
-# The one launcher of kinds that have one.
+# The launcher of kinds that have one.
 LAUNCHER_REPLICA: Final = Replica(LAUNCHER, 0)
 
 

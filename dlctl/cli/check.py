@@ -29,7 +29,7 @@ _IGNORED_HERE: Final = frozenset(
     "dnsPolicy hostIPC hostPID imagePullSecrets priorityClassName runtimeClassName "
     "securityContext tolerations topologySpreadConstraints".split()
 )
-# Those of which it acts on one part.
+# The fields of which the local node applies one part.
 _PARTLY_IGNORED: Final = {"affinity": "nodeAffinity", "dnsConfig": "searches"}
 
 

@@ -33,7 +33,7 @@ MAX_RULES: Final = 20
 _MAX_CONDITIONS: Final = 20
 _MAX_TYPES: Final = 16
 _MAX_NAME_CHARS: Final = 36
-# Those of batch/v1: the longest name of a container and of a condition, and the highest exit code.
+# The limits of batch/v1: the longest names of a container and a condition, the highest exit code.
 _MAX_CONTAINER_CHARS: Final = 63
 _MAX_CONDITION_CHARS: Final = 316
 _MAX_EXIT_CODE: Final = 255

@@ -10,7 +10,7 @@ def write(status: JobStatus) -> JSON:
     """Return the wire form, empty fields included."""
     return {
         "phase": status.phase,
-        # That of an invalid spec shows whether it has been reported.
+        # The reason of an invalid spec shows whether it has been reported.
         "reason": status.reason,
         "observedGeneration": status.observed_generation,
         "restarts": {name: codec.write_restart(r) for name, r in sorted(status.restarts.items())},

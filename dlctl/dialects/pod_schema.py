@@ -51,7 +51,7 @@ _CLOSED_TYPES: Final = frozenset(
     WeightedPodAffinityTerm WindowsSecurityContextOptions
     """.split()
 )
-# Those of them that already existed in the systems that read field names case-insensitively.
+# The types among them that existed when systems still read field names case-insensitively.
 _CLOSED_IF_CASE_SENSITIVE: Final = frozenset(
     """
     Affinity Capabilities ConfigMapEnvSource ConfigMapKeySelector ConfigMapProjection

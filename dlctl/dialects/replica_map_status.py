@@ -48,7 +48,7 @@ def write(status: JobStatus, types: ReplicaTypeNames) -> JSON:
         "conditions": [codec.write_condition(condition) for condition in status.conditions],
         "replicaStatuses": write_replica_statuses(status, types),
         "startTime": codec.write_time(status.start_time),
-        # That of another operator's status may have been derived, and is still to be written.
+        # The time of another operator's status may have been derived, and is still to be written.
         "completionTime": codec.write_time(
             None if status.written_by_other_operator else status.completion_time
         ),

@@ -37,7 +37,7 @@ class DLJob(abc.ABC):
     singletons: ClassVar[list[str]] = []
     # The resources of the objects that :meth:`dependents` returns.
     dependent_resources: ClassVar[Collection[Resource]] = ()
-    # Those whose objects are kept when the job has ended or is suspended, until it is deleted.
+    # Resources whose objects are kept when the job has ended or is suspended, until it is deleted.
     retained_resources: ClassVar[Collection[Resource]] = ()
     # True if :meth:`secrets` returns any.
     creates_secrets: ClassVar[bool] = False

@@ -52,7 +52,7 @@ class LeaseLock:
     timing: LeaseTiming
     clock: Clock
     metrics: Metrics
-    # As last seen on the server, and since when its contents have not changed.
+    # The lease as last read, and the time since which its contents have not changed.
     _lease: JSON = attrs.field(init=False, factory=dict)
     _observed_at: float = attrs.field(init=False, default=0.0)
     _written: bool = attrs.field(init=False, default=False)

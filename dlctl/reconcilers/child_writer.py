@@ -70,7 +70,7 @@ class ChildWriter:
 
         await map_all(delete, targets, limit=MAX_PARALLEL)
         if (launcher := plan.deleted_launcher_job) is not None:
-            # As long as it is there, one of its pods may be.
+            # While the Job exists, one of its pods may exist, too.
             await self.writer.delete(job.uid, BATCH_JOBS, launcher, propagation="Foreground")
 
     async def force_delete(self, job: Job, plan: Plan, on_deleted: Callable[[Pod], None]) -> None:

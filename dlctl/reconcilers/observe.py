@@ -107,7 +107,7 @@ class Observed:
     """The observed state of a job's children."""
 
     replicas: tuple[ObservedReplica, ...]
-    # Those from which it was derived.
+    # The children from which the state was derived.
     children: Children = attrs.field(factory=Children)
     # Pods without a replica in the spec, left by a scale-down or by an earlier attempt.
     surplus_pods: tuple[Pod, ...] = ()

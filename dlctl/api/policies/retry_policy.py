@@ -11,9 +11,9 @@ from dlctl.api.exit_codes import CLASS_BY_CODE, SIGNAL_BASE, ExitClass
 class RetryPolicy(enum.Enum):
     """Which failures of a replica's program are retried."""
 
-    # Those that the table classifies as retryable, and no other signals.
+    # Codes that the table classifies as retryable, and no other signals.
     TABLE = enum.auto()
-    # Those that the table classifies as retryable, and all signals that it does not list.
+    # Codes that the table classifies as retryable, and all signals that it does not list.
     TABLE_AND_SIGNALS = enum.auto()
     # Every code from 128 on, like Kubeflow's ExitCode.
     SIGNALS = enum.auto()

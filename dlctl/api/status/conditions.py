@@ -15,7 +15,7 @@ RESTARTING: Final = "Restarting"
 SUCCEEDED: Final = "Succeeded"
 FAILED: Final = "Failed"
 SUSPENDED: Final = "Suspended"
-# Not Kubeflow's: why replicas do not run. It comes first in the list, never last, so that State
+# dlctl's own: why replicas do not run. It comes first in the list, never last, so that State
 # stays what training-operator shows.
 WAITING: Final = "Waiting"
 

@@ -162,7 +162,7 @@ async def _run(
 def _local_clusters() -> str:
     """Return how to use a cluster on this machine, as the end of a message."""
     for name in running_clusters():
-        # Not there if it was started with a path of its own.
+        # The file is missing if the cluster was started with another path.
         if (path := NamedCluster.of(name).kubeconfig).is_file():
             return f"; that of the running cluster {name} is {path}"
     return "; `dlctl up` starts a cluster on this machine"

@@ -48,7 +48,7 @@ class KubeflowKind:
     label_prefix: str = f"{LABEL_PREFIX}/"
     # The label, and its value, of the children of all jobs.
     operator_label: tuple[str, str] = attrs.field()
-    # Also served, in the same form as v1.
+    # Older versions that are also served, in the same form as v1.
     older_versions: Sequence[str] = ()
     # Other forms of the kind by version, made for it; v1 has their fields, so that it stores them.
     other_forms: Mapping[str, Callable[["KubeflowKind"], Dialect]] = attrs.field(factory=dict)
@@ -65,7 +65,7 @@ class KubeflowKind:
     type_names: Mapping[str, str] = attrs.field(factory=dict)
     # The restart policy of replicas without one.
     default_restart_policy: str = "Never"
-    # Those by type that differ from it.
+    # Other default restart policies, by type.
     restart_policy_by_type: Mapping[str, str] = attrs.field(factory=dict)
     # The restart policies that replicas may have.
     restart_policies: Sequence[str] = tuple(policy.value for policy in RestartPolicy)

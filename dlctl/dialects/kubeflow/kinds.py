@@ -50,7 +50,7 @@ _LIST_STRINGS: Final = (
     "RuntimeId", "pytorchImage", "schedulerName", "jobMode", "cleanupPodPolicy", "backend"
 )  # fmt: skip
 _MPI_DISTRIBUTIONS: Final = ("", "OpenMPI")
-# For kinds whose deletion training-operator reports as that of a pod.
+# The reason of kinds whose deletion training-operator reports as that of a pod.
 _DELETED_AS_POD: Final = "SuccessfulDeletePod"
 
 

@@ -51,7 +51,7 @@ class ReplicaList(Dialect):
     group_label: str
     field_prefix: str
     type_field: str
-    # The same in the status.
+    # The name of the type's field in the status.
     status_type_field: str
     port_field: str
     default_port: int

@@ -19,7 +19,7 @@ class PrioritySemaphore(Generic[K]):
         self._count = count
         self._held_count = 0
         self._arrivals = itertools.count()
-        # Those that were cancelled are skipped when it is their turn.
+        # Cancelled waiters are skipped when it is their turn.
         self._heap: list[tuple[K, int, asyncio.Future[None]]] = []
         self._waiting_count = 0
 

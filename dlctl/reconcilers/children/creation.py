@@ -39,7 +39,7 @@ from dlctl.tasks import map_all
 
 # Concurrent requests for one job; if the server rejects all of them, no more than these are wasted.
 MAX_PARALLEL: Final = 32
-# Not worth a request of their own before them.
+# Up to this number of pods, none is created alone before the others.
 _FEW_PODS: Final = 8
 
 

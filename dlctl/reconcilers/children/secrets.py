@@ -30,7 +30,7 @@ class SecretState:
     # When they were last known to exist.
     seen_s: float = float("-inf")
     name_conflicts: int = 0
-    # Those that are used although they may be somebody else's.
+    # Secrets that are used although they may be somebody else's.
     of_unknown_owner: Sequence[str] = ()
     # The rejections of the last attempt, by name.
     rejections: Mapping[str, Rejection] = attrs.field(factory=dict)

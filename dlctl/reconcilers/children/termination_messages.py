@@ -19,7 +19,7 @@ def with_termination_messages(pod_spec: JSON, training_container: str) -> JSON:
         _with_policy(container) if container.get("name") == training_container else container
         for container in pod_spec["containers"]
     ]
-    # Those that run beside the program are not judged.
+    # Init containers that run beside the program are not judged.
     init = [
         container if container.get("restartPolicy") == "Always" else _with_policy(container)
         for container in pod_spec.get("initContainers") or ()

@@ -17,7 +17,7 @@ from dlctl.reconcilers.failures.recorded_runs import is_recorded, new_runs
 from dlctl.reconcilers.failures.run_judge import RunJudge
 from dlctl.reconcilers.observe import Observed
 
-# No verdict is given in these.
+# In these phases, no verdict is given.
 _IDLE_PHASES: Final = frozenset(
     {JobPhase.CLEAN_UP, JobPhase.DONE, JobPhase.FAILED, JobPhase.RESTARTING}
 )

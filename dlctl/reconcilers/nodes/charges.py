@@ -68,7 +68,7 @@ class ChargeRules:
 
     now: datetime.datetime
     ttl: datetime.timedelta
-    # That of the jobs which avoid nodes; empty for jobs of any namespace.
+    # The namespace of the jobs that avoid nodes; empty for jobs of any namespace.
     namespace: str = ""
 
     def counted(self, node: str, charges: Iterable[Charge]) -> NodeCharges | None:

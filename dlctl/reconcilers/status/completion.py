@@ -40,7 +40,7 @@ def completion(
         return _launcher_completion(job, observed, launcher)
     at_once = not job.total_replicas or job.success_policy.succeeds_immediately
     if at_once and not job.is_partial and job.status.phase.is_before_run:
-        # As in training-operator; one that is scaled down may be scaled up again.
+        # As in training-operator; a job that is scaled down may be scaled up again.
         return Completion()
     states = observed.states
     done = [states.get(r) is ReplicaState.SUCCEEDED for r in job.success_policy.success_replicas]

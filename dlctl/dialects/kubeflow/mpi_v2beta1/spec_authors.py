@@ -18,10 +18,10 @@ from dlctl.api.meta import ObjectMeta, Projection
 class SpecAuthors:
     """The versions of the requests that wrote two fields of a spec."""
 
-    # Those that wrote the replica specs as a whole: one, that of the creator, unless others have
-    # applied the job on the server.
+    # Versions that wrote the replica specs as a whole: that of the creator alone, unless others
+    # have applied the job on the server.
     replica_specs: frozenset[str]
-    # Those that wrote the mark. A default that a webhook's version added belongs to none.
+    # Versions that wrote the mark. A default that a webhook's version added belongs to none.
     mark: frozenset[str]
 
 

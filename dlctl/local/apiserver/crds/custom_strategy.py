@@ -48,7 +48,7 @@ class CustomStrategy:
     schema: JSON
     rules: Rules
     has_status: bool
-    # That of the stored version, which has the defaults of what is read.
+    # The schema of the stored version, whose defaults apply to objects that are read.
     storage_schema: JSON
     # The paths of the scale subresource; empty without one.
     scale_paths: Mapping[str, str]

@@ -17,7 +17,7 @@ from dlctl.local.apiserver.resources import ServedResource
 
 _KEY: Final = "managedFields"
 _LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
-# The one that takes over what it has applied by itself, before it did so on the server.
+# The manager that takes over the fields of its earlier client-side apply.
 _KUBECTL: Final = "kubectl"
 _RESET: Final[Sequence[list[JSON]]] = ([], [{}])
 _ROLE_REF: Final = {"apiGroup": "", "kind": "", "name": ""}

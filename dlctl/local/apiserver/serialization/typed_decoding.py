@@ -86,7 +86,7 @@ class TypedDecoder:
         for key, item in value.items():
             field = kind.fields.get(key)
             if type(item) is str and field and field.type == "str" and not field.shape:
-                # As most values are: those that cannot be wrong need no path.
+                # Most values are strings, which cannot be wrong here and need no path.
                 result[key] = item
                 continue
             where = f"{path}.{key}" if path else key

@@ -30,7 +30,7 @@ from dlctl.local.apiserver.storage.stored_objects import (
 logger = logging.getLogger(__name__)
 
 _RETRY_S: Final = 1.0
-# As many owners may go at once, and their kind with them.
+# That many owners may be deleted at once, and their kind with them.
 _ABSENT: Final = 20_000
 # The location of an object: its table, and its key there.
 ObjectLocation = tuple[TableName, ObjectKey]

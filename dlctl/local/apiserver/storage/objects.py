@@ -23,7 +23,7 @@ from dlctl.local.apiserver.validation import metadata
 
 # Modifies an object of one resource before its creation, beyond its strategy.
 PrepareForCreate = Callable[[JSON], JSON]
-# The same before an update, from the old object and the new one.
+# Modifies an object before an update, from the old object and the new one.
 PrepareForUpdate = Callable[[JSON, JSON], JSON]
 # Returns the new object with its field managers, from the old one, empty if there was none.
 TrackFields = Callable[[JSON, JSON], JSON]

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Final, NoReturn
 
-# As long as Linux reads: the first line of a script.
+# The part of a script's first line that Linux reads.
 _FIRST_LINE_BYTES: Final = 256
 
 
