@@ -26,7 +26,10 @@ class Plan:
     """
 
     status: JobStatus
+    # Events about the change of the status, which wait with it.
     notes: tuple[EventNote, ...] = ()
+    # Events about the other changes of this plan.
+    action_notes: tuple[EventNote, ...] = ()
     deleted_pods: tuple[Pod, ...] = ()
     # Long past their grace period: deleted without waiting for their nodes.
     force_deleted_pods: tuple[Pod, ...] = ()
@@ -105,7 +108,7 @@ def with_membership(plan: Plan, members: MembershipPlan | None) -> Plan:
         return plan
     return attrs.evolve(
         plan,
-        notes=(*members.notes, *plan.notes),
+        action_notes=(*members.notes, *plan.action_notes),
         deleted_pods=(*plan.deleted_pods, *members.deleted_pods),
         scaler_updates=tuple(members.scaler_updates.values()),
         exec_tasks=members.exec_tasks,

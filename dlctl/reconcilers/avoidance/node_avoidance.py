@@ -58,7 +58,7 @@ def with_avoidance_note(
         f"the pods of {job.resource.kind} {job.key} avoid {names}: charged, at fault, or draining"
     )
     note = EventNote("Normal", job.messages.reason("NodesAvoided"), message)
-    return attrs.evolve(plan, notes=(*plan.notes, note))
+    return attrs.evolve(plan, action_notes=(*plan.action_notes, note))
 
 
 def _own_nodes(job: Job, charged: Mapping[str, NodeCharges], nodes: NodeWatch) -> Sequence[str]:

@@ -47,7 +47,7 @@ def plan_replicas(
     scaled_down = scaled_down_replicas(job, observed, created)
     return Plan(
         attrs.evolve(next_status, scaled_down=scaled_down),
-        notes=moving_notes(job, moved),
+        action_notes=moving_notes(job, moved),
         deleted_pods=(*deleted, *leaving, *outdated.values(), *moved),
         pods=tuple(created),
         kueue_held_pods=tuple(held_by_kueue(replaced)),

@@ -58,7 +58,7 @@ def debounce_counts(job: Job, plan: Plan, since_write_s: float) -> Plan:
     wait_s = _interval_s(job, plan.status) - since_write_s
     if wait_s <= 0 or not _differs_in_counts_only(job, plan.status):
         return plan
-    # The events about the change are recorded with the delayed write.
+    # The events about the status are recorded with the delayed write.
     wake_s = earliest(plan.requeue_after_s, wait_s)
     return attrs.evolve(plan, status=job.status, notes=(), requeue_after_s=wake_s)
 

@@ -124,7 +124,7 @@ def test_restart_replica_replaces_the_pods_on_nodes_that_are_going() -> None:
     plan = planned(job, pods(job), 10, *notice)
     assert plan.status.phase is JobPhase.RUNNING
     assert names(plan.deleted_pods) == ["linear-worker-0", "linear-worker-1"]
-    assert plan.notes[-1].reason == "PyTorchJobNodeDraining"
+    assert plan.action_notes[-1].reason == "PyTorchJobNodeDraining"
     (attempt,) = plan.status.attempts
     assert attempt.verdict is not None
     assert (attempt.end_time, attempt.verdict.replica) == (at(10), "worker-0")

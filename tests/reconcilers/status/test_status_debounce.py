@@ -47,8 +47,10 @@ def test_status_that_differs_only_in_counts_is_delayed(
     workers: int, since_write_s: float, held_back_s: float
 ) -> None:
     job = running_job(workers, 1)
-    plan = debounce_counts(job, Plan(status(job.total_replicas), notes=(NOTE,)), since_write_s)
+    new = Plan(status(job.total_replicas), notes=(NOTE,), action_notes=(NOTE,))
+    plan = debounce_counts(job, new, since_write_s)
     assert (plan.status, plan.notes) == (job.status, ())
+    assert plan.action_notes == (NOTE,)
     assert plan.requeue_after_s == pytest.approx(held_back_s, abs=0.05)
 
 
