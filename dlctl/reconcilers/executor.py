@@ -83,16 +83,17 @@ class Executor:
         job, obj, cache = context.job, context.obj, context.cache
         # The result of a scaler is written before the job forgets the operation.
         await self.membership.patch_scalers(job, plan.scaler_updates, finished=True)
+        write, updated = StatusWrite(job, plan.status, plan.notes), None
         if plan.status != job.status:
-            write = StatusWrite(job, plan.status, plan.notes)
-            current = await self.jobs.patch_status(obj, write, cache)
+            updated = await self.jobs.patch_status(obj, write, cache)
+        if updated is None:
+            # The turn of a status that has waited is not that of a later one.
+            cache.superseded_at = None
+        else:
             cache.status_written_s = self.clock.monotonic()
             cache.has_created = False
             self.metrics.status_written(write, obj.metadata, self.clock.now())
-            context = attrs.evolve(context, obj=current)
-        else:
-            # The turn of a status that has waited is not that of a later one.
-            cache.superseded_at = None
+            context = attrs.evolve(context, obj=updated)
         await self.membership.patch_scalers(job, plan.scaler_updates, finished=False)
         return context
 
@@ -107,7 +108,7 @@ class Executor:
 
     async def _record_events(self, context: ReconcileContext, plan: Plan) -> None:
         job, pods, dedup = context.job, context.pods, context.cache.event_dedup
-        self.events.record_all(job, context.obj, plan.notes)
+        self.events.record_all(job, context.obj, (*plan.action_notes, *plan.notes))
         if job.messages.emits_pod_events and plan.status.phase.is_active:
             problems = await to_thread_if_large(len(pods), dedup.pod_problems, pods)
             self.events.record_all(job, context.obj, problems)

@@ -34,7 +34,9 @@ class Writer:
     async def patch_phase(self, obj: DecodedObject, phase: JobPhase) -> DecodedObject:
         job = lenient_reader.job_of_status(obj, JobStatus())
         write = StatusWrite(job, JobStatus(phase=phase))
-        return await self.jobs.patch_status(obj, write, JobCache(obj.metadata.uid))
+        updated = await self.jobs.patch_status(obj, write, JobCache(obj.metadata.uid))
+        assert updated is not None
+        return updated
 
 
 async def submitted(cluster: ClusterHarness) -> DecodedObject:

@@ -42,8 +42,8 @@ class JobWriter:
 
     async def patch_status(
         self, obj: DecodedObject, write: StatusWrite, cache: JobCache
-    ) -> DecodedObject:
-        """Patch the status of a job, and return the updated job.
+    ) -> DecodedObject | None:
+        """Patch the status of a job, and return the updated job; None if nothing differs.
 
         Fields that another operator wrote are kept.
 
@@ -61,7 +61,7 @@ class JobWriter:
             wire = obj.dialect.write_status(new)
         patch = merge_patch(before, wire)
         if not patch:
-            return obj
+            return None
         flow = write_flow.get()
 
         def body() -> ReadOnlyJSON:
