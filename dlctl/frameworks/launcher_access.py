@@ -42,15 +42,18 @@ def rbac(
     service_account: str = "",
     account_may_exist: bool = False,
 ) -> Iterator[Dependent]:
-    """Yield a role of this name, its account and the binding; a given account is not created.
+    """Yield a role of this name, its account and the binding; a given account may exist.
 
-    The role comes first: a binding requires it.
+    The role comes first: a binding requires it. Namespaces get their default account from
+    Kubernetes.
     """
     metadata = {"labels": {"app": job.name}}
+    may_exist = account_may_exist or bool(service_account)
     service_account = service_account or name
     yield Dependent(ROLES, name, {"metadata": metadata, "rules": list(rules)})
-    if service_account == name:
-        yield Dependent(SERVICE_ACCOUNTS, name, {"metadata": metadata}, may_exist=account_may_exist)
+    if service_account != "default":
+        account = {"metadata": metadata}
+        yield Dependent(SERVICE_ACCOUNTS, service_account, account, may_exist=may_exist)
     subject = {"kind": "ServiceAccount", "name": service_account, "namespace": job.namespace}
     role = {"apiGroup": ROLES.group, "kind": ROLES.kind, "name": name}
     binding = {"metadata": metadata, "subjects": [subject], "roleRef": role}

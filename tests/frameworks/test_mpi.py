@@ -177,7 +177,8 @@ def test_users_service_account_is_used(field: str) -> None:
     job = make_job(wire)
     assert pod_spec(wire, LAUNCHER)["serviceAccountName"] == "trainer"
     assert body(job, ROLE_BINDINGS)["subjects"][0]["name"] == "trainer"
-    assert SERVICE_ACCOUNTS not in {c.resource for c in MPIJob(job).dependents([])}
+    accounts = [d for d in MPIJob(job).dependents([]) if d.resource == SERVICE_ACCOUNTS]
+    assert [(one.name, one.may_exist) for one in accounts] == [("trainer", True)]
 
 
 def test_dependents_are_labelled_with_the_job_name() -> None:

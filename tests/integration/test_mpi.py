@@ -159,18 +159,36 @@ async def test_failed_worker_fails_the_job(start_cluster: StartCluster) -> None:
         assert "because 1 Worker replica(s) failed" in cluster.condition("Failed")
 
 
-async def test_service_account_of_the_template_is_bound_and_not_created(
-    start_cluster: StartCluster,
+@pytest.mark.parametrize(
+    ("account", "created"), [("default", []), ("trainer", ["trainer"])], ids=["exists", "missing"]
+)
+async def test_service_account_of_the_template_is_bound(
+    start_cluster: StartCluster, account: str, created: list[str]
 ) -> None:
     job = mpi_job(workers=1)
-    replicas(job, "Launcher")["template"]["spec"]["serviceAccountName"] = "default"
+    replicas(job, "Launcher")["template"]["spec"]["serviceAccountName"] = account
     async with start_cluster() as cluster:
         cluster.start()
         await cluster.submit(job, RUNS)
         await cluster.until(lambda: cluster.phase() == "Running")
         (binding,) = cluster.owned(ROLE_BINDINGS, cluster.job())
-        assert [subject["name"] for subject in binding["subjects"]] == ["default"]
-        assert cluster.owned(SERVICE_ACCOUNTS, cluster.job()) == []
+        assert [subject["name"] for subject in binding["subjects"]] == [account]
+        found = cluster.owned(SERVICE_ACCOUNTS, cluster.job())
+        assert [one["metadata"]["name"] for one in found] == created
+
+
+async def test_service_account_of_another_job_is_shared(start_cluster: StartCluster) -> None:
+    names = ["linear", "second"]
+    async with start_cluster() as cluster:
+        cluster.start()
+        for name in names:
+            job = mpi_job(workers=1)
+            job["metadata"]["name"] = name
+            replicas(job, "Launcher")["template"]["spec"]["serviceAccountName"] = "trainer"
+            await cluster.submit(job, RUNS)
+        await cluster.until(lambda: {cluster.phase(name) for name in names} == {"Running"})
+        owned = [cluster.owned(SERVICE_ACCOUNTS, cluster.job(name)) for name in names]
+        assert sorted(map(len, owned)) == [0, 1]
 
 
 async def test_deleted_dependents_are_recreated(start_cluster: StartCluster) -> None:

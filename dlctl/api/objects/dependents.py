@@ -23,7 +23,7 @@ class Dependent:
     optional_fields: Collection[str] = ()
     # Fields of ``spec`` that are written only on creation, since others may change them later.
     create_only_fields: Collection[str] = ()
-    # True if an object of this name that nobody controls is used as it is.
+    # True if an existing object of this name is used as it is.
     may_exist: bool = False
 
 

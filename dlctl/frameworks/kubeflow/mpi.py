@@ -43,7 +43,7 @@ class MPIJob(KubeflowJob):
     def mutate_pod_spec(self, pod_spec: ReadOnlyJSON, replica: Replica) -> ReadOnlyJSON:
         if replica.type == WORKER:
             return mpi_pods.worker(pod_spec, self._config_map_name)
-        account = {"serviceAccountName": self._service_account}
+        account = {"serviceAccountName": self._named_account or self._launcher_name}
         image, namespace = self.job.defaults.mpi_kubectl_delivery_image, self.job.key.namespace
         init_containers = [mpi_pods.kubectl_init_container(image, namespace)]
         if self.job.is_gang_scheduled and self.job.replica_count(WORKER):
@@ -59,7 +59,7 @@ class MPIJob(KubeflowJob):
     ) -> Iterator[Dependent]:
         rules = launcher_access.role_rules(self._host_names(self._exec_targets(present)))
         yield from launcher_access.rbac(
-            self.job.key, self._launcher_name, rules, service_account=self._service_account
+            self.job.key, self._launcher_name, rules, service_account=self._named_account
         )
         metadata = {"labels": {"app": self.job.key.name}}
         files = {"metadata": metadata, "data": self._config_files(running)}
@@ -113,12 +113,10 @@ class MPIJob(KubeflowJob):
         return spec.template["spec"] if spec else {}
 
     @property
-    def _service_account(self) -> str:
-        """Return the launcher's account: the one in the template, or its own."""
-        named = self._launcher_pod_spec.get("serviceAccountName") or self._launcher_pod_spec.get(
-            "serviceAccount"
-        )
-        return str(named or self._launcher_name)
+    def _named_account(self) -> str:
+        """Return the account that the launcher's template names, or an empty string."""
+        spec = self._launcher_pod_spec
+        return str(spec.get("serviceAccountName") or spec.get("serviceAccount") or "")
 
 
 def _read_slots(given: Any) -> int:

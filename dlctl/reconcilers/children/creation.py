@@ -195,7 +195,7 @@ class Creator:
             # operator, which the store never shows without dlctl's label.
             await label_child(self.writer, owner, child.resource, existing)
             return _Existing.ALREADY_CREATED
-        if child.may_exist and controller is None and not existing.metadata.is_terminating:
+        if child.may_exist and not existing.metadata.is_terminating:
             return _Existing.USED_AS_IS
         holder = f"{controller.kind} {controller.name}" if controller else "no controller"
         message = f"the name of {_title(child)} is taken: the existing object belongs to {holder}"
