@@ -22,7 +22,7 @@ class Desired:
     idle_dependents: Iterable[Dependent] = ()
     # The resources whose objects are kept until the job is deleted.
     retained_resources: Collection[Resource] = ()
-    # Why no pods may be created yet; empty if they may.
+    # Why the gang may not start yet; empty if it may.
     hold_reason: str = ""
     # True if replicas that are created last may be created.
     create_launcher: bool = True

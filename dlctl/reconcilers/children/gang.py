@@ -98,7 +98,7 @@ class Gang:
         )
 
     def hold_reason(self, observed: Observed) -> str:
-        """Return why no pods may be created yet, or an empty string."""
+        """Return why the gang may not start yet, or an empty string."""
         if self.pod_group_resource != VOLCANO_POD_GROUPS:
             return ""
         named = (

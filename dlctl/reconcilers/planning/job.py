@@ -153,12 +153,16 @@ class _Planner:
         """Return the status with what was observed, before anything is decided about it."""
         job, observed, now = self.job, self.observed, self.now
         recorded = replica_restarts.record_restarts(job.status, observed, self.limits.backoff)
-        is_held = bool(self.desired.hold_reason)
         status, notes = status_transitions.running_status(
-            job, observed, recorded, now, is_held=is_held
+            job, observed, recorded, now, is_held=self._is_held
         )
         status = with_first_run(job, status, now)
         return attrs.evolve(status, attempts=self._attempts(judge)), notes
+
+    @property
+    def _is_held(self) -> bool:
+        """Return whether no pod may be created yet; mpi-operator creates them at once."""
+        return bool(self.desired.hold_reason) and self.job.launcher_job is None
 
     def _attempts(self, judge: RunJudge) -> tuple[Attempt, ...]:
         """Return the attempts of a job; with a failure policy, one ends before its nodes do."""
@@ -174,9 +178,8 @@ class _Planner:
     def _plan_running(self, planned: Plan) -> Plan:
         """Return the plan of a job that goes on, extended by the changes of all its children."""
         job, observed, desired, now = self.job, self.observed, self.desired, self.now
-        hold_reason = desired.hold_reason
         running = plan_replicas(job, planned.status, observed, now, self.limits.backoff)
-        running = with_launcher_job(job, running, observed, hold_reason=hold_reason)
+        running = with_launcher_job(job, running, observed)
         changed = dependents.diff_dependents(
             desired.dependents, observed.children.dependents, desired.retained_resources
         )
@@ -184,8 +187,8 @@ class _Planner:
         retry = gang_retry(job, observed, now)
         return attrs.evolve(
             running,
-            pods=() if hold_reason else tuple(created),
-            notes=(*planned.notes, *running.notes),
+            pods=() if self._is_held else tuple(created),
+            notes=planned.notes,
             requeue_after_s=earliest(
                 running.requeue_after_s, self._deadline_left_s(planned.status), retry.next_s
             ),

@@ -10,7 +10,7 @@ from dlctl.reconcilers.observe import Observed, ReplicaState, is_discarded
 from dlctl.reconcilers.plan import Plan
 
 
-def with_launcher_job(job: Job, planned: Plan, observed: Observed, *, hold_reason: str) -> Plan:
+def with_launcher_job(job: Job, planned: Plan, observed: Observed) -> Plan:
     """Return a plan with the next write of the launcher's Job; the same if the launcher is a pod.
 
     The Job is created and deleted in place of the launcher's pod, if ``planned`` does that.
@@ -22,7 +22,7 @@ def with_launcher_job(job: Job, planned: Plan, observed: Observed, *, hold_reaso
     is_ready = not job.launcher_job.waits_for_workers or all(one.is_ready for one in others)
     # One that is created follows its workers in the same plan; one that resumes does not.
     lacks_workers = launcher.batch_job is not None and any(map(job.has_own_pod, planned.pods))
-    may_start = is_ready and not lacks_workers and not hold_reason
+    may_start = is_ready and not lacks_workers
     if job.run_policy.failure_policy is None:
         write = next_write(job, launcher, may_start=may_start)
     else:

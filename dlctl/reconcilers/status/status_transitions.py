@@ -192,9 +192,9 @@ def suspended_status(job: Job, now: datetime.datetime) -> tuple[JobStatus, tuple
 def _is_queued(job: Job, is_held: bool) -> bool:
     """Return whether a job waits to be admitted, and none of its deadlines counts meanwhile.
 
-    mpi-operator's jobs start at once, and the deadline for the start counts from the creation.
+    The deadline for the start counts from the creation.
     """
-    return is_held and job.launcher_job is None and job.run_policy.starting_deadline_s is None
+    return is_held and job.run_policy.starting_deadline_s is None
 
 
 def _created_status(status: JobStatus, job: Job, now: datetime.datetime) -> JobStatus:

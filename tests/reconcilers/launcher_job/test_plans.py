@@ -122,10 +122,14 @@ def test_launcher_that_waits_stays_suspended_when_its_job_is_resumed() -> None:
     assert writes(planned(job, suspended, *running(job, **READY))) is LauncherJobAction.RESUME
 
 
-def test_no_launcher_is_created_before_its_gang_is_admitted() -> None:
+def test_pods_do_not_wait_until_their_gang_is_admitted() -> None:
     held = attrs.evolve(DESIRED, hold_reason="the PodGroup is pending")
     plan = planned(mpi_job(), desired=held)
-    assert (plan.pods, plan.launcher_job) == ((), None)
+    assert plan.pods == WORKERS
+    assert writes(plan) is LauncherJobAction.CREATE
+    waiting = conditions.find(plan.status.conditions, conditions.WAITING)
+    assert waiting is not None
+    assert waiting.reason == "PodGroupNotAdmitted"
 
 
 def test_job_runs_once_the_launcher_and_all_workers_run() -> None:
