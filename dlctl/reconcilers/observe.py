@@ -13,7 +13,7 @@ from dlctl.api.job import WORKER, Job, Replica, ReplicaSpec
 from dlctl.api.meta import UID, Resource
 from dlctl.api.objects.batch_jobs import BatchJob
 from dlctl.api.objects.dependents import DependentObject
-from dlctl.api.objects.pods import ContainerStatus, Pod, Service
+from dlctl.api.objects.pods import ContainerStatus, Pod, PodPhase, Service
 from dlctl.api.status.job_status import Failure, JobPhase
 from dlctl.api.status.membership import Membership
 from dlctl.api.status.waiting import Waiting
@@ -269,11 +269,17 @@ def observe_replica(
         return observed(state=state, termination=terminated)
     if terminating:
         return observed(state=ReplicaState.TERMINATING)
-    container_state = status.state if status else None
-    if container_state and container_state.running:
+    if _runs(pod, status):
         return observed(state=ReplicaState.RUNNING)
     restarting = bool(status and (restarts or _has_terminated(status)))
     return observed(state=ReplicaState.PENDING, is_restarting=restarting)
+
+
+def _runs(pod: Pod, status: ContainerStatus | None) -> bool:
+    if status is None:
+        # The phase is all that is known: kubelets report containers, other clients may not.
+        return pod.phase is PodPhase.RUNNING
+    return status.state is not None and status.state.running is not None
 
 
 def _restart_count(status: ContainerStatus | None) -> int:

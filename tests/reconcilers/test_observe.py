@@ -31,6 +31,7 @@ def test_replica_without_a_pod_is_missing() -> None:
     [
         pytest.param({"phase": "Pending"}, ReplicaState.PENDING, id="pending"),
         pytest.param({"state": RUNNING}, ReplicaState.RUNNING, id="running"),
+        pytest.param({"containerStatuses": []}, ReplicaState.RUNNING, id="running by its phase"),
         pytest.param({"state": exited(0)}, ReplicaState.SUCCEEDED, id="success"),
         pytest.param({"state": exited(1)}, ReplicaState.FAILED_PERMANENT, id="permanent exit"),
         pytest.param(
