@@ -214,7 +214,7 @@ class ControllerBuilder:
         name = kind.resource.group_resource
         writer = JobWriter(kind.resource, self._writer, crd)
         events = JobEvents(kind.resource, self.recorder, self.options.per_child_events)
-        metrics = JobMetrics(self.metrics, name, kind.metric_label)
+        metrics = JobMetrics(self.metrics, name, self.clock, kind.metric_label)
         errors = ContentErrorLog(self.metrics, name)
         executor = Executor(
             jobs=writer,

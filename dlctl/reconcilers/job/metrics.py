@@ -5,6 +5,7 @@ Updated after a status is written, so a repeated write counts once.
 
 import datetime
 from collections import Counter
+from typing import Final
 
 import attrs
 
@@ -13,8 +14,12 @@ from dlctl.api.meta import ObjectKey, ObjectMeta
 from dlctl.api.status import conditions
 from dlctl.api.status.job_status import JobPhase, JobState, JobStatus, RestartRecord
 from dlctl.api.status.verdict import Cause
+from dlctl.clock import Clock
 from dlctl.metrics import Metrics
 from dlctl.reconcilers.job.cache import StatusWrite
+
+# How long counters of a namespace without jobs are kept: much longer than between two scrapes.
+EMPTY_NAMESPACE_S: Final = 24 * 3600.0
 
 
 @attrs.frozen
@@ -22,13 +27,17 @@ class JobMetrics:
     """Updates the metrics of one kind of job; no label names a job, except for mpi-operator's.
 
     Metrics under training-operator's names are updated if ``training_operator_label`` is set.
+    Namespaces come and go: the series of those without jobs are removed.
     """
 
     metrics: Metrics
     kind: str
+    clock: Clock
     training_operator_label: str = ""
     # The number of jobs in each namespace, in any phase.
     _count_by_namespace: Counter[str] = attrs.field(init=False, factory=Counter)
+    # When namespaces have lost their last job, in this order.
+    _empty_since: dict[str, float] = attrs.field(init=False, factory=dict)
 
     def phase_changed(self, namespace: str, old: JobPhase | None, new: JobPhase | None) -> None:
         """Move a job from the gauge of its old phase to that of its new one; None means no job."""
@@ -44,8 +53,11 @@ class JobMetrics:
                     change
                 )
         self._count_by_namespace[namespace] += (old is None) - (new is None)
+        self._empty_since.pop(namespace, None)
         if not self._count_by_namespace[namespace]:
-            self._remove_namespace(namespace)
+            self._remove_gauges(namespace)
+            self._empty_since[namespace] = self.clock.monotonic()
+        self._remove_old_counters()
 
     def status_written(
         self, write: StatusWrite, metadata: ObjectMeta, now: datetime.datetime
@@ -117,13 +129,33 @@ class JobMetrics:
         """Count that another operator has overwritten the status of a job."""
         self.metrics.dlctl_status_conflicts_total.labels(self.kind).inc()
 
-    def _remove_namespace(self, namespace: str) -> None:
-        # Namespaces come and go; without removal, each would leave its series behind.
+    def _remove_gauges(self, namespace: str) -> None:
         del self._count_by_namespace[namespace]
         for phase in JobPhase:
             self.metrics.dlctl_jobs.remove(self.kind, namespace, _phase_label(phase))
-        for cause in Cause:
-            self.metrics.dlctl_job_failures_total.remove(self.kind, namespace, cause)
+
+    def _remove_old_counters(self) -> None:
+        expired_s = self.clock.monotonic() - EMPTY_NAMESPACE_S
+        while self._empty_since:
+            namespace, since_s = next(iter(self._empty_since.items()))
+            if since_s > expired_s:
+                break
+            del self._empty_since[namespace]
+            for cause in Cause:
+                self.metrics.dlctl_job_failures_total.remove(self.kind, namespace, cause)
+            if self.training_operator_label:
+                self._remove_training_operator_counters(namespace)
+
+    def _remove_training_operator_counters(self, namespace: str) -> None:
+        metrics = self.metrics
+        for counter in (
+            metrics.training_operator_jobs_created_total,
+            metrics.training_operator_jobs_deleted_total,
+            metrics.training_operator_jobs_failed_total,
+            metrics.training_operator_jobs_restarted_total,
+            metrics.training_operator_jobs_successful_total,
+        ):
+            counter.remove(namespace, self.training_operator_label)
 
     def _count_restart(self, restart: RestartRecord, before: RestartRecord | None) -> None:
         is_failure = restart.failures > (before.failures if before else 0)

@@ -1,4 +1,4 @@
-"""Counting jobs by phase: the series of a namespace last as long as it has jobs."""
+"""Metrics of jobs: the gauges of a namespace last as long as it has jobs, counters longer."""
 
 from typing import Any
 
@@ -10,9 +10,10 @@ from dlctl.api.status.job_status import JobPhase, JobState
 from dlctl.api.status.verdict import Attempt, Cause, Confidence, Verdict
 from dlctl.metrics import Metrics
 from dlctl.reconcilers.job.cache import StatusWrite
-from dlctl.reconcilers.job.metrics import JobMetrics
+from dlctl.reconcilers.job.metrics import EMPTY_NAMESPACE_S, JobMetrics
 from tests.builders import NOW, make_job
 from tests.reconcilers.launcher_job.builders import mpi_job
+from tests.support.timing import ManualClock
 
 
 def jobs(metrics: Metrics) -> dict[tuple[str, str], float]:
@@ -22,7 +23,7 @@ def jobs(metrics: Metrics) -> dict[tuple[str, str], float]:
 
 def test_job_counts_in_its_phase() -> None:
     metrics = Metrics()
-    figures = JobMetrics(metrics, "mxjobs.kubeflow.org")
+    figures = JobMetrics(metrics, "mxjobs.kubeflow.org", ManualClock())
     figures.phase_changed("a", None, JobPhase.NEW)
     figures.phase_changed("a", JobPhase.NEW, JobPhase.RUNNING)
     assert jobs(metrics) == {("a", "New"): 0, ("a", "Running"): 1}
@@ -30,7 +31,7 @@ def test_job_counts_in_its_phase() -> None:
 
 def test_namespace_without_jobs_leaves_no_series() -> None:
     metrics = Metrics()
-    figures = JobMetrics(metrics, "mxjobs.kubeflow.org")
+    figures = JobMetrics(metrics, "mxjobs.kubeflow.org", ManualClock())
     for namespace in ("a", "b"):
         figures.phase_changed(namespace, None, JobPhase.NEW)
     figures.phase_changed("a", None, JobPhase.RUNNING)
@@ -42,7 +43,7 @@ def test_namespace_without_jobs_leaves_no_series() -> None:
 
 def test_deletion_counts_in_training_operators_metric_if_the_job_was_created() -> None:
     metrics = Metrics()
-    figures = JobMetrics(metrics, "tfjobs.kubeflow.org", "tensorflow")
+    figures = JobMetrics(metrics, "tfjobs.kubeflow.org", ManualClock(), "tensorflow")
     for phase in (JobPhase.NEW, JobPhase.RUNNING):
         figures.phase_changed("a", None, phase)
         figures.phase_changed("a", phase, None)
@@ -59,7 +60,7 @@ def written(figures: JobMetrics, job: Job, **status: Any) -> Job:
 
 def test_job_whose_launcher_is_a_job_counts_under_mpi_operators_names_alone() -> None:
     metrics = Metrics()
-    figures = JobMetrics(metrics, "mpijobs.kubeflow.org", "mpi")
+    figures = JobMetrics(metrics, "mpijobs.kubeflow.org", ManualClock(), "mpi")
     for state in (JobState.SUCCEEDED, JobState.FAILED):
         job = written(figures, mpi_job(), phase=JobPhase.CREATING)
         job = written(figures, job, phase=JobPhase.RUNNING)
@@ -74,7 +75,7 @@ def test_job_whose_launcher_is_a_job_counts_under_mpi_operators_names_alone() ->
 
 def test_launcher_has_a_series_until_its_job_is_gone() -> None:
     metrics = Metrics()
-    figures = JobMetrics(metrics, "mpijobs.kubeflow.org", "mpi")
+    figures = JobMetrics(metrics, "mpijobs.kubeflow.org", ManualClock(), "mpi")
     launcher = ObjectKey("ml", "pi-launcher")
     labels = {"launcher": "pi-launcher", "namespace": "ml"}
     figures.launcher_seen(launcher)
@@ -84,9 +85,9 @@ def test_launcher_has_a_series_until_its_job_is_gone() -> None:
     assert metrics.registry.get_sample_value("mpi_operator_job_info", labels) is None
 
 
-def test_failure_counts_once_under_its_cause_until_the_namespace_has_no_jobs() -> None:
-    metrics = Metrics()
-    figures = JobMetrics(metrics, "mxjobs.kubeflow.org")
+def test_failure_counts_once_under_its_cause_until_long_after_the_last_job() -> None:
+    metrics, clock = Metrics(), ManualClock()
+    figures = JobMetrics(metrics, "mxjobs.kubeflow.org", clock)
     figures.phase_changed("ml", None, JobPhase.RUNNING)
     verdict = Verdict(Cause.OUT_OF_MEMORY, Confidence.LOW, "killed", NOW)
     ended = Attempt(0, NOW, NOW, verdict)
@@ -98,4 +99,25 @@ def test_failure_counts_once_under_its_cause_until_the_namespace_has_no_jobs() -
     name = "dlctl_job_failures_total"
     assert metrics.registry.get_sample_value(name, labels) == 1
     figures.phase_changed("ml", JobPhase.RUNNING, None)
-    assert metrics.registry.get_sample_value(name, labels) is None
+    for waited_s, expected in ((EMPTY_NAMESPACE_S - 1, 1), (1, None)):
+        clock.seconds += waited_s
+        figures.phase_changed("other", None, JobPhase.RUNNING)
+        assert metrics.registry.get_sample_value(name, labels) == expected
+
+
+def test_counters_of_a_namespace_stay_while_it_has_jobs() -> None:
+    metrics, clock = Metrics(), ManualClock()
+    figures = JobMetrics(metrics, "tfjobs.kubeflow.org", clock, "tensorflow")
+    name, labels = "training_operator_jobs_deleted_total", {"framework": "tensorflow"}
+    for namespace in ("left", "used"):
+        figures.phase_changed(namespace, None, JobPhase.RUNNING)
+        figures.phase_changed(namespace, JobPhase.RUNNING, None)
+    clock.seconds += EMPTY_NAMESPACE_S - 1
+    figures.phase_changed("used", None, JobPhase.RUNNING)
+    clock.seconds += EMPTY_NAMESPACE_S
+    figures.phase_changed("used", None, JobPhase.RUNNING)
+    counted = [
+        metrics.registry.get_sample_value(name, {"job_namespace": namespace, **labels})
+        for namespace in ("left", "used")
+    ]
+    assert counted == [None, 1]
