@@ -68,7 +68,7 @@ class StoreSyncer(Generic[T]):
         known, self._malformed = self._malformed, {}
         for each in malformed:
             self._report_malformed(each, known.get(each.key))
-            if each.key and each.key not in fresh and (old := self._store.get(each.key)):
+            if each.key and each.key not in fresh and (old := self._last_state(each)):
                 fresh.put(old)
         changes = self._differences(fresh)
         self._store.replace_contents(fresh)
@@ -83,7 +83,15 @@ class StoreSyncer(Generic[T]):
             old = self._store.get(new.metadata.key)
             if old is None or _identity(old) != _identity(new):
                 there.append(Change(old, new, initial))
+            elif old is not new:
+                # It has been shrunk meanwhile.
+                fresh.put(old)
         return gone + there
+
+    def _last_state(self, malformed: Malformed) -> T | None:
+        """Return the stored state of an object; None if it was another one of the same name."""
+        old = self._store.get(malformed.key) if malformed.key else None
+        return None if old and malformed.uid and old.metadata.uid != malformed.uid else old
 
     async def _notify_all(self, changes: Sequence[Change[T]]) -> None:
         # A handler registered meanwhile is shown the store, which already contains these changes.
@@ -109,10 +117,12 @@ class StoreSyncer(Generic[T]):
     def apply_malformed(self, change: WatchEventType, obj: Malformed) -> None:
         """Apply an event of which only the key is known."""
         self._report_malformed(obj, self._malformed.get(obj.key))
-        if change is WatchEventType.DELETED:
+        is_deleted = change is WatchEventType.DELETED
+        if is_deleted:
             self._malformed.pop(obj.key, None)
-            if obj.key and (old := self._store.remove(obj.key)):
-                self._handlers.notify(Change(old, None))
+        is_gone = is_deleted or self._last_state(obj) is None
+        if is_gone and obj.key and (old := self._store.remove(obj.key)):
+            self._handlers.notify(Change(old, None))
 
     def set_version(self, version: str) -> None:
         """Record that the store reflects this resource version."""

@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 import attrs
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -176,3 +177,40 @@ async def test_stored_objects_share_their_equal_parts() -> None:
     syncer.apply(*server.step("b", "u1"))
     one, two = store
     assert one.metadata.owner_references is two.metadata.owner_references
+
+
+async def test_object_that_is_pruned_during_a_list_stays_pruned() -> None:
+    store = Store[Object]()
+    syncer = StoreSyncer(PODS, store, Handlers(PODS, METRICS), METRICS)
+    names = [f"pod-{number}" for number in range(300)]
+
+    def large() -> list[Object]:
+        labels = {"of": "no use"}
+        return [
+            Object(metadata=ObjectMeta(name=n, resource_version="1", labels=labels)) for n in names
+        ]
+
+    await syncer.replace(large(), [], "1")
+    stored = store.get(ObjectKey("", names[0]))
+    assert stored is not None
+    small = Object(metadata=ObjectMeta(name=names[0], resource_version="1"))
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(syncer.replace(large(), [], "2"))
+        await asyncio.sleep(0)
+        store.shrink(stored, small)
+    assert store.get(ObjectKey("", names[0])) == small
+
+
+@pytest.mark.parametrize("uid", ["new", ""])
+async def test_malformed_object_keeps_the_state_of_no_other_of_its_name(uid: str) -> None:
+    store = Store[Object]()
+    syncer = StoreSyncer(PODS, store, Handlers(PODS, METRICS), METRICS)
+    old = Object(metadata=ObjectMeta(name="a", uid=UID("old"), resource_version="1"))
+    malformed = Malformed(old.key, "2", "broken", uid=uid)
+    kept = [] if uid else [old]
+    await syncer.replace([old], [], "1")
+    await syncer.replace([], [malformed], "2")
+    assert list(store) == kept
+    await syncer.replace([old], [], "3")
+    syncer.apply_malformed(WatchEventType.ADDED, malformed)
+    assert list(store) == kept
