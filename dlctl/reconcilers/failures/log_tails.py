@@ -6,7 +6,7 @@ from typing import Final
 
 import attrs
 
-from dlctl.api.meta import PODS, ObjectKey
+from dlctl.api.meta import PODS, Object, ObjectKey
 from dlctl.errors import DlctlError
 from dlctl.kube.client import Client
 from dlctl.reconcilers.failures.log_requests import LogTailRequest
@@ -18,6 +18,10 @@ MAX_TAIL_BYTES: Final = 64 * 1024
 # lines if they are too long. Container runtimes split lines at 16 KiB: then they always fit.
 _MAX_READ_BYTES: Final = 1024 * 1024
 _LINE_COUNTS: Final = (500, 60)
+
+
+class PodReplacedError(DlctlError):
+    """Another pod has the name of the one whose log is requested."""
 
 
 class LogTimeoutError(DlctlError):
@@ -47,7 +51,19 @@ class LogTailReader:
         except TimeoutError as error:
             text = f"the log of {request.pod} was not read within {READ_TIMEOUT_S:g} s"
             raise LogTimeoutError(text) from error
+        await self._check_uid(request)
         self.cache.put(request, zlib.compress(tail or b"", level=1))
+
+    async def _check_uid(self, request: LogTailRequest) -> None:
+        """Raise PodReplacedError if the log is that of another pod: requests take no UID."""
+        try:
+            async with asyncio.timeout(READ_TIMEOUT_S):
+                pod = await self.client.get(PODS, request.pod, Object)
+        except (DlctlError, TimeoutError):
+            # Replacements are rare: a log that was read is worth more than the certainty.
+            return
+        if pod.metadata.uid != request.uid:
+            raise PodReplacedError(f"another pod is named {request.pod}")
 
     async def _tail(self, request: LogTailRequest, line_count: int) -> bytes | None:
         """Return the end of the last lines; None if they are too long to be read to their end."""

@@ -2,16 +2,22 @@
 
 from collections.abc import AsyncIterator
 
+import attrs
 import pytest
 
-from dlctl.api.meta import PODS, UID, ObjectKey
+from dlctl.api.meta import PODS, UID, Object, ObjectKey
 from dlctl.api.objects.pods import ContainerStateTerminated
 from dlctl.kube.client import Client
 from dlctl.kube.errors import NotFoundError
 from dlctl.local.apiserver.endpoints.log_requests import LogRequest as Requested
 from dlctl.local.apiserver.server import ApiServer, serve
 from dlctl.reconcilers.failures.log_requests import LogTailRequest
-from dlctl.reconcilers.failures.log_tails import MAX_TAIL_BYTES, LogTailReader, text_of
+from dlctl.reconcilers.failures.log_tails import (
+    MAX_TAIL_BYTES,
+    LogTailReader,
+    PodReplacedError,
+    text_of,
+)
 from dlctl.reconcilers.failures.tail_cache import TailCache
 
 KEY = ObjectKey("default", "one")
@@ -36,11 +42,12 @@ def prints(server: ApiServer, log: bytes) -> list[Requested]:
 async def read(log: bytes) -> tuple[str, list[Requested]]:
     async with serve(tls=False) as server, Client(server.config()) as client:
         spec = {"containers": [{"name": "main", "image": "any"}]}
-        await client.create(PODS, KEY.namespace, {"metadata": {"name": KEY.name}, "spec": spec})
+        metadata = {"name": KEY.name}
+        pod = await client.create(PODS, KEY.namespace, {"metadata": metadata, "spec": spec}, Object)
         requests = prints(server, log)
-        cache = TailCache()
-        await LogTailReader(client, cache).read(KEY, REQUEST)
-        tail = cache.get(REQUEST)
+        cache, request = TailCache(), attrs.evolve(REQUEST, uid=pod.metadata.uid)
+        await LogTailReader(client, cache).read(KEY, request)
+        tail = cache.get(request)
         assert tail is not None
         return text_of(tail), requests
 
@@ -81,3 +88,14 @@ async def test_missing_pod_is_an_error() -> None:
     async with serve(tls=False) as server, Client(server.config()) as client:
         with pytest.raises(NotFoundError):
             await LogTailReader(client, TailCache()).read(KEY, REQUEST)
+
+
+async def test_log_of_another_pod_of_the_name_is_not_kept() -> None:
+    async with serve(tls=False) as server, Client(server.config()) as client:
+        spec = {"containers": [{"name": "main", "image": "any"}]}
+        await client.create(PODS, KEY.namespace, {"metadata": {"name": KEY.name}, "spec": spec})
+        prints(server, b"another\n")
+        cache = TailCache()
+        with pytest.raises(PodReplacedError):
+            await LogTailReader(client, cache).read(KEY, REQUEST)
+        assert cache.get(REQUEST) is None
