@@ -3,6 +3,7 @@
 Pure, and shared by ``dlctl render`` and the controller.
 """
 
+import hashlib
 import itertools
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -37,6 +38,8 @@ from dlctl.reconcilers.restart_marks import restart_environment, restart_marks
 
 # Linux allows 32 pages per argument or variable, including its name, "=" and the final zero byte.
 MAX_VARIABLE_BYTES: Final = 32 * 4096 - 1
+# Of the paths in names of volumes, which have 63 characters at most.
+_MAX_PATH_CHARS: Final = 40
 
 
 @attrs.frozen
@@ -331,4 +334,8 @@ def _variable(name: str, value: Any) -> JSON:
 
 
 def _volume_name(path: str) -> str:
-    return "dl-" + re.sub(r"[^a-z0-9]+", "-", path.lower()).strip("-")
+    """Return a DNS label, which differs from that of any other path."""
+    label = re.sub(r"[^a-z0-9]+", "-", path.lower()).strip("-")[:_MAX_PATH_CHARS].strip("-")
+    if "/" + label.replace("-", "/") != path:
+        label += f"-{hashlib.sha256(path.encode()).hexdigest()[:8]}"
+    return f"dl-{label}"

@@ -1,6 +1,7 @@
 """Children as they are sent to the server: against golden files, and rule by rule."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -172,11 +173,14 @@ def test_exit_code_is_read_from_the_frameworks_container_or_the_first(
     assert job.replica_specs[0].container == trains
 
 
+VOLUMES = ["/data/set-1", "/data/set_1", "/tmp", "/a" * 40]
+
+
 class VolumeJob(MXJob):
-    """MXNet with two volumes."""
+    """MXNet with volumes, the names of whose paths are alike."""
 
     job_type = "VolumeJob"
-    container_properties = {"name": "mxnet", "ports": [1], "volumes": ["/data/My_Set.1", "/tmp"]}  # noqa: RUF012
+    container_properties = {"name": "mxnet", "ports": [1], "volumes": VOLUMES}  # noqa: RUF012
 
 
 def test_framework_volumes_get_valid_names_and_yield_to_user_mounts() -> None:
@@ -187,8 +191,10 @@ def test_framework_volumes_get_valid_names_and_yield_to_user_mounts() -> None:
     dialect = kind_of().dialects["v1alpha1"]
     assert isinstance(dialect, ReplicaList)
     pod = Renderer(job, attrs.evolve(dialect, framework=VolumeJob)).pod(SCHEDULER)
-    assert pod["spec"]["containers"][0]["volumeMounts"] == [
-        mine,
-        {"name": "dl-data-my-set-1", "mountPath": "/data/My_Set.1"},
-    ]
-    assert {"name": "dl-data-my-set-1", "emptyDir": {}} in pod["spec"]["volumes"]
+    own, *mounts = pod["spec"]["containers"][0]["volumeMounts"]
+    assert own == mine
+    assert [mount["mountPath"] for mount in mounts] == ["/data/set-1", "/data/set_1", "/a" * 40]
+    names = [mount["name"] for mount in mounts]
+    assert len({*names}) == 3
+    assert all(re.fullmatch(r"dl-[a-z0-9-]{1,60}", name) for name in names)
+    assert all({"name": name, "emptyDir": {}} in pod["spec"]["volumes"] for name in names)
