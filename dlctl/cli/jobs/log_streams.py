@@ -3,8 +3,8 @@
 import asyncio
 import math
 import sys
-from collections.abc import AsyncIterator, Collection
-from typing import Any, Final
+from collections.abc import AsyncIterator, Collection, Mapping
+from typing import Final
 
 import attrs
 
@@ -87,7 +87,8 @@ class LogStreams:
         """Show what there is, one replica after the other."""
         for replica in await self.selected(job):
             if replica.run and self._has_log(replica):
-                await self._copy(replica.name, replica.pod, replica.run.container, {})
+                query = self.options.query(replica.run.container)
+                await self._copy(replica.name, replica.pod, query)
 
     async def follow(self, job: JobSnapshot) -> None:
         """Show the logs as they grow, those of restarted programs too, until the job has ended."""
@@ -116,9 +117,9 @@ class LogStreams:
     ) -> None:
         for replica in await self.selected(job):
             if replica.run and self._has_log(replica) and replica.run not in streams:
-                copy = self._copy(
-                    replica.name, replica.pod, replica.run.container, {"follow": "true"}
-                )
+                # Made now, because those that start later are shown from their beginning.
+                query = {**self.options.query(replica.run.container), "follow": "true"}
+                copy = self._copy(replica.name, replica.pod, query)
                 streams[replica.run] = group.create_task(copy, name=f"log of {replica.pod}")
 
     def _has_log(self, replica: ReplicaProgress) -> bool:
@@ -132,12 +133,11 @@ class LogStreams:
         self._progress = job_progress(job.kind, job.obj, pods, before, now)
         return [each for each in self._progress.replicas if each.name in self.replicas]
 
-    async def _copy(self, replica: str, pod: str, container: str, query: dict[str, Any]) -> None:
+    async def _copy(self, replica: str, pod: str, query: Mapping[str, str]) -> None:
         namespace = self._progress.key.namespace if self._progress else ""
         path = PODS.path(namespace, pod, "log")
-        asked = {**self.options.query(container), **query}
         try:
-            async with self.cluster.client.stream(path, asked) as chunks:
+            async with self.cluster.client.stream(path, query) as chunks:
                 self.found.add(replica)
                 if await self.writer.write(replica, chunks):
                     self.shown.add(replica)
