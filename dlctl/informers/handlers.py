@@ -1,13 +1,16 @@
 """Notify handlers of changes; an error in one does not affect the others.
 
 Handlers are plain functions that map an object to keys and enqueue them: a store update and its
-consequences happen without yielding to the event loop.
+consequences happen without yielding to the event loop. Only the objects that exist before a handler
+are shown to it a batch at a time.
 """
 
+import asyncio
 import logging
 import time
+from collections import deque
 from collections.abc import Callable, Iterable
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 import attrs
 
@@ -18,6 +21,9 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T", bound=Object)
 T_co = TypeVar("T_co", bound=Object, covariant=True)
+
+# Changes delivered, or objects stored, before yielding to the event loop: a millisecond or two.
+YIELD_EVERY: Final = 250
 
 
 @attrs.frozen
@@ -44,30 +50,67 @@ class Change(Generic[T_co]):
 ResourceEventHandler = Callable[[Change[T]], None]
 
 
+@attrs.define(eq=False)
+class Registration(Generic[T]):
+    """A handler, and what it has not been shown yet: objects older than itself, then changes."""
+
+    handler: ResourceEventHandler[T]
+    existing: deque[T]
+    waiting: deque[Change[T]] = attrs.field(init=False, factory=deque)
+
+    @property
+    def is_behind(self) -> bool:
+        return bool(self.existing or self.waiting)
+
+    def next(self) -> Change[T]:
+        if self.existing:
+            return Change(None, self.existing.popleft(), initial=True)
+        return self.waiting.popleft()
+
+
 class Handlers(Generic[T]):
-    """The handlers of one resource, notified in order of registration."""
+    """The handlers of one resource, notified in order of registration.
+
+    Changes wait behind the objects that existed before a handler until it has been shown these.
+    """
 
     def __init__(self, resource: Resource, metrics: Metrics) -> None:
         # Replaced, never changed: a series of changes keeps those that existed when it began.
-        self.registered: tuple[ResourceEventHandler[T], ...] = ()
+        self.registered: tuple[Registration[T], ...] = ()
+        # Set while no handler is behind.
+        self.caught_up = asyncio.Event()
+        self.caught_up.set()
         labels = (resource.group_resource, resource.group, resource.version, resource.plural)
         self._resource = resource
         self._errors = metrics.informer_handler_errors_total.labels(*labels)
         self._latency = metrics.informer_processing_latency_seconds.labels(*labels)
 
-    def add(self, handler: ResourceEventHandler[T], replay: Iterable[T]) -> None:
-        """Register a handler after showing it the existing objects."""
-        for obj in replay:
-            self._call(handler, Change(None, obj, initial=True))
-        self.registered = (*self.registered, handler)
+    def add(self, handler: ResourceEventHandler[T], existing: Iterable[T]) -> None:
+        """Register a handler and show it the existing objects: a batch now, the others later."""
+        registration = Registration(handler, deque(existing))
+        self.registered = (*self.registered, registration)
+        self._catch_up(registration)
 
-    def notify(
-        self, change: Change[T], handlers: Iterable[ResourceEventHandler[T]] | None = None
-    ) -> None:
+    def _catch_up(self, registration: Registration[T]) -> None:
+        for _ in range(YIELD_EVERY):
+            if not registration.is_behind:
+                break
+            self._call(registration.handler, registration.next())
+        if registration.is_behind:
+            self.caught_up.clear()
+            # Not at once: a full store takes seconds, after which the elector would give up.
+            asyncio.get_running_loop().call_soon(self._catch_up, registration)
+        elif not any(one.is_behind for one in self.registered):
+            self.caught_up.set()
+
+    def notify(self, change: Change[T], handlers: Iterable[Registration[T]] | None = None) -> None:
         """Notify all handlers, or only those that existed when a series of changes began."""
         started = time.perf_counter()
-        for handler in self.registered if handlers is None else handlers:
-            self._call(handler, change)
+        for registration in self.registered if handlers is None else handlers:
+            if registration.is_behind:
+                registration.waiting.append(change)
+            else:
+                self._call(registration.handler, change)
         self._latency.observe(time.perf_counter() - started)
 
     def _call(self, handler: ResourceEventHandler[T], change: Change[T]) -> None:

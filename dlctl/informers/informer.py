@@ -67,8 +67,11 @@ class Informer(Generic[T]):
         self._stopped = False
 
     def has_synced(self) -> bool:
-        """Return whether the first list, even if empty, is stored and all handlers have seen it."""
-        return self._syncer.synced.is_set()
+        """Return whether the first list, even if empty, is stored and all handlers have seen it.
+
+        It is false for a while after a handler was added to a full store.
+        """
+        return self._syncer.synced.is_set() and self._handlers.caught_up.is_set()
 
     def is_synced_or_unserved(self) -> bool:
         """Return whether it has synced, or the server does not serve the resource."""
@@ -77,9 +80,13 @@ class Informer(Generic[T]):
     async def wait_synced(self) -> None:
         """Wait for :meth:`has_synced`; the caller sets the timeout."""
         await self._syncer.synced.wait()
+        await self._handlers.caught_up.wait()
 
     def add_handler(self, handler: ResourceEventHandler[T]) -> None:
-        """Notify a plain function of every change, starting with the existing objects."""
+        """Notify a plain function of every change, starting with the existing objects.
+
+        Of a full store it is shown the first objects now; :meth:`wait_synced` waits for the others.
+        """
         if self._stopped:
             raise RuntimeError(f"the informer for {self.resource.group_resource} has stopped")
         self._handlers.add(handler, self.store)

@@ -6,11 +6,11 @@ The reflector decides when to list and how to handle errors; nothing here waits 
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from typing import Final, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from dlctl.api.interning import Interner
 from dlctl.api.meta import Object, ObjectKey, Resource, WatchEventType
-from dlctl.informers.handlers import Change, Handlers
+from dlctl.informers.handlers import YIELD_EVERY, Change, Handlers
 from dlctl.informers.store import Store
 from dlctl.kube.decoding import Malformed
 from dlctl.metrics import Metrics
@@ -20,9 +20,6 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T", bound=Object)
 # Must not raise.
 MalformedHandler = Callable[[Malformed], None]
-
-# Objects stored, or changes delivered, before yielding to the event loop: a millisecond or two.
-_YIELD_EVERY: Final = 250
 
 
 class StoreSyncer(Generic[T]):
@@ -63,7 +60,7 @@ class StoreSyncer(Generic[T]):
                 fresh.put(old)
             else:
                 fresh.put(obj.interned(self._interner))
-            if number % _YIELD_EVERY == 0:
+            if number % YIELD_EVERY == 0:
                 await asyncio.sleep(0)
         known, self._malformed = self._malformed, {}
         for each in malformed:
@@ -96,9 +93,9 @@ class StoreSyncer(Generic[T]):
     async def _notify_all(self, changes: Sequence[Change[T]]) -> None:
         # A handler registered meanwhile is shown the store, which already contains these changes.
         handlers = self._handlers.registered
-        for start in range(0, len(changes), _YIELD_EVERY):
+        for start in range(0, len(changes), YIELD_EVERY):
             self._queued.set(len(changes) - start)
-            for change in changes[start : start + _YIELD_EVERY]:
+            for change in changes[start : start + YIELD_EVERY]:
                 self._handlers.notify(change, handlers)
             await asyncio.sleep(0)
         self._queued.set(0)

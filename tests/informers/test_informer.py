@@ -85,6 +85,18 @@ async def test_late_handler_gets_the_store_as_initial_objects(server: ScriptedSe
         assert [(change.key.name, change.initial) for change in late] == [("a", True), ("b", True)]
 
 
+async def test_informer_has_not_synced_until_a_late_handler_has_seen_a_long_list(
+    server: ScriptedServer,
+) -> None:
+    server.lists += [listed(*(pod(f"p{n}") for n in range(2000)), version=10)]
+    async with watching(server) as watch:
+        late: list[Change[Pod]] = []
+        watch.informer.add_handler(late.append)
+        assert not watch.informer.has_synced()
+        await watch.informer.wait_synced()
+        assert len(late) == 2000
+
+
 async def test_handler_added_during_a_long_list_gets_each_object_once(
     server: ScriptedServer,
 ) -> None:

@@ -1,6 +1,7 @@
 """Store and handlers agree with the server after any sequence of events and lists."""
 
 import asyncio
+from collections.abc import Awaitable
 from typing import Any
 
 import attrs
@@ -62,6 +63,10 @@ class ChangeFollower:
     store: Store[Object] = attrs.field(factory=store_by_job)
 
     def on_change(self, change: Change[Object]) -> None:
+        self.follow(change)
+        assert self.store.get(change.key) == change.new
+
+    def follow(self, change: Change[Object]) -> None:
         known = self.objects.get(change.key)
         if change.new is None:
             self.objects.pop(change.key, None)
@@ -69,7 +74,6 @@ class ChangeFollower:
             # The old object of a change is the last one notified.
             assert change.old == known
             self.objects[change.key] = change.new
-        assert self.store.get(change.key) == change.new
 
 
 STEPS = st.lists(
@@ -146,7 +150,8 @@ async def test_pruned_object_stays_pruned_until_it_changes() -> None:
     assert list(store) == [changed]
 
 
-async def test_long_list_yields_to_the_event_loop() -> None:
+async def turns_during(happens: Awaitable[object]) -> int:
+    """Return how often the event loop ran another task meanwhile."""
     turns = 0
 
     async def count() -> None:
@@ -155,13 +160,42 @@ async def test_long_list_yields_to_the_event_loop() -> None:
             turns += 1
             await asyncio.sleep(0)
 
-    syncer = StoreSyncer(PODS, Store[Object](), Handlers(PODS, METRICS), METRICS)
-    objects = [Object(metadata=ObjectMeta(name=f"o{n}")) for n in range(5000)]
     async with asyncio.TaskGroup() as group:
         counting: asyncio.Task[Any] = group.create_task(count())
-        await syncer.replace(objects, [], "1")
+        await happens
         counting.cancel()
-    assert turns > 20
+    return turns
+
+
+async def test_long_list_yields_to_the_event_loop() -> None:
+    syncer = StoreSyncer(PODS, Store[Object](), Handlers(PODS, METRICS), METRICS)
+    objects = [Object(metadata=ObjectMeta(name=f"o{n}")) for n in range(5000)]
+    assert await turns_during(syncer.replace(objects, [], "1")) > 20
+
+
+async def test_late_handler_yields_to_the_event_loop_and_gets_changes_after_their_objects() -> None:
+    server, view = Server(), ChangeFollower()
+    handlers = Handlers[Object](PODS, METRICS)
+    syncer = StoreSyncer(PODS, view.store, handlers, METRICS)
+    for number in range(5000):
+        server.step(f"o{number}", "u1")
+    await syncer.replace(list(server.objects.values()), [], str(server.version))
+    changes: list[Change[Object]] = []
+    handlers.add(changes.append, view.store)
+    handlers.add(view.follow, view.store)
+    for name, owner in (("o4999", "u2"), ("o4998", ""), ("new", "u1"), ("o4998", "u2")):
+        syncer.apply(*server.step(name, owner))
+    for name in ("o4997", "o4999", "o0"):
+        server.step(name, "")
+    assert len(view.objects) < 500
+
+    relisting = syncer.replace(list(server.objects.values()), [], str(server.version))
+    assert await turns_during(asyncio.gather(relisting, handlers.caught_up.wait())) > 15
+    agree(server, view)
+    assert all(change.initial for change in changes[:5000])
+    assert len(changes) == 5000 + 4 + 3
+    syncer.apply(*server.step("new", "u2"))
+    assert changes[-1].key.name == "new"
 
 
 def test_version_gauge_has_the_last_15_digits() -> None:
