@@ -1,6 +1,7 @@
 """An informer of a resource that the cluster may not serve, in one of several versions.
 
 While it is not served, one small request in a few minutes looks for it, and nothing waits for it.
+A server that does not say whether it serves it is asked again soon: it may be starting.
 """
 
 import asyncio
@@ -11,12 +12,15 @@ from typing import Final, Generic, TypeVar, Unpack
 import attrs
 
 from dlctl.api.meta import Object, Resource
+from dlctl.clock import SystemClock
 from dlctl.errors import DlctlError
 from dlctl.informers.handlers import ResourceEventHandler
 from dlctl.informers.informer import Informer, InformerOptions
+from dlctl.informers.reflector_backoff import ReflectorBackoff
 from dlctl.informers.store import Store
 from dlctl.kube.client import Client
 from dlctl.kube.discovery import served_version
+from dlctl.kube.errors import ConnectRefusedError, ThrottledError
 
 logger = logging.getLogger(__name__)
 
@@ -42,6 +46,7 @@ class DiscoveredInformer(Generic[T]):
         self._versions = versions
         self._as = as_
         self._options = options
+        self._backoff = ReflectorBackoff(options.get("clock") or SystemClock())
         self._handlers: list[ResourceEventHandler[T]] = []
         self._informer: Informer[T] | None = None
 
@@ -53,13 +58,13 @@ class DiscoveredInformer(Generic[T]):
 
     async def run(self) -> None:
         """Look for the resource, and list and watch it while it is served, until cancelled."""
-        version = await self._served_version("")
+        version = await self._discover()
         while True:
             if version:
                 version = await self._follow(version)
             else:
                 await asyncio.sleep(DISCOVERY_INTERVAL_S)
-                version = await self._served_version("")
+                version = await self._discover()
 
     async def _follow(self, version: str) -> str:
         """List and watch one version until discovery prefers another; return that one."""
@@ -73,7 +78,7 @@ class DiscoveredInformer(Generic[T]):
             preferred = version
             while preferred == version:
                 await asyncio.sleep(DISCOVERY_INTERVAL_S)
-                preferred = await self._served_version(version)
+                preferred = await self._discover()
             running.cancel()
         self._informer = None
         if not preferred:
@@ -81,11 +86,22 @@ class DiscoveredInformer(Generic[T]):
             await informer.clear()
         return preferred
 
-    async def _served_version(self, current: str) -> str:
-        """Return the version to use; the current one if the server does not say."""
-        try:
-            return await served_version(self._client, self.resource.group, self._versions)
-        except DlctlError as error:
-            extra = {"resource": self.resource.group_resource, "error": str(error)}
-            logger.info("cannot discover a resource", extra=extra)
-            return current
+    async def _discover(self) -> str:
+        """Return the version to use, empty if the server serves none, once the server says so."""
+        reported = ""
+        while True:
+            try:
+                return await served_version(self._client, self.resource.group, self._versions)
+            except DlctlError as error:
+                if str(error) != reported:
+                    reported = str(error)
+                    extra = {"resource": self.resource.group_resource, "error": reported}
+                    logger.info("cannot discover a resource", extra=extra)
+                later_s = error.retry_after_s if isinstance(error, ThrottledError) else 0.0
+                is_down = isinstance(error, ConnectRefusedError)
+                await self._backoff.pause(later_s, is_down=is_down)
+            except Exception:
+                # Whatever the server sent, ask again.
+                extra = {"resource": self.resource.group_resource}
+                logger.exception("discovery failed", extra=extra)
+                await self._backoff.pause()
