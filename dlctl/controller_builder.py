@@ -150,7 +150,7 @@ class ControllerBuilder:
         membership, scalers = self._membership(kind, queue, jobs)
         self.runnables.append(membership.tasks)
         stores = self._stores(kind, jobs, membership)
-        reconciler = self._reconciler(kind, stores, membership, self._failure_logs(queue))
+        reconciler = self._reconciler(kind, stores, membership, self._failure_logs(kind, queue))
         controller = Controller(
             name,
             queue,
@@ -242,13 +242,14 @@ class ControllerBuilder:
             failure_logs=failure_logs,
         )
 
-    def _failure_logs(self, queue: WorkQueue[ObjectKey]) -> FailureLogs | None:
+    def _failure_logs(self, kind: Kind, queue: WorkQueue[ObjectKey]) -> FailureLogs | None:
         if not self.options.failure_log_tails:
             return None
         reads = self._log_reads
         tasks = BackgroundTasks(
             LogTailReader(self.client, self._log_tails).read,
             queue.add,
+            controller=kind.resource.group_resource,
             limiter=lambda owner, _: reads.slot(owner.namespace),
         )
         self.runnables.append(tasks)
@@ -271,7 +272,12 @@ class ControllerBuilder:
         membership = MembershipManager(
             dialect=kind.elastic,
             scaler_stores={resource: informer.store for resource, informer in scalers.items()},
-            tasks=BackgroundTasks(exec_runner.exec, queue.add, limiter=limiter),
+            tasks=BackgroundTasks(
+                exec_runner.exec,
+                queue.add,
+                controller=kind.resource.group_resource,
+                limiter=limiter,
+            ),
             writer=self._writer,
             recorder=self.recorder,
             settings=membership_settings(options),

@@ -5,6 +5,7 @@ owner decides.
 """
 
 import asyncio
+import contextvars
 import logging
 from collections.abc import Awaitable, Callable, Collection, Hashable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager
@@ -12,6 +13,7 @@ from typing import Any, Final, Generic, TypeVar
 
 import attrs
 
+from dlctl import logs
 from dlctl.errors import DlctlError, describe, truncated
 
 # Identifies an owner, such as the key of its object.
@@ -55,7 +57,8 @@ class BackgroundTasks(Generic[K, T]):
     """The tasks that owners currently want, and the outcomes of those that are done.
 
     They run while :meth:`run` does: only a few at a time per owner, each within the context that
-    ``limiter`` returns for it. When a task ends, its owner is woken.
+    ``limiter`` returns for it. When a task ends, its owner is woken. Their log records name the
+    ``controller`` of the owner.
     """
 
     def __init__(
@@ -63,15 +66,18 @@ class BackgroundTasks(Generic[K, T]):
         run_task: Callable[[K, T], Awaitable[object]],
         enqueue: Callable[[K], None],
         *,
+        controller: str,
         limiter: Callable[[K, T], AbstractAsyncContextManager[None]],
         max_concurrent_per_owner: int = MAX_CONCURRENT_PER_OWNER,
     ) -> None:
         self._run_task = run_task
         self._enqueue = enqueue
+        self._controller = controller
         self._limiter = limiter
         self._max_per_owner = max_concurrent_per_owner
         self._by_owner: dict[K, _OwnerTasks] = {}
         self._task_group: asyncio.TaskGroup | None = None
+        self._context = contextvars.Context()
 
     def set_wanted(self, owner: K, tasks: Collection[T]) -> None:
         """Set all tasks that the owner wants: new ones start, others are cancelled."""
@@ -110,7 +116,7 @@ class BackgroundTasks(Generic[K, T]):
     async def run(self) -> None:
         """Run tasks until cancelled; the next call restarts those that were interrupted."""
         async with asyncio.TaskGroup() as group:
-            self._task_group = group
+            self._task_group, self._context = group, contextvars.copy_context()
             for owner in list(self._by_owner):
                 for task, state in self._states(owner):
                     if state.is_pending:
@@ -132,15 +138,27 @@ class BackgroundTasks(Generic[K, T]):
     def _start(self, owner: K, task: T, state: _TaskState) -> None:
         if self._task_group is not None:
             coroutine = self._run_one(owner, task, state)
-            state.task = self._task_group.create_task(coroutine, name=f"background task of {owner}")
+            state.task = self._task_group.create_task(
+                coroutine,
+                name=f"background task of {owner}",
+                # Not that of the caller: a task outlives the reconcile that wants it.
+                context=self._context.copy(),
+            )
 
     async def _run_one(self, owner: K, task: T, state: _TaskState) -> None:
         semaphore = self._by_owner[owner].semaphore
         await asyncio.sleep(state.delay_s)
+        # Not its value, which may be unfit for a log.
+        fields = {
+            logs.CONTROLLER: self._controller,
+            logs.OBJECT: str(owner),
+            "task": type(task).__name__,
+        }
         # In this order: a task that waits for its owner's limit must not hold a slot.
         async with semaphore, self._limiter(owner, task):
             state.attempts += 1
-            outcome = await self._outcome(owner, task, state.attempts)
+            with logs.log_fields(**fields):
+                outcome = await self._outcome(owner, task, state.attempts)
         # A cancelled task may report the cancellation as an error; ignore it.
         if self._state(owner, task) is state:
             state.outcome, state.is_pending = outcome, False
@@ -152,9 +170,8 @@ class BackgroundTasks(Generic[K, T]):
         except (DlctlError, OSError) as error:
             return TaskOutcome(error=truncated(describe(error)), attempts=attempts)
         except Exception as error:
-            # One broken task must not stop the others. Its value may be unfit for a log.
-            kind = type(task).__name__
-            logger.exception("background task failed", extra={"owner": str(owner), "task": kind})
+            # One broken task must not stop the others.
+            logger.exception("background task failed")
             message = truncated(f"{type(error).__name__}: {error}")
             return TaskOutcome(error=message, attempts=attempts)
 

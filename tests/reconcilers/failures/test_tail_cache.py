@@ -113,7 +113,7 @@ async def logs_of(cache: TailCache, *names: str) -> AsyncIterator[FailureLogs]:
         def enqueue(_: ObjectKey) -> None:
             group.create_task(all_read.wait())
 
-        tasks = BackgroundTasks(read, enqueue, limiter=lambda *_: nullcontext())
+        tasks = BackgroundTasks(read, enqueue, controller="jobs", limiter=lambda *_: nullcontext())
         run = group.create_task(tasks.run())
         logs = FailureLogs(tasks, 4, SystemClock(), cache)
         for name in names:
