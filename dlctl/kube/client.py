@@ -51,7 +51,7 @@ class Client:
     response :class:`~dlctl.kube.errors.UnreachableError`. Reads are retried after a broken
     connection and when the server asks to retry later; writes only if the server certainly did
     nothing; both ``max_retries`` times at most. While ``may_write`` returns False, writes raise
-    UnreachableError and are not sent. Clients may share a ``rate_limiter``. ``as_`` is a
+    WriteFencedError and are not sent. Clients may share a ``rate_limiter``. ``as_`` is a
     projection, or ``dict[str, Any]`` for tools that show whole objects.
     """
 

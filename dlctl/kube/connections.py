@@ -18,6 +18,7 @@ from dlctl.kube.errors import (
     DisconnectedError,
     UnexpectedResponseError,
     UnreachableError,
+    WriteFencedError,
 )
 
 CONNECT_TIMEOUT_S: Final = 10.0
@@ -50,6 +51,9 @@ def translate_errors(request: str) -> Iterator[None]:
     except aiohttp.ClientResponseError as error:
         raise UnreachableError(f"{request}: {error.message}") from None
     except aiohttp.ClientError as error:
+        if isinstance(error.__cause__, WriteFencedError):
+            # aiohttp wraps whatever a body raises while it is sent.
+            raise error.__cause__ from None
         raise UnreachableError(f"{request}: {error}") from error
 
 

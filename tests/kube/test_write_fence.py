@@ -13,7 +13,7 @@ from dlctl.api.meta import PODS, SERVICES, ObjectKey
 from dlctl.kube.client import Client
 from dlctl.kube.config import ClusterConfig
 from dlctl.kube.connections import keepalive_socket
-from dlctl.kube.errors import UnreachableError, WriteFencedError
+from dlctl.kube.errors import WriteFencedError
 from dlctl.metrics import Metrics
 from tests.kube.scripted_server import Server, fails, replies
 
@@ -79,8 +79,11 @@ async def test_write_is_held_if_the_fence_closes_while_connecting(
     client: Client, server: Server, may_write: MayWriteTimes
 ) -> None:
     may_write.allowed_count = 1
-    with pytest.raises(UnreachableError):
+    limit = client.write_limiter.limit
+    with pytest.raises(WriteFencedError):
         await client.create(PODS, "ns", POD)
+    # It says nothing about the server.
+    assert client.write_limiter.limit == limit
     await client.get(PODS, KEY, dict)
     assert [seen.method for seen in server.seen] == ["GET"]
 
