@@ -77,13 +77,13 @@ class Manager:
                 ]
                 async with self.leadership.leading(stop) as leading:
                     if leading:
-                        await self._run_leader(stop)
+                        with self.metrics.mpi_operator_is_leader.track_inprogress():
+                            await self._run_leader(stop)
                 for task in tasks:
                     task.cancel()
 
     async def _run_leader(self, stop: asyncio.Event) -> None:
         """Run everything that writes until ``stop`` is set; nothing of it is left on return."""
-        self.metrics.mpi_operator_is_leader.set(1)
         async with asyncio.TaskGroup() as group:
             recording = group.create_task(self._parts.recorder.run(), name="events")
             tasks = [

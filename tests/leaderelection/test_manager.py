@@ -67,6 +67,10 @@ def writes(cluster: ClusterHarness) -> int:
     return cluster.history.writes().total()
 
 
+def is_leader(managed: Managed) -> float | None:
+    return managed.manager.metrics.registry.get_sample_value("mpi_operator_is_leader")
+
+
 @asynccontextmanager
 async def managing() -> AsyncIterator[Managed]:
     async with (
@@ -130,6 +134,19 @@ async def test_lease_is_released_after_the_last_write() -> None:
         assert managed.leadership.writes_at_release == writes(cluster)
         assert cluster.pods()
         assert "Created" in str(cluster.events())
+
+
+@pytest.mark.parametrize("is_lost", [True, False], ids=["lost lease", "stop"])
+async def test_gauge_of_the_leader_is_1_only_while_it_leads(is_lost: bool) -> None:
+    async with managing() as managed:
+        found = [is_leader(managed)]
+        managed.leadership.won.set()
+        await asyncio.sleep(5)
+        found.append(is_leader(managed))
+        (managed.leadership.lost if is_lost else managed.stop).set()
+        await asyncio.wait([managed.task])
+        assert [*found, is_leader(managed)] == [0, 1, 0]
+        assert isinstance(managed.task.exception(), LeaseLostError) is is_lost
 
 
 async def test_lost_lease_stops_everything_without_a_grace_period() -> None:
