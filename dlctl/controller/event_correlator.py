@@ -26,6 +26,7 @@ SPAM_BURST: Final = 25
 SPAM_REFILL_S: Final = 300.0
 # The least recently used entry is dropped first.
 LRU_CACHE_SIZE: Final = 4096
+_MAX_NAME_CHARS: Final = 253
 
 
 @attrs.frozen
@@ -131,8 +132,7 @@ class EventCorrelator:
         key = _EventKey.of(counted_as)
         before = self._logs.get(key)
         if before is None:
-            name = f"{shown.regarding.key.name}.{secrets.token_hex(8)}"
-            log = _EventLog(name, 1, now)
+            log = _EventLog(event_name(shown.regarding.key.name), 1, now)
         else:
             log = attrs.evolve(before, count=before.count + 1)
         self._logs[key] = log
@@ -144,6 +144,13 @@ class EventCorrelator:
         if bucket is None:
             bucket = self._buckets[key] = TokenBucket(SPAM_REFILL_S, SPAM_BURST)
         return bucket.try_take(self._clock.monotonic())
+
+
+def event_name(regarding: str) -> str:
+    """Return a new name for an event: the object's name, if need be cut, and a random suffix."""
+    suffix = f".{secrets.token_hex(8)}"
+    # Of a DNS subdomain, each label ends in a letter or a digit.
+    return regarding[: _MAX_NAME_CHARS - len(suffix)].rstrip("-.") + suffix
 
 
 def _digest(message: str) -> bytes:

@@ -11,6 +11,7 @@ from dlctl.controller.event_correlator import (
     EventCorrelator,
     ObjectReference,
 )
+from dlctl.local.apiserver.validation.names import dns_subdomain
 from tests.support.timing import ManualClock
 
 
@@ -55,6 +56,23 @@ def test_event_name_is_the_objects_name_and_a_number(correlator: EventCorrelator
 
     assert len(names) == 5
     assert all(re.fullmatch(r"linear\.[0-9a-f]+", name) for name in names)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("a" * 236, id="as long as it may be"),
+        pytest.param("a" * 253, id="too long"),
+        pytest.param("a" * 234 + "-." + "b" * 17, id="cut between words"),
+        pytest.param("a" * 235 + "-b." + "b" * 15, id="cut behind a dash"),
+    ],
+)
+def test_event_name_is_valid_for_an_object_with_a_long_name(
+    correlator: EventCorrelator, name: str
+) -> None:
+    named = correlated(correlator, event(name=name)).name
+    assert dns_subdomain(named) == []
+    assert named.startswith(name[:234])
 
 
 def test_same_occurrence_raises_the_count_of_the_same_event(

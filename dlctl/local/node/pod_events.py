@@ -6,7 +6,6 @@ events wait behind the work that they describe: of a burst, the first are writte
 
 import asyncio
 import logging
-import secrets
 from collections.abc import Mapping
 from typing import Final, NoReturn
 
@@ -14,6 +13,7 @@ import attrs
 
 from dlctl.api.meta import EVENTS
 from dlctl.clock import Clock, timestamp
+from dlctl.controller.event_correlator import event_name
 from dlctl.errors import DlctlError
 from dlctl.kube.client import Client
 from dlctl.kube.errors import NamespaceTerminatingError, NotFoundError
@@ -111,10 +111,7 @@ class PodEvents:
         body = {
             "apiVersion": "v1",
             "kind": "Event",
-            "metadata": {
-                "name": f"{pod.metadata.name}.{secrets.token_hex(8)}",
-                "namespace": namespace,
-            },
+            "metadata": {"name": event_name(pod.metadata.name), "namespace": namespace},
             "involvedObject": {
                 "apiVersion": "v1",
                 "kind": "Pod",

@@ -52,6 +52,15 @@ async def test_container_that_fails_its_liveness_probe_is_killed(harness: NodeHa
     await harness.finished("unhealthy")
 
 
+async def test_pod_with_a_long_name_has_events(harness: NodeHarness) -> None:
+    events, pod = PodEvents(harness.client, {}, SystemClock()), make_pod("x" * 253)
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(events.run())
+        events.warn(pod, "Failed", "the name is long")
+        await harness.event("the name is long", pod="x" * 253)
+        running.cancel()
+
+
 async def test_event_in_a_namespace_that_is_gone_is_no_warning(
     harness: NodeHarness, caplog: pytest.LogCaptureFixture
 ) -> None:
