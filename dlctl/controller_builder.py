@@ -49,7 +49,7 @@ from dlctl.reconcilers.job.writer import JobWriter
 from dlctl.reconcilers.job_reconciler import JobReconciler
 from dlctl.reconcilers.kueue.queue_positions import QueuePositions
 from dlctl.reconcilers.kueue.workload_handlers import jobs_of_workload
-from dlctl.reconcilers.membership.exec_runner import ExecRunner, exec_limiter
+from dlctl.reconcilers.membership.exec_runner import ExecLimiter, ExecRunner, exec_limiter
 from dlctl.reconcilers.membership.manager import BY_JOB, MembershipManager, index_by_job
 from dlctl.reconcilers.membership.scaler_reconciler import ScalerReconciler, read_scaler
 from dlctl.reconcilers.nodes.charge_ledger import ChargeLedger
@@ -86,6 +86,7 @@ class ControllerBuilder:
     _log_reads: FairSemaphore = attrs.field(
         init=False, factory=partial(FairSemaphore, MAX_CONCURRENT_READS)
     )
+    _exec_limiter: ExecLimiter = attrs.field(init=False)
     _log_tails: TailCache = attrs.field(init=False, factory=TailCache)
     _queue_positions: Mapping[ObjectKey, str] = attrs.field(init=False, factory=dict)
 
@@ -96,6 +97,9 @@ class ControllerBuilder:
         self.metrics.dlctl_write_limit.set_function(lambda: limiter.limit)
         self.metrics.dlctl_writes_waiting.set_function(lambda: limiter.waiting_count)
         self._writer = ObjectWriter(self.client, Expectations(self.clock))
+        self._exec_limiter = exec_limiter(
+            self.options.max_concurrent_scaler_scripts, self.options.max_concurrent_launcher_execs
+        )
         self._charges = ChargeLedger(self.options.node_charge_ttl_s, self.clock, self.metrics)
         self.informers.handler_registrations.append(self._charges.start_reporting)
         charges = self._charges
@@ -264,23 +268,19 @@ class ControllerBuilder:
         self, kind: Kind, queue: WorkQueue[ObjectKey], jobs: Informer[JobObject]
     ) -> tuple[MembershipManager, list[Informer[Any]]]:
         """Return the membership manager of a kind that scales, and the informers it reads."""
-        options, exec_runner = self.options, ExecRunner(self.client, self.clock)
         scalers = self._scaler_informers(kind, kind.elastic, queue, jobs) if kind.elastic else {}
-        limiter = exec_limiter(
-            options.max_concurrent_scaler_scripts, options.max_concurrent_launcher_execs
-        )
         membership = MembershipManager(
             dialect=kind.elastic,
             scaler_stores={resource: informer.store for resource, informer in scalers.items()},
             tasks=BackgroundTasks(
-                exec_runner.exec,
+                ExecRunner(self.client, self.clock).exec,
                 queue.add,
                 controller=kind.resource.group_resource,
-                limiter=limiter,
+                limiter=self._exec_limiter,
             ),
             writer=self._writer,
             recorder=self.recorder,
-            settings=membership_settings(options),
+            settings=membership_settings(self.options),
             nodes=self.informers.node_watch,
         )
         return membership, list(scalers.values())

@@ -20,6 +20,8 @@ from dlctl.reconcilers.membership.exec_tasks import (
 )
 from dlctl.reconcilers.membership.launcher_shell import LauncherShell
 
+ExecLimiter = Callable[[ObjectKey, ExecTask], AbstractAsyncContextManager[None]]
+
 
 class LauncherGoneError(DlctlError):
     """The launcher pod no longer exists, even if another pod has its name."""
@@ -59,9 +61,7 @@ class ExecRunner:
             raise LauncherGoneError(f"the launcher {launcher.pod} is gone or terminating")
 
 
-def exec_limiter(
-    max_scripts: int, max_others: int
-) -> Callable[[ObjectKey, ExecTask], AbstractAsyncContextManager[None]]:
+def exec_limiter(max_scripts: int, max_others: int) -> ExecLimiter:
     """Return the limiter of tasks in launchers: scaler scripts have slots of their own."""
     scripts = FairSemaphore(max_scripts)
     others = FairSemaphore(max_others)
