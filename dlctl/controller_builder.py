@@ -6,7 +6,7 @@ Nothing runs yet: ``manager`` does that.
 from collections.abc import Callable, Mapping
 from functools import partial
 from operator import attrgetter
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import attrs
 
@@ -23,6 +23,7 @@ from dlctl.controller.expectations import Expectations
 from dlctl.controller.fair_semaphore import FairSemaphore
 from dlctl.controller.object_writer import ObjectWriter
 from dlctl.controller.queue_metrics import QueueMetrics
+from dlctl.controller.runnables import Runnable
 from dlctl.dialects.elastic_dialect import ElasticDialect
 from dlctl.dialects.kind import Kind
 from dlctl.informers.informer import Informer
@@ -59,13 +60,6 @@ from dlctl.shared_informers import SharedInformers
 from dlctl.workqueue.queue import WorkQueue
 
 H = TypeVar("H")
-
-
-class Runnable(Protocol):
-    """Background work of the controllers; it runs while this process leads."""
-
-    async def run(self) -> None:
-        """Run until cancelled."""
 
 
 @attrs.define(eq=False)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 import attrs
 
 from dlctl.clock import Clock, SystemClock
+from dlctl.controller.runnables import keep_running
 from dlctl.controller_builder import ControllerBuilder
 from dlctl.dialects.kind import Kind
 from dlctl.kube.client import Client
@@ -87,7 +88,7 @@ class Manager:
         async with asyncio.TaskGroup() as group:
             recording = group.create_task(self._parts.recorder.run(), name="events")
             tasks = [
-                group.create_task(runnable.run(), name="background tasks")
+                group.create_task(keep_running(runnable, self.metrics), name="background work")
                 for runnable in self._parts.runnables
             ]
             stopped_at = await self._run_controllers(stop)

@@ -105,6 +105,24 @@ async def test_standby_has_synced_stores_and_writes_nothing() -> None:
         assert (await managed.cluster.ended())["state"] == "Succeeded"
 
 
+class BrokenWork:
+    """Background work that fails whenever it runs."""
+
+    async def run(self) -> None:
+        await asyncio.sleep(0.1)
+        raise RecursionError("too deep")
+
+
+async def test_broken_background_work_ends_no_controller() -> None:
+    async with managing() as managed:
+        managed.manager._parts.runnables.append(BrokenWork())
+        managed.leadership.won.set()
+        await managed.cluster.submit(mxjob(), {})
+        assert (await managed.cluster.ended())["state"] == "Succeeded"
+        managed.stop.set()
+        await managed.task
+
+
 async def test_standby_stops_at_once_and_never_works() -> None:
     async with managing() as managed:
         await managed.cluster.submit(mxjob(), {})
