@@ -49,7 +49,8 @@ class DelegatedAuthorization:
     _limit: asyncio.Semaphore = attrs.field(init=False, factory=lambda: asyncio.Semaphore(4))
 
     async def __call__(self, authorization: str) -> None:
-        if not authorization.lower().startswith(_BEARER):
+        # Tokens are ASCII. Other bytes of a header cannot even be encoded again.
+        if not (authorization.isascii() and authorization.lower().startswith(_BEARER)):
             raise web.HTTPUnauthorized(headers={"WWW-Authenticate": "Bearer"})
         token = authorization[len(_BEARER) :].strip()
         digest = hashlib.sha256(token.encode()).digest()

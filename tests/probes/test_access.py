@@ -11,6 +11,7 @@ from dlctl.probes.authorization import DelegatedAuthorization
 from dlctl.probes.server import Health
 from dlctl.probes.server import serving as probes
 from tests.kube.scripted_server import Server, fails, replies, serving
+from tests.support.raw_http import send_raw
 
 KNOWN: dict[str, Any] = {
     "status": {"authenticated": True, "user": {"username": "prometheus", "groups": ["scrapers"]}}
@@ -75,6 +76,19 @@ async def test_unknown_token_is_rejected(api: Server) -> None:
 async def test_missing_token_is_rejected_without_a_review(api: Server) -> None:
     assert await scrape(api, None) == [401]
     assert api.seen == []
+
+
+@pytest.mark.parametrize("token", [b"\xff", "\N{SNOWMAN}".encode()])
+async def test_token_that_is_not_ascii_is_rejected_without_a_review(
+    api: Server, token: bytes
+) -> None:
+    config = ClusterConfig.with_token(api.url, "our-own")
+    async with (
+        Client(config, user_agent="dlctl/metrics") as client,
+        probes("127.0.0.1:0", Metrics().registry, Health(), DelegatedAuthorization(client)) as url,
+    ):
+        code, _ = await send_raw(url, b"GET /metrics", b"Authorization: Bearer " + token)
+    assert (code, api.seen) == (401, [])
 
 
 async def test_review_is_cached_per_token(api: Server) -> None:
