@@ -23,7 +23,7 @@ from dlctl.local.apiserver.auth.authentication import Tokens
 from dlctl.local.apiserver.auth.rbac import Authorizer
 from dlctl.local.apiserver.discovery.documents import Documents
 from dlctl.local.apiserver.faults import Fault, Faults, abort, end, faulty_stream, inject
-from dlctl.local.apiserver.request_bodies import LIMIT_BYTES
+from dlctl.local.apiserver.request_bodies import LIMIT_BYTES, as_text
 from dlctl.local.apiserver.request_info import RequestInfo, parse_path
 from dlctl.local.apiserver.request_options import boolean
 from dlctl.local.apiserver.requests import (
@@ -120,8 +120,8 @@ class RequestHandler:
         user = self.tokens.authenticate(token) if kind == "Bearer" else None
         if user is None:
             raise status.unauthorized()
-        wanted = request.headers.get("Impersonate-User", "")
-        groups = request.headers.getall("Impersonate-Group", ())
+        wanted = _text(request.headers.get("Impersonate-User", ""))
+        groups = [_text(group) for group in request.headers.getall("Impersonate-Group", ())]
         return rbac.impersonate(user, named_user(wanted, groups)) if wanted else user
 
     async def _serve_with_fault(
@@ -168,6 +168,8 @@ async def to_api_request(
 ) -> ApiRequest:
     query = request.query
     watch = bool(boolean(query, "watch"))
+    body = await request.read() if request.can_read_body else b""
+    content_type = request.headers.get("Content-Type", "")
     return ApiRequest(
         verb=wanted.verb(request.method, watch=watch),
         info=wanted,
@@ -175,12 +177,17 @@ async def to_api_request(
         dry_run=query.getall("dryRun", []),
         command=query.getall("command", []),
         ports=query.getall("ports", []),
-        body=await request.read() if request.can_read_body else b"",
-        content_type=request.headers.get("Content-Type", ""),
+        body=as_text(body, content_type),
+        content_type=content_type,
         accept=request.headers.get("Accept", ""),
-        user_agent=request.headers.get("User-Agent", ""),
+        user_agent=_text(request.headers.get("User-Agent", "")),
         user=user,
     )
+
+
+def _text(header: str) -> str:
+    """Return a header with a replacement for each byte that is not UTF-8, as in Go's JSON."""
+    return header.encode(errors="surrogateescape").decode(errors="replace")
 
 
 async def _send(

@@ -41,6 +41,13 @@ _APPLY_PATCH: Final = "application/apply-patch+yaml"
 _decode_json = msgspec.json.Decoder().decode
 
 
+def as_text(body: bytes, content_type: str) -> bytes:
+    """Return a JSON body with a replacement for each byte that is not UTF-8, as in Go."""
+    if body.isascii() or _media_type(content_type) in (protobuf.MEDIA_TYPE, _YAML, _APPLY_PATCH):
+        return body
+    return body.decode(errors="replace").encode()
+
+
 def parse(
     body: bytes,
     content_type: str,

@@ -1,4 +1,5 @@
 import base64
+import json
 import ssl
 
 import aiohttp
@@ -7,7 +8,15 @@ import pytest
 from dlctl.api.meta import NAMESPACES, Object, ObjectKey
 from dlctl.kube.client import Client
 from dlctl.local.apiserver.server import ApiServer, serve
-from tests.local.apiserver.raw_client import CONFIG_MAPS, PODS, RawClient, config_map
+from tests.local.apiserver.raw_client import (
+    CONFIG_MAPS,
+    PODS,
+    WIDGETS,
+    RawClient,
+    config_map,
+    widget,
+)
+from tests.support.raw_http import send_raw
 
 
 @pytest.mark.parametrize("headers", [{}, {"Authorization": "Bearer wrong"}])
@@ -54,6 +63,65 @@ async def test_body_that_is_not_compressed_as_it_says_is_refused_and_not_logged(
     ):
         assert response.status == code
     assert caplog.records == []
+
+
+@pytest.mark.parametrize(
+    ("header", "code"),
+    [
+        pytest.param(b"Authorization: Bearer \xff", 401, id="token"),
+        pytest.param(b"Authorization: Bearer a.b.\xff", 401, id="signature"),
+        pytest.param(b"Authorization: \xff", 401, id="kind of credentials"),
+        pytest.param(b"Impersonate-User: \xff", 403, id="user"),
+        pytest.param(b"Accept: \xff", 406, id="media type"),
+        pytest.param(b"User-Agent: \xff", 200, id="user agent"),
+    ],
+)
+async def test_header_that_is_not_text_is_no_error_of_the_server(
+    server: ApiServer, caplog: pytest.LogCaptureFixture, header: bytes, code: int
+) -> None:
+    headers = [header]
+    if not header.startswith(b"Authorization"):
+        headers.append(f"Authorization: Bearer {server.token}".encode())
+    found, body = await send_raw(server.url, f"GET {PODS}".encode(), *headers)
+    assert found == json.loads(body).get("code", 200) == code
+    assert caplog.records == []
+
+
+async def test_user_agent_that_is_not_text_manages_fields(api: RawClient) -> None:
+    path, applied = f"{CONFIG_MAPS}/a", {"apiVersion": "v1", "kind": "ConfigMap"}
+    await api.patch(
+        path,
+        applied | config_map("a"),
+        "application/apply-patch+yaml",
+        fieldManager="first",
+    )
+    headers = [
+        f"Authorization: Bearer {api.server.token}".encode(),
+        b"User-Agent: a\xff/1",
+        b"Content-Type: application/merge-patch+json",
+    ]
+    code, body = await send_raw(
+        api.server.url, f"PATCH {path}".encode(), *headers, body=b'{"data":{"more":"v"}}'
+    )
+    assert code == 200
+    managers = [entry["manager"] for entry in json.loads(body)["metadata"]["managedFields"]]
+    assert managers == ["first", "a\N{REPLACEMENT CHARACTER}"]
+
+
+@pytest.mark.parametrize(
+    "validation", ["", pytest.param("Strict", id="with a check for repeated fields")]
+)
+async def test_bytes_of_a_body_that_are_not_text_are_replaced(
+    widgets: RawClient, validation: str
+) -> None:
+    text = json.dumps(widget("a", spec={"text": "?"})).encode()
+    answer = await widgets.post(
+        WIDGETS, text.replace(b"?", b"\xff"), fieldValidation=validation or "Ignore"
+    )
+    assert (answer.code, answer.body["spec"]) == (201, {"text": "\N{REPLACEMENT CHARACTER}"})
+    patch = b'{"spec": {"text": "a\xff"}}'
+    answer = await widgets.patch(f"{WIDGETS}/a", patch, fieldValidation=validation or "Ignore")
+    assert answer.body["spec"] == {"text": "a\N{REPLACEMENT CHARACTER}"}
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz", "/livez", "/version"])

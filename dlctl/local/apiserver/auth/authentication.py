@@ -35,6 +35,9 @@ class Tokens:
 
     def authenticate(self, token: str) -> User | None:
         """Return the user of the token; None if it is invalid."""
+        if not token.isascii():
+            # Of a header that is not text, and cannot be encoded.
+            return None
         if hmac.compare_digest(token.encode(), self.admin_token.encode()):
             return ADMIN
         claims = self._claims(token)

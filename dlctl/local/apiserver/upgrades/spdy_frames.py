@@ -127,7 +127,7 @@ class SpdyDecoder:
     def _decompress(self, block: bytes) -> Mapping[str, str]:
         try:
             words = list(_split(self._headers.decompress(block)))
-        except zlib.error as error:
+        except (zlib.error, UnicodeDecodeError) as error:
             raise SpdyError(f"unreadable headers: {error}") from None
         return dict(zip((word.lower() for word in words[::2]), words[1::2], strict=True))
 

@@ -43,6 +43,9 @@ def compressed(*blocks: bytes) -> list[bytes]:
     return [compressor.compress(each) + compressor.flush(zlib.Z_SYNC_FLUSH) for each in blocks]
 
 
+NOT_TEXT = block(streamtype="?").replace(b"?", b"\xff")
+
+
 def test_dictionary_is_that_of_the_specification() -> None:
     assert (len(DICTIONARY), zlib.adler32(DICTIONARY)) == (1423, 0xE3C6A7C2)
 
@@ -78,6 +81,7 @@ def test_frames_are_decoded_however_they_arrive(size: int) -> None:
     [
         pytest.param(b"\x80\x02" + bytes(6), id="another version"),
         pytest.param(syn_stream(1, b"not compressed"), id="headers"),
+        pytest.param(syn_stream(1, compressed(NOT_TEXT)[0]), id="a header that is not text"),
     ],
 )
 def test_other_bytes_are_an_error(sent: bytes) -> None:
