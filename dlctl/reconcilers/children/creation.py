@@ -53,7 +53,7 @@ class Child:
     body: Callable[[], ReadOnlyJSON]
     # A name for everything that a pod shares with its siblings; empty for other children.
     template: str = ""
-    # True if an object of this name that nobody controls is used as it is.
+    # True if an existing object of this name is used as it is.
     may_exist: bool = False
 
 
@@ -211,12 +211,28 @@ def _title(child: Child) -> str:
     return f"{child.resource.kind.lower()} {child.key.name}"
 
 
+class _Stage(enum.IntEnum):
+    """The order of creation."""
+
+    DEPENDENTS = enum.auto()
+    # Only to roles that exist.
+    ROLE_BINDINGS = enum.auto()
+    RETRIED_SERVICE = enum.auto()
+    SERVICES = enum.auto()
+    RETRIED_POD = enum.auto()
+    FIRST_PODS = enum.auto()
+    PODS = enum.auto()
+    # Their pods connect to the others.
+    JOBS = enum.auto()
+
+
+_STAGES: Final = {ROLE_BINDINGS: _Stage.ROLE_BINDINGS, BATCH_JOBS: _Stage.JOBS}
+
+
 def creation_stages(
     children: Iterable[Child], rejected: Mapping[str, Rejection], *, at_once: bool
 ) -> Iterator[list[Child]]:
     """Yield what pods need, their services, a pod of each template, the others, and Jobs.
-
-    Bindings come after the roles that they refer to.
 
     Before the services and before the pods comes one that was rejected before, alone. Single ones
     expose a broken template or an exceeded quota at the first request, not at the thousandth; a few
@@ -225,21 +241,27 @@ def creation_stages(
     children = list(children)
     few = sum(child.resource == PODS for child in children) <= _FEW_PODS
     at_once &= few and not any(_was_rejected(child, rejected) for child in children)
-    retried: dict[Resource, Child] = {}
-    first: dict[str, Child] = {}
-    by_stage: dict[int, list[Child]] = {}
-    for child in children:
-        if _was_rejected(child, rejected):
-            retried.setdefault(child.resource, child)
+    # The first of each, in the order of the children.
+    backwards = children[::-1]
+    retried = {child.resource: child for child in backwards if _was_rejected(child, rejected)}
+    first = {child.template: child for child in backwards if child.resource == PODS}
+
+    def stage_of(child: Child) -> _Stage:
+        if child.resource not in (SERVICES, PODS):
+            return _STAGES.get(child.resource, _Stage.DEPENDENTS)
+        is_retried = child is retried.get(child.resource)
         if child.resource == SERVICES:
-            stage = 1 if child is retried.get(SERVICES) else 2
-        elif child.resource == PODS:
-            is_first = child is first.setdefault(child.template, child) and not few
-            stage = 3 if child is retried.get(PODS) else 4 if is_first else 2 if at_once else 5
-        else:
-            # The pods of Jobs connect to the others.
-            stage = {ROLE_BINDINGS: 0, BATCH_JOBS: 6}.get(child.resource, -1)
-        by_stage.setdefault(stage, []).append(child)
+            return _Stage.RETRIED_SERVICE if is_retried else _Stage.SERVICES
+        if is_retried:
+            return _Stage.RETRIED_POD
+        if at_once:
+            return _Stage.SERVICES
+        is_first = not few and child is first[child.template]
+        return _Stage.FIRST_PODS if is_first else _Stage.PODS
+
+    by_stage: dict[_Stage, list[Child]] = {}
+    for child in children:
+        by_stage.setdefault(stage_of(child), []).append(child)
     for _, stage_children in sorted(by_stage.items()):
         yield stage_children
 
