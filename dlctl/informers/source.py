@@ -69,25 +69,25 @@ class Source(Generic[T]):
         )
 
     async def _follow_pages(self, version: str, *, limit: int | None) -> Listing[T]:
-        page = await self.client.list(
+        pages = self.client.pages(
             self.resource, self.as_, **self.selection, limit=limit, resource_version=version
         )
-        version, pages = page.resource_version, 1
-        items, malformed = list(page.items), list(page.malformed)
-        while page.continue_:
-            # No list may block the event loop, however fast the server is.
-            await asyncio.sleep(0)
-            # The continue token implies the version, which must not be sent along with it.
-            try:
-                page = await self.client.list(
-                    self.resource, self.as_, **self.selection, limit=limit, continue_=page.continue_
-                )
-            except ExpiredError as error:
-                raise _ContinueExpiredError from error
-            items += page.items
-            malformed += page.malformed
-            pages += 1
-        return Listing(items, malformed, version, pages)
+        items: list[T] = []
+        malformed: list[Malformed] = []
+        count = 0
+        try:
+            async for page in pages:
+                items += page.items
+                malformed += page.malformed
+                version = version if count else page.resource_version
+                count += 1
+                # No list may block the event loop, however fast the server is.
+                await asyncio.sleep(0)
+        except ExpiredError as error:
+            if not count:
+                raise
+            raise _ContinueExpiredError from error
+        return Listing(items, malformed, version, count)
 
 
 class _ContinueExpiredError(Exception):

@@ -100,6 +100,22 @@ class Client:
         path = resource.path(options.get("namespace", ""))
         return await decode_page(await self.get_raw(path, query(options)), as_)
 
+    async def pages(
+        self, resource: Resource, as_: type[T], **options: Unpack[ListOptions]
+    ) -> AsyncIterator[ListPage[T]]:
+        """Yield all objects, in pages of up to ``limit``.
+
+        :raises ExpiredError: if the version of the first page has expired before the last one.
+        """
+        page = await self.list(resource, as_, **options)
+        yield page
+        # The token implies the version, which must not be sent along with it.
+        options.pop("resource_version", None)
+        while page.continue_:
+            options["continue_"] = page.continue_
+            page = await self.list(resource, as_, **options)
+            yield page
+
     @asynccontextmanager
     async def watch(
         self, resource: Resource, **options: Unpack[WatchOptions]

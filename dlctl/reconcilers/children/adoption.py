@@ -110,25 +110,15 @@ class Adopter:
     async def _list(
         self, resource: Resource, namespace: str, selector: str, listing: _NamespaceOrphans
     ) -> None:
-        token = ""
-        while True:
-            try:
-                page = await self.writer.client.list(
-                    resource,
-                    Object,
-                    namespace=namespace,
-                    label_selector=",".join(filter(None, (selector, UNLABELLED))),
-                    limit=PAGE_SIZE,
-                    continue_=token or None,
-                )
-            except NotFoundError:
-                # A resource that is not installed has no objects.
-                return
-            for uid, orphan in _by_controller(resource, page.items):
-                listing.orphans.setdefault(uid, []).append(orphan)
-            token = page.continue_
-            if not token:
-                return
+        selector = ",".join(filter(None, (selector, UNLABELLED)))
+        pages = self.writer.client.pages(
+            resource, Object, namespace=namespace, label_selector=selector, limit=PAGE_SIZE
+        )
+        # A resource that is not installed has no objects.
+        with suppress(NotFoundError):
+            async for page in pages:
+                for uid, orphan in _by_controller(resource, page.items):
+                    listing.orphans.setdefault(uid, []).append(orphan)
 
     async def _label(self, orphan: Orphan, job: UID) -> None:
         with suppress(NotFoundError):

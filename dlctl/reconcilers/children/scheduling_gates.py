@@ -31,20 +31,12 @@ async def ungate_all(client: Client, namespace: str) -> list[ObjectKey]:
     :raises ApiError, UnreachableError: if a pod could not be patched; repeating is safe.
     """
     released: list[ObjectKey] = []
-    token = ""
-    while True:
-        page = await client.list(
-            PODS,
-            Pod,
-            namespace=namespace,
-            label_selector=MANAGED_BY_SELECTOR,
-            limit=PAGE_SIZE,
-            continue_=token or None,
-        )
+    pages = client.pages(
+        PODS, Pod, namespace=namespace, label_selector=MANAGED_BY_SELECTOR, limit=PAGE_SIZE
+    )
+    async for page in pages:
         released += [pod.key for pod in page.items if await _ungate(client, pod)]
-        token = page.continue_
-        if not token:
-            return released
+    return released
 
 
 async def _ungate(client: Client, pod: Pod) -> bool:
