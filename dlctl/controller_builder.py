@@ -149,13 +149,15 @@ class ControllerBuilder:
         self.runnables.append(membership.tasks)
         stores = self._stores(kind, jobs, membership)
         reconciler = self._reconciler(kind, stores, membership, self._failure_logs(kind, queue))
+        # Nodes need not be known, but what is known of them decides about failures.
+        waits = [nodes.wait_caught_up] if (nodes := self.informers.nodes) else []
         controller = Controller(
             name,
             queue,
             reconciler.reconcile,
             self.metrics,
             timeout_s=self.options.reconcile_timeout_s,
-            wait_synced=[informer.wait_synced for informer in (jobs, *children, *scalers)],
+            wait_synced=[*waits, *(one.wait_synced for one in (jobs, *children, *scalers))],
         )
         self.controllers.append(controller)
 

@@ -5,7 +5,8 @@ import asyncio
 import pytest
 from aiohttp import web
 
-from dlctl.api.meta import UID, ObjectKey
+from dlctl.api.meta import UID, ObjectKey, ObjectMeta
+from dlctl.api.objects.nodes import Node
 from dlctl.api.objects.scalers import Script
 from dlctl.controller.background_tasks import BackgroundTasks
 from dlctl.controller_builder import ControllerBuilder
@@ -50,3 +51,20 @@ async def test_scripts_of_all_kinds_share_one_limit() -> None:
             for run in runs:
                 run.cancel()
     assert (len(runnables), peak, running) == (2, 1, 0)
+
+
+async def test_controllers_wait_until_all_stored_nodes_have_been_seen() -> None:
+    async with Client(ClusterConfig.with_token("http://127.0.0.1:1", "token")) as client:
+        builder = ControllerBuilder(client, Options(), Metrics(), LoopClock())
+        builder.add_kind(KINDS[0])
+        nodes = builder.informers.nodes
+        assert nodes is not None
+        builder.informers.node_watch.is_synced = lambda: True
+        for number in range(600):
+            nodes.store.put(Node(metadata=ObjectMeta(name=f"node-{number}")))
+        for register in builder.informers.handler_registrations:
+            register()
+        assert builder.informers.node_watch.count < 600
+        assert nodes.wait_caught_up in builder.controllers[0].wait_synced
+        await nodes.wait_caught_up()
+        assert builder.informers.node_watch.count == 600

@@ -91,6 +91,13 @@ class Handlers(Generic[T]):
         self.registered = (*self.registered, registration)
         self._catch_up(registration)
 
+    def stop_replays(self) -> None:
+        """Show no handler what it has not seen yet."""
+        for registration in self.registered:
+            registration.existing.clear()
+            registration.waiting.clear()
+        self.caught_up.set()
+
     def _catch_up(self, registration: Registration[T]) -> None:
         for _ in range(YIELD_EVERY):
             if not registration.is_behind:

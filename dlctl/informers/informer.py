@@ -75,11 +75,15 @@ class Informer(Generic[T]):
 
     def is_synced_or_unserved(self) -> bool:
         """Return whether it has synced, or the server does not serve the resource."""
-        return self.has_synced() or not self._reflector.served
+        return self._syncer.synced.is_set() or not self._reflector.served
 
     async def wait_synced(self) -> None:
         """Wait for :meth:`has_synced`; the caller sets the timeout."""
         await self._syncer.synced.wait()
+        await self.wait_caught_up()
+
+    async def wait_caught_up(self) -> None:
+        """Wait until all handlers have seen the objects that are stored, if any."""
         await self._handlers.caught_up.wait()
 
     def add_handler(self, handler: ResourceEventHandler[T]) -> None:
@@ -106,6 +110,7 @@ class Informer(Generic[T]):
             await self._reflector.run()
         finally:
             self._stopped = True
+            self._handlers.stop_replays()
 
     async def clear(self) -> None:
         """Remove all objects of a stopped informer, as if they had been deleted."""

@@ -248,3 +248,15 @@ async def test_malformed_object_keeps_the_state_of_no_other_of_its_name(uid: str
     await syncer.replace([old], [], "3")
     syncer.apply_malformed(WatchEventType.ADDED, malformed)
     assert list(store) == kept
+
+
+async def test_handler_is_shown_nothing_more_once_replays_are_stopped() -> None:
+    handlers, seen = Handlers[Object](PODS, METRICS), []
+    objects = [Object(metadata=ObjectMeta(name=f"pod-{number}")) for number in range(600)]
+    handlers.add(lambda change: seen.append(change.key), objects)
+    shown = len(seen)
+    assert 0 < shown < len(objects)
+    handlers.stop_replays()
+    await asyncio.wait_for(handlers.caught_up.wait(), 1)
+    await asyncio.sleep(0)
+    assert len(seen) == shown
