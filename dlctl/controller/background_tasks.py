@@ -154,26 +154,28 @@ class BackgroundTasks(Generic[K, T]):
             logs.OBJECT: str(owner),
             "task": type(task).__name__,
         }
-        # In this order: a task that waits for its owner's limit must not hold a slot.
-        async with semaphore, self._limiter(owner, task):
-            state.attempts += 1
-            with logs.log_fields(**fields):
-                outcome = await self._outcome(owner, task, state.attempts)
+        with logs.log_fields(**fields):
+            outcome = await self._outcome(owner, task, state, semaphore)
         # A cancelled task may report the cancellation as an error; ignore it.
         if self._state(owner, task) is state:
             state.outcome, state.is_pending = outcome, False
             self._enqueue(owner)
 
-    async def _outcome(self, owner: K, task: T, attempts: int) -> TaskOutcome:
+    async def _outcome(
+        self, owner: K, task: T, state: _TaskState, semaphore: asyncio.Semaphore
+    ) -> TaskOutcome:
         try:
-            return TaskOutcome(await self._run_task(owner, task), attempts=attempts)
+            # In this order: a task that waits for its owner's limit must not hold a slot.
+            async with semaphore, self._limiter(owner, task):
+                state.attempts += 1
+                return TaskOutcome(await self._run_task(owner, task), attempts=state.attempts)
         except (DlctlError, OSError) as error:
-            return TaskOutcome(error=truncated(describe(error)), attempts=attempts)
+            return TaskOutcome(error=truncated(describe(error)), attempts=state.attempts)
         except Exception as error:
             # One broken task must not stop the others.
             logger.exception("background task failed")
             message = truncated(f"{type(error).__name__}: {error}")
-            return TaskOutcome(error=message, attempts=attempts)
+            return TaskOutcome(error=message, attempts=state.attempts)
 
 
 def _cancel(state: _TaskState) -> None:
