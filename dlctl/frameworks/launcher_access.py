@@ -48,12 +48,16 @@ def rbac(
     Kubernetes.
     """
     metadata = {"labels": {"app": job.name}}
-    may_exist = account_may_exist or bool(service_account)
-    service_account = service_account or name
+    is_named, service_account = bool(service_account), service_account or name
     yield Dependent(ROLES, name, {"metadata": metadata, "rules": list(rules)})
     if service_account != "default":
-        account = {"metadata": metadata}
-        yield Dependent(SERVICE_ACCOUNTS, service_account, account, may_exist=may_exist)
+        yield Dependent(
+            SERVICE_ACCOUNTS,
+            service_account,
+            {"metadata": metadata},
+            may_exist=account_may_exist,
+            may_be_shared=is_named,
+        )
     subject = {"kind": "ServiceAccount", "name": service_account, "namespace": job.namespace}
     role = {"apiGroup": ROLES.group, "kind": ROLES.kind, "name": name}
     binding = {"metadata": metadata, "subjects": [subject], "roleRef": role}

@@ -173,7 +173,9 @@ def _children(job: Job, plan: Plan, renderer: Renderer) -> Iterator[Child]:
 
     for dependent in plan.dependents.created:
         made = child(dependent.resource, dependent.name, partial(renderer.dependent, dependent))
-        yield attrs.evolve(made, may_exist=dependent.may_exist)
+        yield attrs.evolve(
+            made, may_exist=dependent.may_exist, may_be_shared=dependent.may_be_shared
+        )
     for replica in plan.services:
         yield child(SERVICES, job.service_name(replica), partial(renderer.service, replica))
     for replica in plan.pods:

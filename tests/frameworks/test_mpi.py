@@ -178,7 +178,7 @@ def test_users_service_account_is_used(field: str) -> None:
     assert pod_spec(wire, LAUNCHER)["serviceAccountName"] == "trainer"
     assert body(job, ROLE_BINDINGS)["subjects"][0]["name"] == "trainer"
     accounts = [d for d in MPIJob(job).dependents([]) if d.resource == SERVICE_ACCOUNTS]
-    assert [(one.name, one.may_exist) for one in accounts] == [("trainer", True)]
+    assert [(one.name, one.may_be_shared) for one in accounts] == [("trainer", True)]
 
 
 def test_dependents_are_labelled_with_the_job_name() -> None:

@@ -23,8 +23,10 @@ class Dependent:
     optional_fields: Collection[str] = ()
     # Fields of ``spec`` that are written only on creation, since others may change them later.
     create_only_fields: Collection[str] = ()
-    # True if an existing object of this name is used as it is.
+    # True if an existing object of this name is used as it is, unless another owner controls it.
     may_exist: bool = False
+    # True if it is used whatever controls it, since the author of the job has named it.
+    may_be_shared: bool = False
 
 
 class DependentObject(UndecodedObject, frozen=True, gc=False):

@@ -53,8 +53,9 @@ class Child:
     body: Callable[[], ReadOnlyJSON]
     # A name for everything that a pod shares with its siblings; empty for other children.
     template: str = ""
-    # True if an existing object of this name is used as it is.
+    # As in Dependent.
     may_exist: bool = False
+    may_be_shared: bool = False
 
 
 @attrs.frozen
@@ -195,7 +196,8 @@ class Creator:
             # operator, which the store never shows without dlctl's label.
             await label_child(self.writer, owner, child.resource, existing)
             return _Existing.ALREADY_CREATED
-        if child.may_exist and not existing.metadata.is_terminating:
+        is_usable = child.may_be_shared or (child.may_exist and controller is None)
+        if is_usable and not existing.metadata.is_terminating:
             return _Existing.USED_AS_IS
         holder = f"{controller.kind} {controller.name}" if controller else "no controller"
         message = f"the name of {_title(child)} is taken: the existing object belongs to {holder}"
