@@ -20,7 +20,6 @@ from dlctl.informers.reflector_backoff import ReflectorBackoff
 from dlctl.informers.store import Store
 from dlctl.kube.client import Client
 from dlctl.kube.discovery import served_version
-from dlctl.kube.errors import ConnectRefusedError, ThrottledError
 
 logger = logging.getLogger(__name__)
 
@@ -97,9 +96,7 @@ class DiscoveredInformer(Generic[T]):
                     reported = str(error)
                     extra = {"resource": self.resource.group_resource, "error": reported}
                     logger.info("cannot discover a resource", extra=extra)
-                later_s = error.retry_after_s if isinstance(error, ThrottledError) else 0.0
-                is_down = isinstance(error, ConnectRefusedError)
-                await self._backoff.pause(later_s, is_down=is_down)
+                await self._backoff.pause_after(error)
             except Exception:
                 # Whatever the server sent, ask again.
                 extra = {"resource": self.resource.group_resource}

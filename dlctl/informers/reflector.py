@@ -163,11 +163,8 @@ class Reflector(Generic[T]):
                 self.position.is_last_unavailable = True
                 if version:
                     continue
-            except ThrottledError as error:
-                await self._backoff.pause(error.retry_after_s)
-                continue
-            except ConnectRefusedError:
-                await self._backoff.pause(is_down=True)
+            except (ThrottledError, ConnectRefusedError) as error:
+                await self._backoff.pause_after(error)
                 continue
             # The watch ended before the end of the initial events, which are useless without the
             # rest.
@@ -203,11 +200,9 @@ class Reflector(Generic[T]):
                     stream = await WatchStream.open(self._source, self._clock, version)
                 async with stream:
                     await self._follow(stream)
-            except ThrottledError as error:
-                await self._backoff.pause(error.retry_after_s)
-            except ConnectRefusedError:
-                was_down = True
-                await self._backoff.pause(is_down=True)
+            except (ThrottledError, ConnectRefusedError) as error:
+                was_down = was_down or isinstance(error, ConnectRefusedError)
+                await self._backoff.pause_after(error)
             stream = None
 
     async def _follow(self, stream: WatchStream[T]) -> None:

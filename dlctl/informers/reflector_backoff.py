@@ -9,6 +9,8 @@ import attrs
 
 from dlctl.backoff import Backoff
 from dlctl.clock import Clock, SystemClock
+from dlctl.errors import DlctlError
+from dlctl.kube.errors import ConnectRefusedError, ThrottledError
 
 DEFAULT_BACKOFF: Final = Backoff(base_s=0.8, cap_s=30.0, jitter=1.0, reset_s=120.0)
 # Refused connections cost no server anything, and the first attempt that succeeds ends the outage.
@@ -50,3 +52,8 @@ class ReflectorBackoff:
         """Wait; ``is_down`` if the server does not respond at all."""
         length_s = max(self.next_s(is_down=is_down), min(at_least_s, MAX_RETRY_AFTER_S))
         await asyncio.sleep(length_s)
+
+    async def pause_after(self, error: DlctlError) -> None:
+        """Wait after a request has failed, as long as the server asks for at least."""
+        at_least_s = error.retry_after_s if isinstance(error, ThrottledError) else 0.0
+        await self.pause(at_least_s, is_down=isinstance(error, ConnectRefusedError))
