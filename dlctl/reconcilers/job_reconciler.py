@@ -28,7 +28,6 @@ from dlctl.reconcilers.children.adoption import Adopter
 from dlctl.reconcilers.children.existing_services import with_existing_services
 from dlctl.reconcilers.children.render import Renderer
 from dlctl.reconcilers.content_errors import ContentError, wrap_content_errors
-from dlctl.reconcilers.desired_children import desired_children
 from dlctl.reconcilers.executor import Executor
 from dlctl.reconcilers.failures.failure_logs import FailureLogs, LogsOfJob
 from dlctl.reconcilers.job.cache import JobCache
@@ -36,6 +35,7 @@ from dlctl.reconcilers.job.content_error_log import ContentErrorLog
 from dlctl.reconcilers.job.crd_check import StatusDroppedError
 from dlctl.reconcilers.job.decoding import DecodedJob, JobDecoder
 from dlctl.reconcilers.job.metrics import JobMetrics
+from dlctl.reconcilers.job.rendering import desired_children
 from dlctl.reconcilers.job.status_conflicts import restore_own_status
 from dlctl.reconcilers.job.status_guard import StatusGuard
 from dlctl.reconcilers.job.status_rejection import StatusRejectedError
@@ -44,7 +44,7 @@ from dlctl.reconcilers.job.writer import JobGoneError, StatusSupersededError
 from dlctl.reconcilers.large_jobs import planning_size, to_thread_if_large
 from dlctl.reconcilers.membership.manager import MembershipManager
 from dlctl.reconcilers.membership.membership_plan import MembershipPlan
-from dlctl.reconcilers.membership.plan_membership import with_current_members, with_membership_plan
+from dlctl.reconcilers.membership.planning import with_current_members, with_membership_plan
 from dlctl.reconcilers.observe import Observed, observe
 from dlctl.reconcilers.plan import Plan, with_membership
 from dlctl.reconcilers.planning.collection_deletions import with_collection_deletions

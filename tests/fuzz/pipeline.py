@@ -34,7 +34,7 @@ from dlctl.reconcilers.job.decoding import DecodedJob, decode_with_job
 from dlctl.reconcilers.membership.manager import index_by_job
 from dlctl.reconcilers.membership.membership_plan import MembershipPlan
 from dlctl.reconcilers.membership.membership_state import MembershipState
-from dlctl.reconcilers.membership.plan_membership import (
+from dlctl.reconcilers.membership.planning import (
     plan_membership,
     with_members,
     with_membership_plan,
