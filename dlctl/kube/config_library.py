@@ -1,6 +1,7 @@
 """kubernetes_asyncio's readers of kubeconfigs and service accounts, without its generated client.
 
-That client is 700 modules, which take 38 MB and a second, and dlctl has a client of its own.
+That client is 700 modules, which take 38 MB and a second, and dlctl has a client of its own. The
+configuration also imports urllib3, another MB, for the name of its logger.
 """
 
 import functools
@@ -14,6 +15,7 @@ import attrs
 
 _LIBRARY: Final = "kubernetes_asyncio"
 _CLIENT: Final = f"{_LIBRARY}.client"
+_HTTP_LIBRARY: Final = "urllib3"
 
 
 @attrs.frozen
@@ -30,11 +32,12 @@ class ConfigLibrary:
 def config_library() -> ConfigLibrary:
     """Import the library's configuration with the packages around it left empty.
 
-    Afterwards the library counts as not imported, so that a later import gets all of it.
+    Afterwards they count as not imported, so that a later import gets all of them.
     """
     imported = {name: sys.modules.pop(name) for name in _modules()}
     try:
         _add_empty(_LIBRARY)
+        _add_empty(_HTTP_LIBRARY)
         client = _add_empty(_CLIENT)
         configuration = importlib.import_module(f"{_CLIENT}.configuration").Configuration
         # The configuration names the client in annotations of functions that dlctl does not call.
@@ -54,7 +57,7 @@ def config_library() -> ConfigLibrary:
 
 
 def _modules() -> list[str]:
-    return [name for name in sys.modules if f"{name}.".startswith(f"{_LIBRARY}.")]
+    return [name for name in sys.modules if name.partition(".")[0] in (_LIBRARY, _HTTP_LIBRARY)]
 
 
 def _add_empty(name: str) -> ModuleType:
