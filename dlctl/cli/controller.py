@@ -7,6 +7,7 @@ import logging
 import os
 import signal
 import sys
+from asyncio import sslproto
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
@@ -40,6 +41,8 @@ logger = logging.getLogger(__name__)
 # Python's default is five times this.
 _SWITCH_INTERVAL_S: Final = 0.001
 _GC_THRESHOLD: Final = (50_000, 10, 50)
+# A quarter of asyncio's default.
+_READ_BUFFER_BYTES: Final = 64 * 1024
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -60,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
     for name, reason in ineffective_flags(args, options):
         logger.warning("flag has no effect", extra={"flag": name, "reason": reason})
     try:
-        _prioritize_event_loop()
+        _tune_process()
         asyncio.run(_serve(options, timing, served, list(found.error_by_entry_point)))
     except asyncio.CancelledError:
         # A second signal arrived: reconciles were cancelled, and the next leader resumes them.
@@ -68,11 +71,13 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _prioritize_event_loop() -> None:
+def _tune_process() -> None:
     # While a thread plans a large job, the event loop waits this long for the interpreter lock.
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
     # Large stores make a full collection slow, and their objects have no cycles.
     gc.set_threshold(*_GC_THRESHOLD)
+    # Each connection keeps its buffer, and most are watches in which little happens.
+    sslproto.SSLProtocol.max_size = _READ_BUFFER_BYTES
 
 
 async def _serve(

@@ -3,9 +3,10 @@ import os
 import signal
 import sys
 from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Final
 
 import aiohttp
 import pytest
@@ -14,17 +15,34 @@ import yaml
 from dlctl.local.apiserver.server import serve
 from e2e.cluster.addresses import free_ports
 
+PROGRAM: Final = ("-m", "dlctl")
+# On SIGUSR1, prints the sizes of the buffers that connections read into.
+BUFFERS: Final = """
+import gc, signal
+from asyncio.sslproto import SSLProtocol
+from dlctl.__main__ import main
+
+def report(*_):
+    protocols = [each for each in gc.get_objects() if isinstance(each, SSLProtocol)]
+    print(*(len(protocol.get_buffer(-1)) for protocol in protocols), flush=True)
+
+signal.signal(signal.SIGUSR1, report)
+main()
+"""
+
 
 @asynccontextmanager
-async def controller(tmp_path: Path, *arguments: str) -> AsyncIterator[Process]:
+async def controller(
+    tmp_path: Path, *arguments: str, program: Sequence[str] = PROGRAM, tls: bool = False
+) -> AsyncIterator[Process]:
     """Run a controller of its own process, from the moment that it works."""
-    async with serve(tls=False) as server:
+    async with serve(tls=tls) as server:
         kubeconfig = tmp_path / "kubeconfig"
         kubeconfig.write_text(yaml.safe_dump(server.kubeconfig()))
-        command = ("-m", "dlctl", "controller", "--kubeconfig", str(kubeconfig), *arguments)
+        command = (*program, "controller", "--kubeconfig", str(kubeconfig), *arguments)
         environment = {k: v for k, v in os.environ.items() if not k.startswith("DLCTL_")}
         process = await asyncio.create_subprocess_exec(
-            sys.executable, *command, stderr=PIPE, env=environment
+            sys.executable, *command, stdout=PIPE, stderr=PIPE, env=environment
         )
         assert process.stderr is not None
         try:
@@ -83,3 +101,14 @@ async def test_arguments_of_training_operators_deployment_take_effect(tmp_path: 
         process.send_signal(signal.SIGTERM)
         code, said = await finished(process)
     assert code == 0, said
+
+
+@pytest.mark.slow
+async def test_idle_connections_keep_small_buffers(tmp_path: Path) -> None:
+    arguments = ("--bind-address=", "--leader-elect")
+    async with controller(tmp_path, *arguments, program=("-c", BUFFERS), tls=True) as process:
+        assert process.stdout is not None
+        process.send_signal(signal.SIGUSR1)
+        sizes = [int(size) for size in (await process.stdout.readline()).split()]
+    assert sizes
+    assert max(sizes) <= 64 * 1024
