@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import gc
+import linecache
 import logging
 import os
 import signal
@@ -109,6 +110,8 @@ async def _serve(
             shown = metrics.registry if address == options.metrics_address else None
             probed = health if address == options.health_address else None
             await stack.enter_async_context(serving(address, shown, probed, access))
+        # attrs keeps the source of the methods that it generates, for debuggers.
+        linecache.clearcache()
         # Modules are most of the heap; scanning them for garbage blocks the loop for 0.1 s.
         gc.collect()
         gc.freeze()

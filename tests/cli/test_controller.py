@@ -16,15 +16,17 @@ from dlctl.local.apiserver.server import serve
 from e2e.cluster.addresses import free_ports
 
 PROGRAM: Final = ("-m", "dlctl")
-# On SIGUSR1, prints the sizes of the buffers that connections read into.
-BUFFERS: Final = """
-import gc, signal
+# On SIGUSR1, prints the sizes of the buffers that connections read into, and in another line how
+# many files' source is in memory.
+REPORTER: Final = """
+import gc, linecache, signal
 from asyncio.sslproto import SSLProtocol
 from dlctl.__main__ import main
 
 def report(*_):
     protocols = [each for each in gc.get_objects() if isinstance(each, SSLProtocol)]
-    print(*(len(protocol.get_buffer(-1)) for protocol in protocols), flush=True)
+    print(*(len(protocol.get_buffer(-1)) for protocol in protocols))
+    print(len(linecache.cache), flush=True)
 
 signal.signal(signal.SIGUSR1, report)
 main()
@@ -103,12 +105,24 @@ async def test_arguments_of_training_operators_deployment_take_effect(tmp_path: 
     assert code == 0, said
 
 
-@pytest.mark.slow
-async def test_idle_connections_keep_small_buffers(tmp_path: Path) -> None:
+async def report_of_idle_controller(tmp_path: Path) -> list[list[int]]:
+    """Return the numbers that the reporter prints, by line."""
     arguments = ("--bind-address=", "--leader-elect")
-    async with controller(tmp_path, *arguments, program=("-c", BUFFERS), tls=True) as process:
+    async with controller(tmp_path, *arguments, program=("-c", REPORTER), tls=True) as process:
         assert process.stdout is not None
         process.send_signal(signal.SIGUSR1)
-        sizes = [int(size) for size in (await process.stdout.readline()).split()]
+        lines = [await process.stdout.readline() for _ in range(2)]
+    return [[int(number) for number in line.split()] for line in lines]
+
+
+@pytest.mark.slow
+async def test_idle_connections_keep_small_buffers(tmp_path: Path) -> None:
+    sizes, _ = await report_of_idle_controller(tmp_path)
     assert sizes
     assert max(sizes) <= 64 * 1024
+
+
+@pytest.mark.slow
+async def test_idle_controller_keeps_no_source_of_generated_methods(tmp_path: Path) -> None:
+    _, sources = await report_of_idle_controller(tmp_path)
+    assert sources == [0]
