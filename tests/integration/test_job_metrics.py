@@ -3,9 +3,10 @@
 from typing import Any
 
 from tests.builders import kind_of, mxjob
+from tests.integration.kubeflow import job_of
 from tests.integration.mxjobs import metric_value
-from tests.support.harness import StartCluster
-from tests.support.outcomes import DONE, Evicted, Exit
+from tests.support.harness import RunningController, StartCluster
+from tests.support.outcomes import DONE, KEEPS_RUNNING, Evicted, Exit, Outcome
 
 
 def job_with_new_pods() -> dict[str, Any]:
@@ -32,6 +33,23 @@ async def test_restarts_are_counted_once_each_by_cause(
             == 1
         )
         assert metric_value(controller, "dlctl_job_start_duration_seconds_count") == 1
+
+
+async def test_exit_codes_that_no_process_has_share_one_series(start_cluster: StartCluster) -> None:
+    forged: list[Outcome] = [*map(Exit, (256, 100_000, 2**31 - 1)), KEEPS_RUNNING]
+    async with start_cluster() as cluster:
+        controller = cluster.start()
+        job = job_of("PyTorchJob", {"Master": 1}, policy="ExitCode")
+        await cluster.submit(job, {"master-0": forged})
+        await cluster.until(lambda: sum(restarts_by_code(controller).values()) == 3)
+        assert restarts_by_code(controller) == {"other": 3}
+
+
+def restarts_by_code(controller: RunningController) -> dict[str, float]:
+    """Return the number of restarts by the label of the exit code."""
+    (counter,) = controller.manager.metrics.dlctl_job_restarts_total.collect()
+    totals = (one for one in counter.samples if one.name.endswith("_total"))
+    return {one.labels["exit_code"]: one.value for one in totals}
 
 
 async def test_failed_attempts_are_recorded_and_counted_by_cause(

@@ -20,6 +20,8 @@ from dlctl.reconcilers.job.cache import StatusWrite
 
 # How long counters of a namespace without jobs are kept: much longer than between two scrapes.
 EMPTY_NAMESPACE_S: Final = 24 * 3600.0
+# The largest exit code of a Linux process; whoever may write statuses of pods may report others.
+_MAX_EXIT_CODE: Final = 255
 
 
 @attrs.frozen
@@ -159,7 +161,7 @@ class JobMetrics:
 
     def _count_restart(self, restart: RestartRecord, before: RestartRecord | None) -> None:
         is_failure = restart.failures > (before.failures if before else 0)
-        code = "" if restart.exit_code is None else str(restart.exit_code)
+        code = _exit_code_label(restart.exit_code)
         cause = "failure" if is_failure else "disruption"
         self.metrics.dlctl_job_restarts_total.labels(self.kind, cause, code).inc()
 
@@ -176,6 +178,13 @@ def _is_new_restart(restart: RestartRecord, before: RestartRecord | None) -> boo
     if before is None:
         return restart.attempts > 0
     return (restart.attempts, restart.finished_at) != (before.attempts, before.finished_at)
+
+
+def _exit_code_label(code: int | None) -> str:
+    """Return the label of an exit code, of which there is a bounded number."""
+    if code is None:
+        return ""
+    return str(code) if 0 <= code <= _MAX_EXIT_CODE else "other"
 
 
 def _result(status: JobStatus) -> JobState | None:
