@@ -3,10 +3,11 @@
 from collections.abc import Callable
 from typing import Final
 
+import attrs
 import pytest
 
 from dlctl.api.json_types import JSON
-from dlctl.api.meta import PODS
+from dlctl.api.meta import NAMESPACES, PODS
 from dlctl.frameworks.kubeflow.torch_elastic import HORIZONTAL_POD_AUTOSCALERS
 from dlctl.local.apiserver import status
 from dlctl.local.apiserver.faults import Fault
@@ -63,6 +64,24 @@ async def test_adoption_lists_a_namespace_once_and_patches_each_child_once(
             assert requests(cluster, "patch", resource) == 4 * JOBS
         assert requests(cluster, "patch", "tfjobs.kubeflow.org", "status") == JOBS
         assert cluster.history.writes().total() == (8 + 1) * JOBS
+
+
+@pytest.mark.embedded_only("it delays a list")
+async def test_slow_list_of_a_namespace_delays_no_adoption_in_others(
+    start_cluster: StartCluster,
+) -> None:
+    async with start_cluster() as cluster:
+        await left_behind(cluster, tf_job(), CREATED, RUNNING, **RUN)
+        await cluster.user.create(NAMESPACES, "", {"metadata": {"name": "quiet"}})
+        quiet = attrs.evolve(cluster, namespace="quiet")
+        await left_behind(quiet, tf_job(), CREATED, RUNNING, **RUN)
+        slow = Fault(verb="list", resource="pods", namespace=cluster.namespace, delay_s=20.0)
+        cluster.server.faults.add(slow)
+        cluster.start()
+        await cluster.until(lambda: cluster.server.faults.matched)
+        await cluster.advance(5)
+        assert (labelled(cluster), labelled(quiet)) == (0, 8)
+        await cluster.until(lambda: labelled(cluster) == 8)
 
 
 async def test_finished_job_that_keeps_its_pods_is_adopted_without_patching_them(

@@ -49,10 +49,16 @@ class Orphan:
 
 @attrs.define
 class _NamespaceOrphans:
-    """The orphans of one namespace, by the UID of the controlling job."""
+    """The orphans of one namespace, by the UID of the controlling job; None before the list."""
 
     expires_s: float
-    orphans: dict[UID, list[Orphan]] = attrs.field(factory=dict)
+    orphans: dict[UID, list[Orphan]] | None = None
+    # Jobs that start at once share one list, and wait for none of another namespace.
+    lock: asyncio.Lock = attrs.field(factory=asyncio.Lock)
+
+    def is_current(self, now_s: float) -> bool:
+        """Return whether it is not too old, or is still being listed."""
+        return self.expires_s > now_s or self.lock.locked()
 
 
 @attrs.define(eq=False)
@@ -67,8 +73,6 @@ class Adopter:
     clock: Clock
     resources: Collection[Resource] = ()
     _listings: dict[tuple[str, str], _NamespaceOrphans] = attrs.field(init=False, factory=dict)
-    # Two jobs that start at once share one list.
-    _lock: asyncio.Lock = attrs.field(init=False, factory=asyncio.Lock)
 
     async def adopt(self, job: Job, selector: str) -> bool:
         """Label the job's children that ``selector`` finds; return whether there were any.
@@ -94,21 +98,23 @@ class Adopter:
         return bool(adopted)
 
     async def _orphans(self, namespace: str, selector: str) -> dict[UID, list[Orphan]]:
-        async with self._lock:
-            now = self.clock.monotonic()
-            self._listings = {k: one for k, one in self._listings.items() if one.expires_s > now}
-            listing = self._listings.get((namespace, selector))
-            if listing is None:
-                listing = _NamespaceOrphans(now + LISTING_TTL_S)
+        now = self.clock.monotonic()
+        self._listings = {k: one for k, one in self._listings.items() if one.is_current(now)}
+        listing = self._listings.setdefault(
+            (namespace, selector), _NamespaceOrphans(now + LISTING_TTL_S)
+        )
+        async with listing.lock:
+            if listing.orphans is None:
+                orphans: dict[UID, list[Orphan]] = {}
                 for resource in (PODS, SERVICES, *self.resources):
                     of_jobs = selector if resource in (PODS, SERVICES) else ""
-                    await self._list(resource, namespace, of_jobs, listing)
-                self._listings[namespace, selector] = listing
-        # Orphans stay in the listing, so that an interrupted attempt can be repeated.
-        return listing.orphans
+                    await self._list(resource, namespace, of_jobs, orphans)
+                # They stay in the listing, so that an interrupted attempt can be repeated.
+                listing.orphans = orphans
+            return listing.orphans
 
     async def _list(
-        self, resource: Resource, namespace: str, selector: str, listing: _NamespaceOrphans
+        self, resource: Resource, namespace: str, selector: str, orphans: dict[UID, list[Orphan]]
     ) -> None:
         selector = ",".join(filter(None, (selector, UNLABELLED)))
         pages = self.writer.client.pages(
@@ -118,7 +124,7 @@ class Adopter:
         with suppress(NotFoundError):
             async for page in pages:
                 for uid, orphan in _by_controller(resource, page.items):
-                    listing.orphans.setdefault(uid, []).append(orphan)
+                    orphans.setdefault(uid, []).append(orphan)
 
     async def _label(self, orphan: Orphan, job: UID) -> None:
         with suppress(NotFoundError):
