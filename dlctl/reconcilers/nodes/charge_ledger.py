@@ -5,9 +5,10 @@ expire, by every controller that has seen the jobs: a standby keeps its ledger u
 """
 
 import datetime
+import itertools
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import attrs
@@ -42,7 +43,9 @@ class ChargeLedger:
     # Called with the name of a node whose charges have changed.
     on_change: list[Callable[[str], None]] = attrs.field(init=False, factory=list)
     _by_job: dict[UID, tuple[Charge, ...]] = attrs.field(init=False, factory=dict)
-    _by_node: dict[str, dict[UID, tuple[Charge, ...]]] = attrs.field(init=False, factory=dict)
+    # By node, those that count in all namespaces under "", and the others under their own, so that
+    # nobody pays for what the programs of others print.
+    _by_scope: dict[str, dict[str, dict[UID, list[Charge]]]] = attrs.field(init=False, factory=dict)
     # The jobs that are gone, by namespace, in order of their deletion.
     _deleted: dict[str, OrderedDict[UID, None]] = attrs.field(init=False, factory=dict)
     _deleted_count: int = attrs.field(init=False, default=0)
@@ -75,7 +78,9 @@ class ChargeLedger:
         rules = self._rules(namespace)
         counted = self._counted.get(namespace)
         if counted is None or not 0 <= (rules.now - counted[0]).total_seconds() < _MAX_AGE_S:
-            found = (rules.counted(node, self._charges(node)) for node in self._by_node)
+            scopes = [self._by_scope.get(one, {}) for one in dict.fromkeys(("", namespace))]
+            nodes = dict.fromkeys(itertools.chain.from_iterable(scopes))
+            found = (rules.counted(node, _charges(scopes, node)) for node in nodes)
             counted = rules.now, [one for one in found if one is not None]
             if len(self._counted) >= _MAX_CACHED:
                 self._counted.clear()
@@ -91,30 +96,38 @@ class ChargeLedger:
         ttl = datetime.timedelta(seconds=self.ttl_s)
         return ChargeRules(self.clock.now(), ttl, namespace)
 
-    def _charges(self, node: str) -> Iterator[Charge]:
-        for charges in self._by_node.get(node, {}).values():
-            yield from charges
-
     def _replace(self, job: UID, charges: tuple[Charge, ...], *, is_new: bool = False) -> None:
         before = self._by_job.pop(job, ())
-        self._counted.clear()
-        for node in {charge.node for charge in before}:
-            of_node = self._by_node.get(node, {})
-            of_node.pop(job, None)
-            if not of_node:
-                self._by_node.pop(node, None)
+        for charge in before:
+            self._discard(charge)
         if charges:
             self._by_job[job] = charges
-        by_node: dict[str, list[Charge]] = {}
         for charge in charges:
-            by_node.setdefault(charge.node, []).append(charge)
+            by_node = self._by_scope.setdefault(charge.scope, {})
+            by_node.setdefault(charge.node, {}).setdefault(job, []).append(charge)
             if is_new and charge not in before:
                 self._report(charge)
-        for node, own in by_node.items():
-            self._by_node.setdefault(node, {})[job] = tuple(own)
-        for node in {*by_node, *(charge.node for charge in before)}:
+        for scope in {charge.scope for charge in (*before, *charges)}:
+            self._forget_counted(scope)
+        for node in {charge.node for charge in (*before, *charges)}:
             for notify in self.on_change:
                 notify(node)
+
+    def _discard(self, charge: Charge) -> None:
+        """Drop all charges of a job against a node that count where this one does."""
+        by_node = self._by_scope.get(charge.scope, {})
+        of_node = by_node.get(charge.node, {})
+        of_node.pop(charge.job, None)
+        if not of_node:
+            by_node.pop(charge.node, None)
+        if not by_node:
+            self._by_scope.pop(charge.scope, None)
+
+    def _forget_counted(self, scope: str) -> None:
+        if scope:
+            self._counted.pop(scope, None)
+        else:
+            self._counted.clear()
 
     def _report(self, charge: Charge) -> None:
         self.metrics.dlctl_node_charges_total.labels(charge.cause).inc()
@@ -148,6 +161,14 @@ class ChargeLedger:
         self._replace(job, ())
         if not self._deleted[namespace]:
             del self._deleted[namespace]
+
+
+def _charges(
+    scopes: Iterable[Mapping[str, Mapping[UID, Sequence[Charge]]]], node: str
+) -> Iterator[Charge]:
+    for by_node in scopes:
+        for charges in by_node.get(node, {}).values():
+            yield from charges
 
 
 def _is_same_status(old: JobObject, new: JobObject) -> bool:

@@ -31,6 +31,11 @@ class Charge:
     is_certain: bool
     time: datetime.datetime
 
+    @property
+    def scope(self) -> str:
+        """Return the namespace whose jobs it counts for; empty for those of all namespaces."""
+        return "" if self.is_certain else self.key.namespace
+
 
 @attrs.frozen
 class NodeCharges:
@@ -80,7 +85,7 @@ class ChargeRules:
 
     def counts(self, charge: Charge) -> bool:
         """Return whether a charge is proved well enough, and has not expired."""
-        if not charge.is_certain and charge.key.namespace != self.namespace:
+        if charge.scope not in ("", self.namespace):
             return False
         # Clocks differ, but a time far in the future would never expire.
         return abs(self.now - charge.time) < self.ttl

@@ -1,6 +1,7 @@
 """Charges against nodes: which count, for whom, and how long."""
 
 import datetime
+import itertools
 
 import attrs
 import msgspec
@@ -16,6 +17,7 @@ from dlctl.reconcilers.nodes.charge_ledger import MAX_DELETED_OF_NAMESPACE, Char
 from dlctl.reconcilers.nodes.charges import CHARGED_CAUSES, NodeCharges
 from tests.builders import NOW
 from tests.reconcilers.nodes.charged_jobs import DAY_S, avoided, ended, job, ledger_of
+from tests.support.cost_growth import cost_growth
 from tests.support.timing import ManualClock
 
 
@@ -69,6 +71,23 @@ def test_charge_proved_by_a_log_counts_in_its_namespace_only() -> None:
     assert own is not None
     assert own.is_avoided
     assert of_node(ledger, "node-a", "other") is None
+
+
+def test_charges_proved_by_logs_cost_no_time_in_other_namespaces() -> None:
+    ledgers = {size: ledger_with_noise(size) for size in (500, 2000)}
+    # What was found for one namespace is kept for a second.
+    namespaces = map(str, itertools.count())
+
+    def look(size: int) -> None:
+        for namespace in itertools.islice(namespaces, 20):
+            assert ledgers[size].all(namespace) == []
+
+    assert cost_growth(look, small=500) < 2
+
+
+def ledger_with_noise(job_count: int) -> ChargeLedger:
+    noise = [ended(f"node-{n}", confidence=Confidence.MEDIUM) for n in range(4)]
+    return ledger_of(*(job(str(number), *noise, namespace="noisy") for number in range(job_count)))
 
 
 def test_charges_of_a_deleted_job_stay() -> None:
