@@ -7,7 +7,6 @@ may depend on one.
 import asyncio
 import logging
 import random
-from collections import deque
 from collections.abc import Mapping
 from typing import Final, Protocol
 
@@ -20,6 +19,7 @@ from dlctl.controller.event_correlator import (
     EventCorrelator,
     ObjectReference,
 )
+from dlctl.controller.event_queue import EventQueue
 from dlctl.errors import MAX_REASON_CHARS, truncated
 from dlctl.kube.errors import (
     AlreadyExistsError,
@@ -55,9 +55,10 @@ class EventSink(Protocol):
 
 
 class EventRecorder:
-    """A bounded queue of events, and the task that sends them in order.
+    """A bounded queue of events, and the task that sends them, those of a namespace in order.
 
-    While the server is unreachable the queue fills up; once it is full, new events are dropped.
+    While the server is unreachable the queue fills up; once it is full, new events are dropped of
+    the namespace that has the most.
     """
 
     def __init__(
@@ -67,7 +68,7 @@ class EventRecorder:
         self._correlator = EventCorrelator(clock)
         self._dropped = metrics.dlctl_events_dropped_total
         self._component = component
-        self._queue: deque[CorrelatedEvent] = deque()
+        self._queue = EventQueue(MAX_QUEUED_EVENTS)
         self._queued = asyncio.Event()
         self._closing = asyncio.Event()
 
@@ -85,7 +86,7 @@ class EventRecorder:
 
         ``source`` is the reporting component, if not the recorder's own.
         """
-        if self._closing.is_set() or len(self._queue) >= MAX_QUEUED_EVENTS:
+        if self._closing.is_set() or not self._queue.has_room(metadata.key.namespace):
             self._dropped.labels("closing" if self._closing.is_set() else "full").inc()
             return
         regarding = ObjectReference(resource, metadata.key, metadata.uid)
@@ -96,7 +97,8 @@ class EventRecorder:
         if correlated is None:
             self._dropped.labels("rate limited").inc()
             return
-        self._queue.append(correlated)
+        if self._queue.put(correlated) is not None:
+            self._dropped.labels("full").inc()
         self._queued.set()
 
     async def run(self) -> None:
@@ -113,7 +115,7 @@ class EventRecorder:
     async def _process_queue(self) -> None:
         while True:
             while self._queue:
-                await self._process(self._queue.popleft())
+                await self._process(self._queue.pop())
             if self._closing.is_set():
                 return
             self._queued.clear()
