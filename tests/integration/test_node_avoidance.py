@@ -247,6 +247,26 @@ async def test_deleted_nodes_leave_the_taints_to_others() -> None:
         assert taints(cluster) == {FAULTY: [CHARGED_TAINT]}
 
 
+@pytest.mark.parametrize("name", ["gone", "../namespaces/ml/secrets/key"])
+async def test_name_in_a_status_that_no_node_has_is_not_asked_for(name: str) -> None:
+    options = Options(taint_charged_nodes=True)
+    async with start_cluster(installed=[KIND], kinds=[KIND], options=options) as cluster:
+        await add_nodes(cluster, "node-b")
+        cluster.start()
+        for job in ("one", "two"):
+            await run(cluster, job)
+        before = gets(cluster)
+        await charge(cluster, "one", "two", node=name)
+        await cluster.advance(400)
+        assert gets(cluster) == before
+
+
+def gets(cluster: ClusterHarness) -> list[str]:
+    """Return the resources of which the controller has asked for an object."""
+    audit = cluster.server.audit
+    return sorted(one.resource for one in audit if (one.user_agent, one.verb) == ("dlctl", "get"))
+
+
 async def test_taint_that_an_earlier_leader_left_is_removed() -> None:
     options = Options(taint_charged_nodes=True)
     async with start_cluster(installed=[KIND], kinds=[KIND], options=options) as cluster:

@@ -43,6 +43,9 @@ class NodeTainter:
         """Put the taint on a node, or remove it, as its charges say."""
         if not self.is_synced() or not self.nodes.count:
             return Result(requeue_after_s=_SYNC_INTERVAL_S)
+        if self.nodes.is_gone(key.name):
+            # It may be any text that a job has in its status.
+            return Result()
         # Deleted nodes would take the places of others.
         charged = (one.node for one in self.ledger.avoided())
         avoided = [name for name in charged if not self.nodes.is_gone(name)]
