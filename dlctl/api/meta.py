@@ -8,6 +8,7 @@ import datetime
 import enum
 from collections.abc import Mapping
 from typing import Final, NamedTuple, NewType, Self
+from urllib.parse import quote
 
 import attrs
 import msgspec
@@ -60,12 +61,21 @@ class Resource:
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
     def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
-        """Return the URL path; without a namespace, of the collection across all namespaces."""
+        """Return the URL path; without a namespace, of the collection across all namespaces.
+
+        The name is one segment of it, also if it is text of a tenant, such as ``../x?watch=true``.
+        """
         parts = ["apis", self.group, self.version] if self.group else ["api", self.version]
         if namespace and self.namespaced:
             parts += ["namespaces", namespace]
-        parts += [part for part in (self.plural, name, subresource) if part]
+        parts += [part for part in (self.plural, _segment(name), subresource) if part]
         return "/" + "/".join(parts)
+
+
+def _segment(name: str) -> str:
+    # These would shorten the path even if they are quoted: the server sees a name that none has.
+    dots = name in (".", "..")
+    return quote(name.replace(".", "%2E") if dots else name, safe=":")
 
 
 PODS = Resource("", "v1", "pods", "Pod")

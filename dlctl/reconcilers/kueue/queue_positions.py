@@ -9,7 +9,6 @@ import itertools
 import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from typing import Final
-from urllib.parse import quote
 
 import attrs
 
@@ -195,8 +194,7 @@ class QueuePositions:
         return attrs.evolve(LOCAL_QUEUES, version=version)
 
     async def _read(self, resource: Resource, queue: ObjectKey) -> dict[ObjectKey, str]:
-        # The name is what a user wrote.
-        path = resource.path(queue.namespace, quote(queue.name, safe=""), "pendingworkloads")
+        path = resource.path(queue.namespace, queue.name, "pendingworkloads")
         async with asyncio.timeout(REQUEST_TIMEOUT_S):
             response = await self.client.get_raw(path, {"limit": str(MAX_WORKLOADS)})
         summary = decode(response, PendingWorkloadsSummary)

@@ -21,7 +21,7 @@ def paths(served: ServedResource, reference: str, *, v3: bool) -> JSON:
     single = {key: value for key, value in operations.items() if key != "post"}
     return {
         resource.path(namespace): collection,
-        resource.path(namespace, "{name}"): single,
+        f"{resource.path(namespace)}/{{name}}": single,
     }
 
 
