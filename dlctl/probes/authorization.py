@@ -6,6 +6,7 @@ Tokens are kept only as digests, for a short time. They are never logged.
 import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, Final
 
 import attrs
@@ -25,9 +26,10 @@ TOKEN_REVIEWS: Final = Resource(
 SUBJECT_ACCESS_REVIEWS: Final = Resource(
     "authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", namespaced=False
 )
+_Digests = TTLCache[bytes, None]
 _BEARER: Final = "bearer "
 _CACHE_TTL_S: Final = 60.0
-_CACHE_SIZE: Final = 1000
+CACHE_SIZE: Final = 1000
 
 
 async def allow_all(authorization: str) -> None:
@@ -42,8 +44,12 @@ class DelegatedAuthorization:
     """
 
     client: Client
-    _decisions: TTLCache[bytes, bool] = attrs.field(
-        init=False, factory=lambda: TTLCache(_CACHE_SIZE, _CACHE_TTL_S)
+    # By digest. Anyone can fill the one of rejected tokens.
+    _allowed: _Digests = attrs.field(
+        init=False, factory=partial(TTLCache, CACHE_SIZE, _CACHE_TTL_S)
+    )
+    _rejected: _Digests = attrs.field(
+        init=False, factory=partial(TTLCache, CACHE_SIZE, _CACHE_TTL_S)
     )
     # A flood of tokens must not become a flood of requests to the API server.
     _limit: asyncio.Semaphore = attrs.field(init=False, factory=lambda: asyncio.Semaphore(4))
@@ -54,12 +60,15 @@ class DelegatedAuthorization:
             raise web.HTTPUnauthorized(headers={"WWW-Authenticate": "Bearer"})
         token = authorization[len(_BEARER) :].strip()
         digest = hashlib.sha256(token.encode()).digest()
+        if digest in self._allowed:
+            # It does not wait for the tokens of others.
+            return
         async with self._limit:
-            decision = self._decisions.get(digest)
-            if decision is None:
-                decision = self._decisions[digest] = await self._is_allowed(token)
-        if not decision:
-            raise web.HTTPForbidden
+            if digest not in self._allowed and digest not in self._rejected:
+                is_allowed = await self._is_allowed(token)
+                (self._allowed if is_allowed else self._rejected)[digest] = None
+            if digest not in self._allowed:
+                raise web.HTTPForbidden
 
     async def _is_allowed(self, token: str) -> bool:
         try:

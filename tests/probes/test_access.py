@@ -1,13 +1,15 @@
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
 import aiohttp
 import pytest
+from aiohttp import web
 
 from dlctl.kube.client import Client
 from dlctl.kube.config import ClusterConfig
 from dlctl.metrics import Metrics
-from dlctl.probes.authorization import DelegatedAuthorization
+from dlctl.probes.authorization import CACHE_SIZE, DelegatedAuthorization
 from dlctl.probes.server import Health
 from dlctl.probes.server import serving as probes
 from tests.kube.scripted_server import Server, fails, replies, serving
@@ -101,3 +103,32 @@ async def test_review_is_cached_per_token(api: Server) -> None:
 async def test_all_users_are_rejected_while_token_reviews_fail(api: Server) -> None:
     api.handlers.append(fails(403, "Forbidden"))
     assert await scrape(api, "theirs", "theirs") == [503, 503]
+
+
+async def test_reviews_of_strangers_tokens_do_not_delay_or_displace_a_known_one(
+    api: Server,
+) -> None:
+    reviews = asyncio.Event()
+
+    async def review(request: web.Request) -> web.StreamResponse:
+        await reviews.wait()
+        return await replies(UNKNOWN, 201)(request)
+
+    api.handlers.extend([replies(KNOWN, 201), replies(ALLOWED, 201), review])
+    async with Client(ClusterConfig.with_token(api.url, "our-own"), user_agent="dlctl") as client:
+        authorize = DelegatedAuthorization(client)
+        await authorize("Bearer theirs")
+        async with asyncio.timeout(30), asyncio.TaskGroup() as group:
+            for number in range(CACHE_SIZE + 1):
+                group.create_task(rejected(authorize, f"Bearer {number}"))
+            await asyncio.sleep(0)
+            await authorize("Bearer theirs")
+            reviews.set()
+        reviews.clear()
+        async with asyncio.timeout(5):
+            await authorize("Bearer theirs")
+
+
+async def rejected(authorize: DelegatedAuthorization, header: str) -> None:
+    with pytest.raises(web.HTTPForbidden):
+        await authorize(header)
