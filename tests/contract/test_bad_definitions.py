@@ -1,5 +1,7 @@
 """Invalid CRDs."""
 
+from typing import Any
+
 import pytest
 
 from dlctl.api.json_types import JSON
@@ -190,3 +192,83 @@ from tests.contract.definitions import definition, open_version, version_of
 async def test_malformed_crd_is_invalid(api: Api, crd: JSON, said: str) -> None:
     answer = await api.post(CRDS, crd)
     assert api.failure_text(answer) == said
+
+
+SCHEMA_PATH = "spec.versions.schema.openAPIV3Schema.properties"
+MISTYPED = (
+    '400 BadRequest: CustomResourceDefinition in version "v1" cannot be handled as a '
+    "CustomResourceDefinition: "
+)
+CANNOT = f"{MISTYPED}json: cannot unmarshal"
+
+
+@pytest.mark.parametrize(
+    ("items", "said"),
+    [
+        pytest.param(
+            {"type": 5},
+            f"{CANNOT} number into Go struct field JSONSchemaProps.{SCHEMA_PATH}.items.type of "
+            "type string",
+            id="type",
+        ),
+        pytest.param(
+            {"type": "object", "properties": []},
+            f"{CANNOT} array into Go struct field JSONSchemaProps.{SCHEMA_PATH}.items.properties "
+            "of type map[string]v1.JSONSchemaProps",
+            id="properties",
+        ),
+        pytest.param(
+            {"type": "object", "required": 3},
+            f"{CANNOT} number into Go struct field JSONSchemaProps.{SCHEMA_PATH}.items.required of "
+            "type []string",
+            id="required",
+        ),
+        pytest.param(
+            {"type": "string", "enum": "x"},
+            f"{CANNOT} string into Go struct field JSONSchemaProps.{SCHEMA_PATH}.items.enum of "
+            "type []v1.JSON",
+            id="enum",
+        ),
+        pytest.param(
+            {"type": "object", "x-kubernetes-validations": {}},
+            f"{CANNOT} object into Go struct field JSONSchemaProps.{SCHEMA_PATH}.items."
+            "x-kubernetes-validations of type v1.ValidationRules",
+            id="rules",
+        ),
+        pytest.param(
+            {"type": "array", "items": {"type": "integer", "maximum": "x"}},
+            f"{CANNOT} string into Go struct field JSONSchemaProps.{SCHEMA_PATH}.items.items."
+            "maximum of type float64",
+            id="items of items",
+        ),
+        pytest.param(
+            {"type": "object", "additionalProperties": {"nullable": 1}},
+            f"{CANNOT} number into Go struct field JSONSchemaProps.{SCHEMA_PATH}.items."
+            "additionalProperties.nullable of type bool",
+            id="additional properties",
+        ),
+        pytest.param(
+            {"type": "object", "additionalProperties": 5},
+            f"{MISTYPED}boolean or JSON schema expected",
+            id="additional properties without a schema",
+        ),
+        pytest.param(
+            [5],
+            f"{CANNOT} number into Go struct field JSONSchemaProps.{SCHEMA_PATH}.items of type "
+            "v1.JSONSchemaProps",
+            id="list",
+        ),
+        pytest.param(
+            "x",
+            "422 Invalid: [FieldValueRequired spec.validation.openAPIV3Schema.properties[a].items] "
+            'CustomResourceDefinition.apiextensions.k8s.io "things.bad.dlctl.dev" is invalid: '
+            "spec.validation.openAPIV3Schema.properties[a].items: Required value: must be "
+            "specified",
+            id="text",
+        ),
+    ],
+)
+async def test_items_that_are_no_schema_are_rejected(api: Api, items: Any, said: str) -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "array", "items": items}}}
+    crd = definition("things", group="bad.dlctl.dev", versions=[version_of(schema)])
+    assert api.failure_text(await api.post(CRDS, crd)) == said

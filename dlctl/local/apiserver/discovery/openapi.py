@@ -15,7 +15,7 @@ from dlctl.api.core_types.type_tables import Field, TypeDefinition
 from dlctl.api.json_types import JSON
 from dlctl.local.apiserver.discovery.openapi_paths import paths
 from dlctl.local.apiserver.resources import ResourceRegistry, ServedResource
-from dlctl.local.apiserver.serialization.builtin_types import descriptions, kinds
+from dlctl.local.apiserver.serialization.builtin_types import ANY_JSON, descriptions, kinds
 
 _INFO: Final = {"title": "Kubernetes", "version": "v1.36.0"}
 _META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
@@ -30,13 +30,13 @@ _SCALARS: Final[dict[str, JSON]] = {
     "bytes": {"type": "string", "format": "byte"},
     "intstr": {"type": "string", "format": "int-or-string"},
     "quantity": {"type": "string", "x-kubernetes-quantity": True},
-    "any": {"type": "object"},
+    **{name: {"type": "object"} for name in ANY_JSON},
 }
 _V3_SCALARS: Final[dict[str, JSON]] = _SCALARS | {
     "intstr": {"oneOf": [{"type": "integer"}, {"type": "string"}], "format": "int-or-string"},
     "quantity": {"oneOf": [{"type": "string"}, {"type": "number"}]},
     # Not empty: kubectl would treat it as missing.
-    "any": {"x-kubernetes-preserve-unknown-fields": True},
+    **{name: {"x-kubernetes-preserve-unknown-fields": True} for name in ANY_JSON},
 }
 
 

@@ -12,7 +12,7 @@ import attrs
 from dlctl.api.core_types.type_tables import Field
 from dlctl.api.json_types import JSON
 from dlctl.local.apiserver.resources import ServedResource
-from dlctl.local.apiserver.serialization.builtin_types import kinds
+from dlctl.local.apiserver.serialization.builtin_types import ANY_JSON, kinds
 
 Shape = Literal["leaf", "map", "list", "open"]
 
@@ -137,7 +137,7 @@ def _field_schema(name: str, field: Field, shape: tuple[str, ...]) -> MergeSchem
         return MergeSchema("list", keys=keys, element=lambda: _field_schema("", field, shape[1:]))
     if field.type in kinds():
         return builtin_schema(field.type)
-    if field.type == "any":
+    if field.type in ANY_JSON:
         return OPEN
     return MergeSchema(scalar=_SCALARS.get(field.type, ""), default=_DEFAULTS.get(name))
 

@@ -202,7 +202,10 @@ class _Validation:
                 detail = f"Checked value must be of type integer {kind} in {path}"
                 yield FieldError.invalid(self.under or ROOT, "", detail)
         factor, least, most = (schema.get(k) for k in ("multipleOf", "minimum", "maximum"))
-        if factor is not None and value % factor:
+        if factor is not None and factor <= 0:
+            detail = f"factor MultipleOf declared for {path} must be positive: {number(factor)}"
+            yield FieldError.invalid(self._field(path), factor, detail)
+        elif factor is not None and value % factor:
             yield self._invalid(path, value, f"should be a multiple of {number(factor)}")
         if least is not None:
             strict = schema.get("exclusiveMinimum")

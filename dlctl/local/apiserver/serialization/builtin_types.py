@@ -11,6 +11,9 @@ from typing import Final
 
 from dlctl.api.core_types.type_tables import TypeDefinition, parse_table, pod_types
 
+# Types of fields in the tables that hold any JSON, also those with a decoder of their own.
+SCHEMA_OR_BOOL: Final = "JSONSchemaPropsOrBool"
+ANY_JSON: Final = ("any", "JSONSchemaPropsOrArray", SCHEMA_OR_BOOL)
 _TABLES: Final = ("core", "others")
 
 

@@ -15,7 +15,7 @@ from dlctl.api.meta import Resource
 from dlctl.api.quantities import QuantityError, canonicalize
 from dlctl.local.apiserver import resource_traits
 from dlctl.local.apiserver.schemas.validation import type_name
-from dlctl.local.apiserver.serialization.builtin_types import kinds
+from dlctl.local.apiserver.serialization.builtin_types import ANY_JSON, SCHEMA_OR_BOOL, kinds
 from dlctl.local.apiserver.serialization.decoding_errors import (
     base64_problem,
     cannot_handle,
@@ -34,6 +34,7 @@ _GO_NAMES: Final = {
     "time": "string",
     "microtime": "string",
     "bytes": "[]uint8",
+    "any": "v1.JSON",
 }
 _JSON_TYPES: Final = {
     "str": ("string",),
@@ -49,6 +50,8 @@ _JSON_TYPES: Final = {
 }
 # The first number that is too large.
 _INTEGER_LIMITS: Final = {"int32": 2**31, "int64": 2**63}
+# Lists whose Go type has a name.
+_GO_LISTS: Final = {"ValidationRule": "v1.ValidationRules"}
 _GO_JSON: Final = {"boolean": "bool", "integer": "number"}
 
 
@@ -121,8 +124,8 @@ class TypedDecoder:
         return dict(filled) if isinstance(value, dict) else [item for _, item in filled]
 
     def _single(self, value: Any, field: Field, path: str, go: tuple[str, str]) -> Any:
-        if field.type == "any":
-            return value
+        if field.type in ANY_JSON:
+            return self._any(value, field, path, go)
         if (kind := kinds().get(field.type)) is not None:
             if not isinstance(value, dict):
                 raise self._mismatch(value, go[0], f"v1.{kind.name}")
@@ -143,6 +146,22 @@ class TypedDecoder:
             except QuantityError as error:
                 raise cannot_handle(self.resource, str(error)) from None
         return value
+
+    def _any(self, value: Any, field: Field, path: str, go: tuple[str, str]) -> Any:
+        if field.type == "any":
+            return value
+        # A second decoder in the real server too, which warns of no unknown fields.
+        nested = TypedDecoder(self.resource)
+        if isinstance(value, dict):
+            return nested._struct(value, kinds()["JSONSchemaProps"], path, go[1])
+        if field.type == SCHEMA_OR_BOOL:
+            if isinstance(value, bool):
+                return value
+            raise cannot_handle(self.resource, "boolean or JSON schema expected")
+        if isinstance(value, list):
+            schemas = Field(field.name, ("[]",), "JSONSchemaProps")
+            return nested._value(value, schemas, schemas.shape, path, go)
+        return _DROPPED
 
     def _mismatch(self, value: Any, owner: str, go_type: str) -> Exception:
         actual = type_name(value)
@@ -166,5 +185,7 @@ def decode_metadata(obj: JSON, resource: Resource) -> JSON:
 
 
 def _go_type(field: Field, shape: tuple[str, ...]) -> str:
+    if shape == ("[]",) and field.type in _GO_LISTS:
+        return _GO_LISTS[field.type]
     inner = f"v1.{field.type}" if field.type in kinds() else _GO_NAMES.get(field.type, field.type)
     return "".join("[]" if part == "[]" else "map[string]" for part in shape) + inner

@@ -147,6 +147,12 @@ def test_coercing_twice_changes_nothing(obj: JSON) -> None:
             id="multiple",
         ),
         pytest.param(
+            3,
+            {"type": "integer", "multipleOf": 0},
+            "Invalid value: 0: factor MultipleOf declared for spec.x must be positive: 0",
+            id="multiple of zero",
+        ),
+        pytest.param(
             "3",
             {"type": "integer"},
             'Invalid value: "string": spec.x in body must be of type integer: "string"',
