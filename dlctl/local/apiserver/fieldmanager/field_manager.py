@@ -65,16 +65,17 @@ class FieldManager:
 
     def track(self, old: JSON, new: JSON) -> JSON:
         """Return the new object with its managers; ``old`` is empty if there was none."""
-        managed = _former(old, new)
+        managed = self._former(old, new)
         if managed or not old:
             managed = self.tracker.after_update(managed, old, new, self.manager, self.now)
         return _with(new, managed)
 
     def apply(self, live: JSON, config: JSON, *, force: bool) -> JSON:
         """Return the object with a configuration applied; ``live`` is empty if there was none."""
-        if "managedFields" in (config.get("metadata") or {}):
+        meta = config.get("metadata")
+        if isinstance(meta, dict) and _KEY in meta:
             raise status.bad_request("metadata.managedFields must be nil")
-        managed = _former(live, live)
+        managed = _stored(live)
         if live and not managed:
             managed = self.tracker.before_first_apply(live, self.manager.api_version, self.now)
         merged, managed = self.tracker.after_apply(
@@ -86,6 +87,16 @@ class FieldManager:
             allowed=None if force else self._allowed_conflicts(live),
         )
         return _with(self._with_last_applied(merged, config), managed)
+
+    def _former(self, old: JSON, new: JSON) -> Managed:
+        """Return the managers before a write, which may also set them, or reset them."""
+        given = new["metadata"].get(_KEY)
+        if self.manager.subresource or given is None or given == old.get("metadata", {}).get(_KEY):
+            return _stored(old)
+        if given in _RESET:
+            return ()
+        sent = managers.decode_sent(given)
+        return _stored(old) if sent is None else sent
 
     def _allowed_conflicts(self, live: JSON) -> FieldSet:
         """Return the fields that kubectl has applied by itself, and nobody has changed since."""
@@ -122,14 +133,8 @@ def _ignored(served: ServedResource, subresource: str) -> FieldSet:
     return {"f:status": {}} if served.has_status else {}
 
 
-def _former(old: JSON, new: JSON) -> Managed:
-    """Return the managers before a write, which may also set them, or reset them."""
-    given = (new.get("metadata") or {}).get(_KEY)
-    if given in _RESET:
-        return ()
-    before = (old.get("metadata") or {}).get(_KEY) or []
-    decoded = None if given is None else managers.decode(given)
-    return managers.decode(before) or () if decoded is None else decoded
+def _stored(obj: JSON) -> Managed:
+    return managers.decode(obj.get("metadata", {}).get(_KEY, ()))
 
 
 def _with(obj: JSON, managed: Managed) -> JSON:

@@ -9,11 +9,51 @@ from typing import Any, Final
 
 import msgspec
 
+from dlctl.errors import DlctlError
+
 FieldSet = dict[str, Any]
 Path = tuple[str, ...]
 _SELF: Final = "."
 
 encode_key = msgspec.json.Encoder(order="deterministic").encode
+
+
+class FieldSetError(DlctlError):
+    """A value is not a set of field paths."""
+
+
+def parse(value: Any) -> FieldSet:
+    """Return the set that a client has sent, in its shortest form; null stands for an empty one.
+
+    Path elements of unknown kinds are left out.
+    """
+    if not isinstance(value, dict | None):
+        raise FieldSetError(f"a set of fields is an object, not {type(value).__name__}")
+    result: FieldSet = {}
+    for text, below in (value or {}).items():
+        if text == _SELF:
+            result[_SELF] = {}
+        elif element := _parsed_element(text):
+            result[element] = parse(below)
+    return {} if list(result) == [_SELF] else result
+
+
+def _parsed_element(text: str) -> str:
+    """Return a path element in canonical form; empty if its kind is unknown."""
+    kind, colon, rest = text[:1], text[1:2], text[2:]
+    if colon != ":":
+        raise FieldSetError(f"a path element begins with its kind: {text}")
+    try:
+        if kind == "i":
+            return f"i:{int(rest)}"
+        if kind in ("k", "v"):
+            decoded = msgspec.json.decode(rest)
+            if kind == "k" and not isinstance(decoded, dict):
+                raise FieldSetError(f"the key of a list item is an object: {text}")
+            return f"{kind}:{encode_key(decoded).decode()}"
+    except ValueError as error:
+        raise FieldSetError(f"{text}: {error}") from None
+    return text if kind == "f" else ""
 
 
 def node(children: FieldSet, *, member: bool) -> FieldSet | None:

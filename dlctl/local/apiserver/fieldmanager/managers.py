@@ -1,15 +1,22 @@
 """The managers of an object's fields, as ``metadata.managedFields`` lists them."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import Final
 
 import attrs
 
 from dlctl.api.json_types import JSON
-from dlctl.local.apiserver.fieldmanager.field_sets import FieldSet, difference, union
+from dlctl.local.apiserver.fieldmanager.field_sets import (
+    FieldSet,
+    FieldSetError,
+    difference,
+    parse,
+    union,
+)
 
 APPLY: Final = "Apply"
 UPDATE: Final = "Update"
+_FIELDS_V1: Final = "FieldsV1"
 
 
 @attrs.frozen
@@ -47,20 +54,30 @@ class ManagedFields:
 Managed = Sequence[ManagedFields]
 
 
-def decode(entries: Any) -> Managed | None:
-    """Return the managers of wire entries; None if one of them is malformed."""
-    decoded = [_decoded(entry) for entry in entries]
-    found = [entry for entry in decoded if entry is not None]
-    return found if len(found) == len(decoded) else None
+def decode(entries: Iterable[JSON]) -> Managed:
+    """Return the managers of the entries of a stored object."""
+    return [_decoded(entry, entry["fieldsV1"]) for entry in entries]
 
 
-def _decoded(entry: Any) -> ManagedFields | None:
-    fields = entry.get("fieldsV1") if isinstance(entry, dict) else None
-    if not isinstance(fields, dict) or entry.get("operation") not in (APPLY, UPDATE):
-        return None
+def decode_sent(entries: Iterable[JSON]) -> Managed | None:
+    """Return the managers of well-typed entries in a request; None if one of them is malformed."""
+    found = {}
+    for entry in entries:
+        known = entry.get("operation") in (APPLY, UPDATE) and entry.get("fieldsType") == _FIELDS_V1
+        if not known or not entry.get("apiVersion"):
+            return None
+        try:
+            decoded = _decoded(entry, parse(entry.get("fieldsV1")))
+        except FieldSetError:
+            return None
+        found[decoded.manager.identity] = decoded
+    return list(found.values())
+
+
+def _decoded(entry: JSON, fields: FieldSet) -> ManagedFields:
     names = ("manager", "operation", "apiVersion", "subresource")
-    words = [str(entry.get(name) or "") for name in names]
-    return ManagedFields(ManagerIdentifier(*words), fields, str(entry.get("time") or ""))
+    words = [entry.get(name, "") for name in names]
+    return ManagedFields(ManagerIdentifier(*words), fields, entry.get("time", ""))
 
 
 def encode(managed: Managed) -> list[JSON]:
@@ -81,7 +98,7 @@ def _encoded(managed: ManagedFields) -> JSON:
         "operation": manager.operation,
         "apiVersion": manager.api_version,
         "time": managed.time,
-        "fieldsType": "FieldsV1",
+        "fieldsType": _FIELDS_V1,
         "fieldsV1": managed.fields,
         "subresource": manager.subresource,
     }

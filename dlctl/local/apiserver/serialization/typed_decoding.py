@@ -23,8 +23,6 @@ from dlctl.local.apiserver.serialization.decoding_errors import (
 )
 
 _DROPPED: Final = object()
-# Without a type here: field management reads the first one, and nobody the other one.
-_UNTYPED_METADATA: Final = ("managedFields", "selfLink")
 _GO_NAMES: Final = {
     "str": "string",
     "bool": "bool",
@@ -78,11 +76,11 @@ class TypedDecoder:
             if not built_in:
                 raise cannot_handle(self.resource, wrong_type(value, "v1.ObjectMeta"))
             raise self._mismatch(value, f"{self.resource.kind}.metadata", "v1.ObjectMeta")
-        typed = {key: each for key, each in value.items() if key not in _UNTYPED_METADATA}
         go_path = "metadata" if built_in else ""
-        result = self._struct(typed, kinds()["ObjectMeta"], "metadata", go_path)
-        managed = value.get("managedFields")
-        return result | ({"managedFields": managed} if isinstance(managed, list) else {})
+        result = self._struct(value, kinds()["ObjectMeta"], "metadata", go_path)
+        result.pop("selfLink", None)
+        # An empty list resets the managers.
+        return result | ({"managedFields": []} if value.get("managedFields") == [] else {})
 
     def _struct(self, value: JSON, kind: TypeDefinition, path: str, go_path: str) -> JSON:
         result = {}
