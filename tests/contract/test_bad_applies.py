@@ -33,6 +33,21 @@ UNTYPED = "500 : failed to create typed patch object"
             "400 BadRequest: invalid object type: /v2, Kind=ConfigMap",
             id="version",
         ),
+        pytest.param(
+            HEAD | config_map() | {"apiVersion": 5},
+            "400 BadRequest: invalid object type: /, Kind=ConfigMap",
+            id="number as version",
+        ),
+        pytest.param(
+            HEAD | config_map() | {"kind": ["x"]},
+            "400 BadRequest: invalid object type: /v1, Kind=",
+            id="list as kind",
+        ),
+        pytest.param(
+            HEAD | {"metadata": 5},
+            f"{UNTYPED} (/; /v1, Kind=ConfigMap): .metadata: expected map, got &{{5}}",
+            id="number as metadata",
+        ),
         pytest.param([], "400 BadRequest: error decoding YAML: error unmarshaling JSON: while "
             "decoding JSON: json: cannot unmarshal array into Go value of type "
             "map[string]interface {}", id="list"),
@@ -69,6 +84,12 @@ async def test_configuration_is_rejected(api: Api, body: Any, said: str) -> None
 @pytest.mark.parametrize(
     ("spec", "said"),
     [
+        pytest.param({"nested": "x"}, ".spec.nested: expected map, got &{x}", id="text as map"),
+        pytest.param(
+            {"ports": {"a": [1, True]}},
+            ".spec.ports: expected list, got &{map[a:[1 true]]}",
+            id="map as list",
+        ),
         pytest.param({"foo": 1}, ".spec.foo: field not declared in schema", id="unknown field"),
         pytest.param(
             {"ports": [{"port": 1}]},

@@ -226,7 +226,9 @@ def configuration(body: bytes, served: ServedResource) -> JSON:
         message = f"error decoding YAML: error unmarshaling JSON: while decoding JSON: {problem}"
         raise status.bad_request(message)
     config = value or {}
-    version, kind = config.get("apiVersion") or "", config.get("kind") or ""
+    # As in the real server, a value of another type counts as absent.
+    sent = (config.get("apiVersion"), config.get("kind"))
+    version, kind = (each if isinstance(each, str) else "" for each in sent)
     if (version, kind) != (resource.api_version, resource.kind):
         raise status.bad_request(f"invalid object type: {decoding_errors.go_kind(version, kind)}")
     return config
