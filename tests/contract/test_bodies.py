@@ -285,3 +285,31 @@ async def test_custom_object_of_another_kind_is_rejected(
 async def test_unknown_media_type_is_unsupported(api: Api, type_: str, said: str) -> None:
     answer = await api.post(api.path("configmaps"), b"a,b", type_=type_)
     assert api.failure_text(answer) == said
+
+
+@pytest.mark.parametrize(
+    ("body", "problem"),
+    [
+        pytest.param(b"", "empty data (<empty>)", id="nothing"),
+        pytest.param(
+            b"{}",
+            "provided data does not appear to be a protobuf message, expected prefix "
+            "[107 56 115 0] ({})",
+            id="JSON",
+        ),
+        pytest.param(b"k8s\x00", "empty body (6b387300)", id="only a prefix"),
+        pytest.param(b"k8s\x00\xff", "unexpected EOF (6b387300ff)", id="cut off"),
+        pytest.param(
+            b"k8s\x00\x08\x05",
+            "proto: wrong wireType = 0 for field TypeMeta (6b3873000805)",
+            id="number as type",
+        ),
+    ],
+)
+async def test_malformed_protobuf_is_a_bad_request(api: Api, body: bytes, problem: str) -> None:
+    type_ = "application/vnd.kubernetes.protobuf"
+    answer = await api.call("POST", api.path("configmaps"), body, type_=type_)
+    assert api.failure_text(answer) == (
+        "400 BadRequest: the object provided is unrecognized (must be of type ConfigMap): "
+        f"{problem}"
+    )

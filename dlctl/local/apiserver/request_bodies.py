@@ -62,8 +62,12 @@ def parse(
     if media == protobuf.MEDIA_TYPE:
         try:
             return protobuf.decode(body)
-        except protobuf.ProtobufError as error:
+        except protobuf.UnsupportedKindError as error:
             raise status.unsupported_media_type(f"{_UNKNOWN}{_JSON}: {error}") from None
+        except protobuf.ProtobufError as error:
+            problem = str(error)
+            message = decoding_errors.cannot_decode(problem, kind, body) if kind else problem
+            raise status.bad_request(message) from None
     if media not in (_JSON, _YAML):
         accepted = f"{_JSON}, {_YAML}, {protobuf.MEDIA_TYPE}"
         raise status.unsupported_media_type(_UNKNOWN + accepted)

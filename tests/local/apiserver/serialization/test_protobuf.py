@@ -2,8 +2,8 @@
 
 import pytest
 
-from dlctl.local.apiserver.serialization.protobuf import MEDIA_TYPE, ProtobufError, decode
-from tests.local.apiserver.raw_client import PODS, RawClient, pod
+from dlctl.local.apiserver.serialization.protobuf import MEDIA_TYPE, decode
+from tests.local.apiserver.raw_client import CONFIG_MAPS, PODS, RawClient, pod
 
 
 def field(number: int, value: bytes | int | str) -> bytes:
@@ -82,17 +82,55 @@ async def test_options_of_a_deletion_are_read(api: RawClient) -> None:
     assert (await api.get(f"{PODS}/a")).code == 404
 
 
+NEGATIVE = b"\xff" * 9 + b"\x01"
+
+
+def metadata(raw: bytes) -> bytes:
+    return envelope("ConfigMap", field(1, raw))
+
+
 @pytest.mark.parametrize(
     "body",
     [
         pytest.param(b"{}", id="no envelope"),
-        pytest.param(envelope("Whatever", b""), id="unknown kind"),
+        pytest.param(b"k8s\x00" + field(1, 5), id="number as type"),
+        pytest.param(b"k8s\x00" + field(1, field(2, 5)), id="number as kind"),
         pytest.param(envelope("ConfigMap", b"\x0a\x7f"), id="cut off"),
+        pytest.param(envelope("ConfigMap", b"\x00\x00"), id="field without a number"),
+        pytest.param(envelope("ConfigMap", b"\x08" + b"\xff" * 10), id="number without an end"),
+        pytest.param(envelope("ConfigMap", field(1, 5)), id="number as message"),
+        pytest.param(envelope("ConfigMap", field(2, 5)), id="number as entry"),
+        pytest.param(envelope("ConfigMap", field(2, field(1, 5))), id="number as name"),
+        pytest.param(metadata(field(1, 5)), id="number as text"),
+        pytest.param(metadata(field(7, "x")), id="text as number"),
+        pytest.param(metadata(field(8, field(1, "x"))), id="text as time"),
+        pytest.param(metadata(field(8, b"\x08" + b"\xff" * 8 + b"\x7f")), id="time out of range"),
     ],
 )
-def test_malformed_protobuf_raises(body: bytes) -> None:
-    with pytest.raises(ProtobufError):
-        decode(body)
+async def test_malformed_protobuf_is_a_bad_request(api: RawClient, body: bytes) -> None:
+    answer = await api.call("POST", CONFIG_MAPS, body, type_=MEDIA_TYPE)
+    assert (answer.code, answer.body["reason"]) == (400, "BadRequest")
+
+
+async def test_malformed_options_of_a_deletion_are_a_bad_request(api: RawClient) -> None:
+    options = envelope("DeleteOptions", field(1, "x"))
+    answer = await api.call("DELETE", f"{PODS}/a", options, type_=MEDIA_TYPE)
+    assert (answer.code, answer.body["reason"]) == (400, "BadRequest")
+
+
+async def test_time_before_the_epoch_is_read(api: RawClient) -> None:
+    lease = field(1, meta("l")) + field(2, field(4, b"\x08" + NEGATIVE))
+    body = envelope("Lease", lease, "coordination.k8s.io/v1")
+    path = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
+    answer = await api.call("POST", path, body, type_=MEDIA_TYPE)
+    assert (answer.code, answer.body["spec"]) == (201, {"renewTime": "1969-12-31T23:59:59.000000Z"})
+
+
+async def test_text_that_is_not_utf_8_is_replaced(api: RawClient) -> None:
+    entry = field(2, field(1, "k") + field(2, b"\xff"))
+    body = envelope("ConfigMap", field(1, meta("c")) + entry)
+    answer = await api.call("POST", CONFIG_MAPS, body, type_=MEDIA_TYPE)
+    assert (answer.code, answer.body["data"]) == (201, {"k": "\ufffd"})
 
 
 async def test_namespace_is_created_from_protobuf(api: RawClient) -> None:
@@ -104,7 +142,10 @@ async def test_namespace_is_created_from_protobuf(api: RawClient) -> None:
     assert answer.body["metadata"]["name"] == "n"
 
 
-async def test_unknown_protobuf_is_an_unsupported_media_type(api: RawClient) -> None:
-    answer = await api.call("POST", "/api/v1/namespaces", b"k8s\x00", type_=MEDIA_TYPE)
+async def test_kind_that_is_not_read_from_protobuf_is_an_unsupported_media_type(
+    api: RawClient,
+) -> None:
+    body = envelope("Whatever", b"")
+    answer = await api.call("POST", "/api/v1/namespaces", body, type_=MEDIA_TYPE)
 
     assert answer.code == 415

@@ -246,7 +246,7 @@ async def test_body_of_another_kind_is_a_bad_request(
 
 
 async def test_body_in_an_unknown_format_is_an_unsupported_media_type(api: RawClient) -> None:
-    answer = await api.post(CONFIG_MAPS, b"k8s", type_="application/vnd.kubernetes.protobuf")
+    answer = await api.post(CONFIG_MAPS, b"a,b", type_="text/csv")
     assert answer.code == 415
     assert answer.body["reason"] == "UnsupportedMediaType"
 
