@@ -1,11 +1,14 @@
 """The lifecycle of a CRD: established, served in its versions, changed, deleted."""
 
+import asyncio
+import json
 import uuid
 
 import pytest
 
 from tests.contract.api import CRDS, Api, is_established
-from tests.contract.definitions import definition, open_version
+from tests.contract.definitions import definition, open_version, version_of
+from tests.local.apiserver.raw_client import Events
 
 
 @pytest.fixture
@@ -60,6 +63,65 @@ async def test_crd_is_deleted_with_its_objects(api: Api, group: str) -> None:
     assert deleted.code == 200
     await api.wait_gone(f"{CRDS}/things.{group}")
     await api.wait_gone(path)
+
+
+async def test_watch_ends_with_its_crd_after_the_last_event(api: Api, group: str) -> None:
+    await api.define(definition("things", group=group))
+    path = api.path("things", group=f"{group}/v1")
+    thing = {"apiVersion": f"{group}/v1", "kind": "Thing", "metadata": {"name": "a"}}
+    await api.create(path, thing)
+    async with api.watch(path) as events:
+        assert await events.next_named(1) == [("ADDED", "a")]
+        await api.delete(f"{CRDS}/things.{group}")
+        assert ("DELETED", "a") in await until_end(events)
+    await api.wait_gone(path)
+
+
+async def test_watch_ends_when_its_crd_changes(api: Api, group: str) -> None:
+    await api.define(definition("things", group=group))
+    path = api.path("things", group=f"{group}/v1")
+    async with api.watch(path) as events:
+        # The real server watches objects a moment after it has sent the header.
+        thing = {"apiVersion": f"{group}/v1", "kind": "Thing", "metadata": {"name": "a"}}
+        await api.create(path, thing)
+        assert await events.next_named(1) == [("ADDED", "a")]
+        schema = {"type": "object", "properties": {"spec": {"type": "object"}}}
+        versions = [version_of(schema)]
+        await api.patch(f"{CRDS}/things.{group}", {"spec": {"versions": versions}})
+        assert await events.expect_end()
+    listed = await api.wait_until(path, lambda answer: answer.code == 200)
+    assert listed.names == ["a"]
+    await api.delete(f"{CRDS}/things.{group}")
+
+
+async def test_watch_goes_on_when_only_metadata_of_its_crd_changes(api: Api, group: str) -> None:
+    schema = {
+        "type": "object",
+        "properties": {"spec": {"type": "object"}},
+        "x-kubernetes-validations": [{"rule": "self.spec != oldSelf.spec"}],
+    }
+    await api.define(definition("things", group=group, versions=[version_of(schema)]))
+    path = api.path("things", group=f"{group}/v1")
+    thing = {"apiVersion": f"{group}/v1", "kind": "Thing", "metadata": {"name": "a"}}
+    await api.create(path, thing)
+    async with api.watch(path) as events:
+        assert await events.next_named(1) == [("ADDED", "a")]
+        await api.patch(f"{CRDS}/things.{group}", {"metadata": {"labels": {"a": "b"}}})
+        await api.delete(f"{path}/a")
+        assert await events.next_named(1) == [("DELETED", "a")]
+        await api.create(path, thing)
+        assert await events.next_named(1) == [("ADDED", "a")]
+    await api.delete(f"{CRDS}/things.{group}")
+
+
+async def until_end(events: Events) -> list[tuple[str, str]]:
+    """Return type and name of all events that are left."""
+    found = []
+    async with asyncio.timeout(10):
+        async for line in events.response.content:
+            event = json.loads(line)
+            found.append((event["type"], event["object"]["metadata"]["name"]))
+    return found
 
 
 async def test_discovery_shows_what_is_served(api: Api, group: str) -> None:

@@ -122,6 +122,8 @@ class CRDController:
     def _unserve(self, name: str) -> None:
         for served in self._served.pop(name, ()):
             self.registry.remove(served.resource)
+            # They would go on in the former schema.
+            self.objects.storage.end_watches(served.resource)
 
     def _recheck_names(self) -> None:
         # Another CRD may be waiting for a name that has become free.

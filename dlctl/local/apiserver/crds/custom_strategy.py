@@ -46,7 +46,8 @@ class CustomStrategy:
 
     resource: Resource
     schema: JSON
-    rules: Rules
+    # Compiled from the schema: a program equals no other one.
+    rules: Rules = attrs.field(eq=False)
     has_status: bool
     # The schema of the stored version, whose defaults apply to objects that are read.
     storage_schema: JSON

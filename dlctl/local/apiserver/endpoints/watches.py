@@ -48,7 +48,7 @@ class Watch:
         return parse_object_version(self.options.resource_version, "resourceVersion")
 
     async def lines(self) -> AsyncIterator[bytes]:
-        """Yield parts of the stream, each of whole lines, until the watch times out."""
+        """Yield parts of the stream, each of whole lines, until the watch times out or is ended."""
         resource = self.selector.resource
         changed = asyncio.Event()
         since = self._since
@@ -68,7 +68,11 @@ class Watch:
                 changed.clear()
                 if watcher.overflowed:
                     return
+                # Before the yield, during which the last changes may arrive.
+                ended = watcher.ended
                 yield b"".join(self._event_lines(watcher.drain())) + wait
+                if ended:
+                    return
         finally:
             self.storage.unwatch(resource, watcher)
 

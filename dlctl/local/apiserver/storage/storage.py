@@ -48,6 +48,8 @@ class Watcher:
     # With more pending changes than this, the watch is dropped; its client can start again.
     limit: int
     overflowed: bool = False
+    # The resource has changed or is served no more; changes before that are still to be sent.
+    ended: bool = False
 
     def add(self, change: StorageEvent) -> None:
         if self.overflowed:
@@ -222,6 +224,12 @@ class Storage:
 
     def unwatch(self, resource: Resource, watcher: Watcher) -> None:
         self._table(resource).watchers.remove(watcher)
+
+    def end_watches(self, resource: Resource) -> None:
+        """End the watches of a resource in all of its versions."""
+        for watcher in self._table(resource).watchers:
+            watcher.ended = True
+            watcher.wake()
 
     @property
     def watchers(self) -> int:
