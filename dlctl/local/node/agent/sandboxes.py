@@ -119,20 +119,37 @@ class Sandboxes:
         await self._request(RemoveSandbox(self._next_id(), pod))
 
     async def open_socket(self, pod: str) -> socket.socket:
-        """Return an unconnected TCP socket in the network of a pod, or in the machine's own."""
+        """Return an unconnected TCP socket in the network of a pod, or in the machine's own.
+
+        :raises StartError: if there is none, as of a pod without a network.
+        """
         if not self.network.isolated:
             return socket.socket()
         async with self._opening:
             request = OpenSocket(self._next_id(), pod)
             await self._request(request)
+            # Sent before the response; others belong to requests that were cancelled.
             while True:
-                # Sent before the response; others belong to requests that were cancelled.
-                data, fds, _, _ = socket.recv_fds(self._descriptors, 32, 1)
-                opened = socket.socket(fileno=fds[0])
-                opened.set_inheritable(False)
-                if int(data) == request.id:
-                    return opened
-                opened.close()
+                request_id, opened = self._receive_socket()
+                if request_id == request.id:
+                    break
+                if opened is not None:
+                    opened.close()
+        if opened is None:
+            raise StartError("no socket came with the response: too many files may be open")
+        return opened
+
+    def _receive_socket(self) -> tuple[int, socket.socket | None]:
+        """Return the ID of a request for a socket, and the socket unless it was lost."""
+        data, fds, _, _ = socket.recv_fds(self._descriptors, 32, 1)
+        if not data:
+            raise AgentLostError("the node's agent has ended")
+        # The kernel drops what would exceed the limit of open files.
+        if not fds:
+            return int(data), None
+        opened = socket.socket(fileno=fds[0])
+        opened.set_inheritable(False)
+        return int(data), opened
 
     async def start(self, start: StartContainer) -> "asyncio.Future[int]":
         """Execute the program; the future is its exit code. Fills in the ``id``."""

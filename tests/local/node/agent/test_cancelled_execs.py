@@ -1,19 +1,14 @@
 """Commands and programs whose start is cancelled, as by a client that disconnects: none stays."""
 
 import asyncio
-import socket
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
-import attrs
-import msgspec
 import pytest
 
-from dlctl.local.node.agent.sandboxes import Network, Sandboxes
+from dlctl.local.node.agent.sandboxes import Sandboxes
 from dlctl.local.node.containers.exec_sessions import ExecCommand, open_session
 from dlctl.local.node.protocol import (
-    AgentRequest,
     AgentResponse,
     ExecExited,
     ExecInContainer,
@@ -21,41 +16,10 @@ from dlctl.local.node.protocol import (
     StartContainer,
     StopContainer,
 )
+from tests.local.node.agent.fake_agent import sandboxes_and_agent
 
 # More than a session takes from the agent's response until it is open.
 _ITERATIONS = range(12)
-_decode = msgspec.json.Decoder(AgentRequest).decode
-
-
-@attrs.frozen
-class Agent:
-    """The other end of a node's sandboxes."""
-
-    reader: asyncio.StreamReader
-    writer: asyncio.StreamWriter
-
-    async def request(self) -> AgentRequest:
-        async with asyncio.timeout(10):
-            request: AgentRequest = _decode(await self.reader.readline())
-        return request
-
-    def respond(self, response: AgentResponse | ExecExited) -> None:
-        self.writer.write(msgspec.json.encode(response) + b"\n")
-
-
-@asynccontextmanager
-async def sandboxes_and_agent() -> AsyncIterator[tuple[Sandboxes, Agent]]:
-    ours, theirs = socket.socketpair()
-    unused, other = socket.socketpair()
-    reader, writer = await asyncio.open_connection(sock=ours)
-    agent = Agent(*await asyncio.open_connection(sock=theirs))
-    with unused, other:
-        sandboxes = Sandboxes(Network("host"), reader, writer, unused)
-        receiving = asyncio.create_task(sandboxes.receive())
-        yield sandboxes, agent
-        receiving.cancel()
-    for each in (writer, agent.writer):
-        each.close()
 
 
 async def hold(sandboxes: Sandboxes, directory: Path, *, tty: bool = False) -> None:
