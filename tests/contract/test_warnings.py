@@ -7,6 +7,7 @@ import pytest
 from dlctl.api.json_types import JSON
 from tests.contract.api import Api
 from tests.contract.definitions import V1, gadget
+from tests.contract.field_managers import APPLY
 from tests.contract.objects import config_map, pod
 from tests.local.apiserver.raw_client import JSON_PATCH, MERGE, STRATEGIC
 
@@ -189,6 +190,72 @@ async def test_strict_object_in_yaml_with_a_duplicate_field_is_rejected(api: Api
         'unmarshal errors:\n  line 5: key "a" already set in map\n  line 8: key "data" already '
         'set in map, unknown field "foo"'
     )
+
+
+HEAD = b"apiVersion: v1\nkind: ConfigMap\n"
+APPLIED = [
+    pytest.param(
+        HEAD + b'metadata:\n  name: a\ndata:\n  a: "1"\n  a: "2"\ndata:\n  b: "3"\n',
+        {"b": "3"},
+        ('line 7: key "a" already set in map', 'line 9: key "data" already set in map'),
+        id="YAML",
+    ),
+    pytest.param(
+        b'{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},\n'
+        b'"data":{"a":"1","a":"2"}}',
+        {"a": "2"},
+        ('line 2: key "a" already set in map',),
+        id="JSON",
+    ),
+]
+
+
+@pytest.mark.parametrize("exists", [False, True], ids=["new", "existing"])
+@pytest.mark.parametrize(("body", "data", "found"), APPLIED)
+async def test_duplicate_field_of_a_configuration_is_warned_of(
+    api: Api, body: bytes, data: JSON, found: tuple[str, ...], exists: bool
+) -> None:
+    if exists:
+        await api.create(api.path("configmaps"), config_map(data={}))
+    answer = await api.patch(api.path("configmaps", "a"), body, APPLY, fieldManager="me")
+    assert (answer.code, answer.body["data"]) == (200 if exists else 201, data)
+    texts = (each.replace('"', '\\"') for each in found)
+    assert answer.warnings == tuple(f'299 - "{each}"' for each in texts)
+
+
+@pytest.mark.parametrize("exists", [False, True], ids=["new", "existing"])
+@pytest.mark.parametrize(("body", "data", "found"), APPLIED)
+async def test_strict_configuration_with_a_duplicate_field_is_rejected(
+    api: Api, body: bytes, data: JSON, found: tuple[str, ...], exists: bool
+) -> None:
+    if exists:
+        await api.create(api.path("configmaps"), config_map(data=data))
+    answer = await api.patch(
+        api.path("configmaps", "a"), body, APPLY, fieldManager="me", fieldValidation="Strict"
+    )
+    assert (answer.code, answer.warnings) == (400, ())
+    assert answer.body["message"] == "\n  ".join(
+        [
+            "error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors:",
+            *found,
+        ]
+    )
+
+
+async def test_error_of_an_apply_comes_before_duplicate_fields(api: Api) -> None:
+    body = HEAD + b'metadata:\n  name: a\ndata:\n  a: "1"\n  a: "2"\nfoo: 1\n'
+    answer = await api.patch(
+        api.path("configmaps", "a"), body, APPLY, fieldManager="me", fieldValidation="Strict"
+    )
+    assert answer.body["message"].endswith(".foo: field not declared in schema")
+
+
+async def test_duplicate_field_of_a_configuration_can_be_ignored(api: Api) -> None:
+    body = HEAD + b'metadata:\n  name: a\ndata:\n  a: "1"\n  a: "2"\n'
+    answer = await api.patch(
+        api.path("configmaps", "a"), body, APPLY, fieldManager="me", fieldValidation="Ignore"
+    )
+    assert (answer.code, answer.warnings) == (201, ())
 
 
 async def test_strict_patch_with_a_duplicate_field_is_rejected(api: Api) -> None:

@@ -4,6 +4,7 @@ Accepts JSON, YAML, and protobuf for some kinds; anything else is a 415.
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Final
 
 import attrs
@@ -215,12 +216,18 @@ def _media_type(content_type: str) -> str:
     return content_type.partition(";")[0].strip().lower()
 
 
-def configuration(body: bytes, served: ServedResource) -> JSON:
-    """Return the configuration in the body of an apply patch."""
+def configuration(
+    body: bytes, served: ServedResource, on_repeated_key: Callable[[str], None]
+) -> JSON:
+    """Return the configuration in the body of an apply patch; see ``parse`` for repeated keys."""
     resource = served.resource
     try:
         nesting_depth.check(body)
-        value = _decode_json(body) if body.lstrip().startswith(b"{") else _load_yaml(body)
+        if body.lstrip().startswith(b"{"):
+            value = _decode_json(body)
+            _find_repeated_keys(body, on_repeated_key)
+        else:
+            value = _load_yaml(body, on_repeated_key)
     except (msgspec.DecodeError, yaml.YAMLError, RecursionError) as error:
         problem = f"error decoding YAML: error converting YAML to JSON: {error}"
         raise status.bad_request(problem) from None
@@ -236,6 +243,14 @@ def configuration(body: bytes, served: ServedResource) -> JSON:
     if (version, kind) != (resource.api_version, resource.kind):
         raise status.bad_request(f"invalid object type: {decoding_errors.go_kind(version, kind)}")
     return config
+
+
+def _find_repeated_keys(body: bytes, on_repeated_key: Callable[[str], None]) -> None:
+    """Read JSON as YAML, which knows the lines of repeated keys, unless it is large or has none."""
+    if len(body) <= _YAML_LIMIT_BYTES and decoding_errors.duplicate_fields(body):
+        # What YAML cannot read, such as thousands of brackets in each other, is valid JSON still.
+        with suppress(yaml.YAMLError, RecursionError):
+            _load_yaml(body, on_repeated_key)
 
 
 def _check_size(operations: Any) -> None:

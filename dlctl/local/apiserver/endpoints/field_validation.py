@@ -1,6 +1,6 @@
 """Unknown and duplicate fields of what is written: an error if asked for, otherwise warnings."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import msgspec
@@ -38,6 +38,16 @@ def check_patched(
         raise undecodable_patch_result(obj, problem)
 
 
+def check_applied(request: ApiRequest, options: WriteRequestOptions) -> None:
+    """Check the configuration of an apply, which has been rejected if it has unknown fields."""
+    if options.field_validation == "Ignore":
+        return
+    if request.repeated_keys and options.field_validation == "Strict":
+        start = "error strict decoding YAML: error converting YAML to JSON: "
+        raise status.bad_request(start + _yaml_errors(request.repeated_keys))
+    request.warnings[:] = request.repeated_keys
+
+
 def undecodable_patch_result(patched: JSON, problem: str) -> StatusError:
     """Return the error for an object that a patch made invalid."""
     error = FieldError.invalid("patch", msgspec.json.encode(patched).decode(), problem)
@@ -54,12 +64,16 @@ def _check(
     repeated, unknown = _duplicates(request), list(_unknown(served, obj))
     if options.field_validation == "Strict":
         if repeated and request_bodies.is_yaml(request.content_type):
-            repeated = ["\n  ".join(["yaml: unmarshal errors:", *repeated])]
+            repeated = [_yaml_errors(repeated)]
         problems = ", ".join([*repeated, *unknown])
         return f"strict decoding error: {problems}" if problems else ""
     # A patch is computed again after a conflict.
     request.warnings[:] = [*repeated, *unknown]
     return ""
+
+
+def _yaml_errors(lines: Sequence[str]) -> str:
+    return "\n  ".join(["yaml: unmarshal errors:", *lines])
 
 
 def _duplicates(request: ApiRequest) -> list[str]:

@@ -149,12 +149,14 @@ class Endpoints:
             request.query, request.dry_run, _OptionsKind.PATCH, applies=True
         )
         presenter = self._presenter(served, request)
-        config = request_bodies.configuration(request.body, served)
+        request.repeated_keys.clear()
+        config = request_bodies.configuration(request.body, served, request.repeated_keys.append)
         manager = self._field_manager(served, request, options, applies=True)
         if target.subresource or self.objects.storage.get(served.resource, target.key):
 
             def applied(obj: JSON) -> JSON:
                 result = manager.apply(obj, config, force=options.force)
+                field_validation.check_applied(request, options)
                 request_bodies.check_name(result, target)
                 return result
 
@@ -167,6 +169,7 @@ class Endpoints:
             )
             return BufferedResponse(presenter.one(stored))
         obj = manager.apply({}, _for_creation(config, served, target), force=options.force)
+        field_validation.check_applied(request, options)
         stored = self.objects.create(served, target.namespace, obj, dry_run=options.dry_run)
         return BufferedResponse(presenter.one(stored), 201)
 
