@@ -4,6 +4,7 @@ They are children of the container's first process, so they see what its program
 it. The agent writes a request to a socket and sends a signal; the response uses the same socket.
 """
 
+import errno
 import os
 import signal
 import socket
@@ -41,7 +42,7 @@ class ExecProcesses:
         """Handle the requests that have arrived since the last call."""
         with suppress(BlockingIOError):
             while True:
-                data, fds, _, _ = socket.recv_fds(self._requests, REQUEST_BYTES, 3)
+                data, fds, flags, _ = socket.recv_fds(self._requests, REQUEST_BYTES, 3)
                 if not data:
                     return
                 for fd in fds:
@@ -51,7 +52,7 @@ class ExecProcesses:
                 if isinstance(request, KillExec):
                     self._kill(request.exec_id)
                 else:
-                    self._run(request, fds)
+                    self._run(request, fds, complete=not flags & socket.MSG_CTRUNC)
 
     def reap(self, pid: int, code: int) -> None:
         """Report the end of a process if it is one of these commands."""
@@ -61,11 +62,13 @@ class ExecProcesses:
                 self._send(ExecExited(self._start.container, run, code))
                 return
 
-    def _run(self, request: ExecInContainer, fds: list[int]) -> None:
+    def _run(self, request: ExecInContainer, fds: list[int], *, complete: bool) -> None:
         try:
+            if not complete:
+                _raise_too_many_files()
             pid, report = self._fork(request, fds)
         except OSError as error:
-            # The system allows no further process.
+            # The system allows no further process or open file.
             pid, report = 0, programs.failure(error)
         finally:
             for fd in fds:
@@ -114,3 +117,8 @@ class ExecProcesses:
 
     def _send(self, message: AgentResponse | ExecExited) -> None:
         self._requests.send(msgspec.json.encode(message))
+
+
+def _raise_too_many_files() -> NoReturn:
+    # As the system call would have, had the kernel not dropped the descriptors.
+    raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
