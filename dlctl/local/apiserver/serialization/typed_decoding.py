@@ -21,6 +21,7 @@ from dlctl.local.apiserver.serialization.decoding_errors import (
     cannot_handle,
     wrong_type,
 )
+from dlctl.local.apiserver.serialization.times import time_problem
 
 _DROPPED: Final = object()
 _GO_NAMES: Final = {
@@ -133,9 +134,9 @@ class TypedDecoder:
         limit = _INTEGER_LIMITS.get(field.type)
         if limit is not None and not -limit <= value < limit:
             raise self._unfit(f"number {value}", go[0], _GO_NAMES[field.type])
+        if problem := _text_problem(value, field.type):
+            raise cannot_handle(self.resource, problem)
         if field.type == "bytes":
-            if problem := base64_problem(value):
-                raise cannot_handle(self.resource, problem)
             # It may have had several lines.
             return base64.b64encode(base64.b64decode(value)).decode()
         if field.type == "quantity":
@@ -168,6 +169,16 @@ class TypedDecoder:
     def _unfit(self, what: str, owner: str, go_type: str) -> Exception:
         problem = f"json: cannot unmarshal {what} into Go struct field {owner} of type {go_type}"
         return cannot_handle(self.resource, problem)
+
+
+def _text_problem(value: Any, type_: str) -> str:
+    match type_:
+        case "bytes":
+            return base64_problem(value)
+        case "time" | "microtime":
+            return time_problem(value, type_)
+        case _:
+            return ""
 
 
 def _null(field: Field) -> Any:
