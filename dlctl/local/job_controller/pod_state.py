@@ -8,6 +8,8 @@ from dlctl.local.job_controller.job_types import Job
 from dlctl.local.node.api_types import NodePod
 
 FINALIZER: Final = "batch.kubernetes.io/job-tracking"
+_READY: Final = {"type": "Ready", "status": "True"}
+_NOT_READY: Final = {"type": "Ready", "status": "False"}
 
 
 def is_tracked(pod: NodePod) -> bool:
@@ -35,7 +37,7 @@ def is_failed(pod: NodePod, job: Job) -> bool:
 
 
 def is_ready(pod: NodePod) -> bool:
-    return any(c["type"] == "Ready" and c["status"] == "True" for c in _conditions(pod))
+    return any(_READY.items() <= each.items() for each in _conditions(pod))
 
 
 def restarts(pod: NodePod) -> int:
@@ -55,7 +57,7 @@ def finished_at(pod: NodePod) -> datetime.datetime:
         return max(known)
     for condition in _conditions(pod):
         since = condition.get("lastTransitionTime")
-        if condition["type"] == "Ready" and condition["status"] == "False" and since:
+        if _NOT_READY.items() <= condition.items() and since:
             return datetime.datetime.fromisoformat(since)
     return pod.metadata.deletion_requested_at or pod.metadata.creation_timestamp or EPOCH
 

@@ -32,7 +32,7 @@ def updated_status(crd: JSON, taken: tuple[set[str], set[str]], now: str) -> JSO
         conditions = with_condition(
             conditions, condition("NamesAccepted", False, reason, message, now)
         )
-        if not any(each["type"] == "Established" for each in conditions):
+        if not any(each.get("type") == "Established" for each in conditions):
             rejected = ("Established", False, "NotAccepted", "not all names are accepted")
             conditions = with_condition(conditions, condition(*rejected, now))
         return status | {"conditions": conditions, "acceptedNames": accepted}
@@ -57,15 +57,15 @@ def with_condition(conditions: Iterable[JSON], new: JSON) -> list[JSON]:
     """Return the conditions with the new one; an equal old one is kept."""
     kept, found = [], False
     for each in conditions:
-        if each["type"] != new["type"]:
+        if each.get("type") != new["type"]:
             kept.append(each)
             continue
         found = True
-        same = each["status"] == new["status"] and each.get("reason") == new["reason"]
+        same = each.get("status") == new["status"] and each.get("reason") == new["reason"]
         kept.append(each if same else new)
     return kept if found else [*kept, new]
 
 
 def is_true(crd: JSON, type_: str) -> bool:
-    conditions = crd["status"].get("conditions") or []
-    return any(each["type"] == type_ and each["status"] == "True" for each in conditions)
+    wanted = {"type": type_, "status": "True"}.items()
+    return any(wanted <= each.items() for each in crd["status"].get("conditions") or [])

@@ -28,7 +28,7 @@ def crd_update_errors(old: JSON, new: JSON) -> list[FieldError]:
         if before.get(name) != after.get(name)
     ]
     established = any(
-        each["type"] == "Established" and each["status"] == "True"
+        each.get("type") == "Established" and each.get("status") == "True"
         for each in old.get("status", {}).get("conditions", [])
     )
     for name in ("plural", "kind") if established else ():

@@ -19,7 +19,7 @@ _STATES: Final = (
 
 def job_cells(obj: JSON, now: datetime.datetime) -> JSON:
     spec, status = obj["spec"], obj.get("status", {})
-    true = {c["type"] for c in status.get("conditions", ()) if c["status"] == "True"}
+    true = {c.get("type") for c in status.get("conditions", ()) if c.get("status") == "True"}
     true |= {""} if obj["metadata"].get("deletionTimestamp") else set()
     containers = spec["template"]["spec"].get("containers", ())
     return {

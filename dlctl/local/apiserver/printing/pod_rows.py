@@ -6,7 +6,7 @@ containers, else the phase.
 
 import datetime
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 import attrs
 
@@ -37,8 +37,7 @@ def pod_cells(pod: JSON, now: datetime.datetime) -> JSON:
     if summary.last_restart and summary.restarts:
         restarts = f"{restarts} ({age_of(summary.last_restart, now)} ago)"
     gates = spec.get("readinessGates", [])
-    conditions = {each["type"]: each["status"] for each in status.get("conditions", [])}
-    passed = sum(conditions.get(gate.get("conditionType")) == "True" for gate in gates)
+    passed = sum(_is_true(status, gate.get("conditionType", "")) for gate in gates)
     return {
         "Ready": f"{summary.ready}/{summary.total}",
         "Status": summary.reason,
@@ -148,12 +147,12 @@ def _end(terminated: JSON) -> str:
 
 
 def _is_true(status: JSON, type_: str) -> bool:
-    conditions: list[Any] = status.get("conditions", [])
-    return any(each["type"] == type_ and each["status"] == "True" for each in conditions)
+    wanted = {"type": type_, "status": "True"}.items()
+    return any(wanted <= each.items() for each in status.get("conditions", []))
 
 
 def _is_gated(status: JSON) -> bool:
     return any(
-        each["type"] == "PodScheduled" and each.get("reason") == "SchedulingGated"
+        each.get("type") == "PodScheduled" and each.get("reason") == "SchedulingGated"
         for each in status.get("conditions", [])
     )

@@ -71,7 +71,8 @@ def _event(obj: JSON, now: datetime.datetime) -> JSON:
 
 def _node(obj: JSON, _now: datetime.datetime) -> JSON:
     status = obj.get("status", {})
-    ready = next((c["status"] for c in status.get("conditions", []) if c["type"] == "Ready"), "")
+    states = {each.get("type"): each.get("status") for each in status.get("conditions", [])}
+    ready = states.get("Ready")
     words = ["Ready" if ready == "True" else "NotReady" if ready else "Unknown"]
     if obj.get("spec", {}).get("unschedulable"):
         words.append("SchedulingDisabled")
@@ -79,13 +80,13 @@ def _node(obj: JSON, _now: datetime.datetime) -> JSON:
     labels = obj["metadata"].get("labels") or {}
     roles = sorted(label.removeprefix(prefix) for label in labels if label.startswith(prefix))
     info = status.get("nodeInfo", {})
-    addresses = {each["type"]: each["address"] for each in status.get("addresses", [])}
+    addresses = {each.get("type"): each.get("address") for each in status.get("addresses", [])}
     return {
         "Status": ",".join(words),
         "Roles": ",".join(roles) or _NONE,
         "Version": info.get("kubeletVersion", ""),
-        "Internal-IP": addresses.get("InternalIP", _NONE),
-        "External-IP": addresses.get("ExternalIP", _NONE),
+        "Internal-IP": addresses.get("InternalIP") or _NONE,
+        "External-IP": addresses.get("ExternalIP") or _NONE,
         "OS-Image": info.get("osImage") or "<unknown>",
         "Kernel-Version": info.get("kernelVersion") or "<unknown>",
         "Container-Runtime": info.get("containerRuntimeVersion") or "<unknown>",
@@ -122,7 +123,7 @@ def _crd(obj: JSON, _now: datetime.datetime) -> JSON:
 
 def _endpoints(obj: JSON, _now: datetime.datetime) -> JSON:
     pairs = [
-        f"{address['ip']}:{port['port']}"
+        f"{address.get('ip', '')}:{port.get('port', 0)}"
         for subset in obj.get("subsets") or []
         for port in subset.get("ports") or []
         for address in subset.get("addresses") or []

@@ -23,7 +23,8 @@ def job_update_errors(old: JSON, new: JSON) -> list[FieldError]:
 
 
 def is_condition_true(status: Mapping[str, Any], type_: str) -> bool:
-    return any(c["type"] == type_ and c["status"] == "True" for c in status.get("conditions", ()))
+    wanted = {"type": type_, "status": "True"}.items()
+    return any(wanted <= each.items() for each in status.get("conditions", ()))
 
 
 def _template(old: JSON, template: JSON) -> Iterator[FieldError]:
