@@ -14,6 +14,7 @@ from dlctl.local.apiserver.fieldmanager.managers import Managed, ManagerIdentifi
 from dlctl.local.apiserver.fieldmanager.merge_schemas import MergeSchema
 from dlctl.local.apiserver.fieldmanager.tracking import Tracker
 from dlctl.local.apiserver.resources import ServedResource
+from dlctl.local.apiserver.serialization.nesting_depth import decode_json
 
 _KEY: Final = "managedFields"
 _LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
@@ -104,8 +105,10 @@ class FieldManager:
         if self.manager.name != _KUBECTL or not text:
             return {}
         try:
-            last = msgspec.json.decode(text, type=dict[str, Any])
+            last = decode_json(text)
         except msgspec.DecodeError:
+            return {}
+        if not isinstance(last, dict):
             return {}
         return self.tracker.unchanged_fields(last, live)
 

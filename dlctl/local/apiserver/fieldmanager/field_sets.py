@@ -4,16 +4,19 @@ An element is ``f:name``, ``k:{...}`` for a list item by its keys, or ``v:...`` 
 set. An empty map, or one that contains ".", says that the path itself is in the set.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
 
 from dlctl.errors import DlctlError
+from dlctl.local.apiserver.serialization.nesting_depth import decode_json
 
 FieldSet = dict[str, Any]
 Path = tuple[str, ...]
 _SELF: Final = "."
+_INDEX: Final = re.compile("[+-]?[0-9]+")
 
 encode_key = msgspec.json.Encoder(order="deterministic").encode
 
@@ -44,15 +47,17 @@ def _parsed_element(text: str) -> str:
     if colon != ":":
         raise FieldSetError(f"a path element begins with its kind: {text}")
     try:
-        if kind == "i":
+        if kind == "i" and _INDEX.fullmatch(rest):
             return f"i:{int(rest)}"
         if kind in ("k", "v"):
-            decoded = msgspec.json.decode(rest)
+            decoded = decode_json(rest)
             if kind == "k" and not isinstance(decoded, dict):
                 raise FieldSetError(f"the key of a list item is an object: {text}")
             return f"{kind}:{encode_key(decoded).decode()}"
     except ValueError as error:
         raise FieldSetError(f"{text}: {error}") from None
+    if kind == "i":
+        raise FieldSetError(f"the index of a list item is a number: {text}")
     return text if kind == "f" else ""
 
 

@@ -1,7 +1,9 @@
 """Nesting depth of objects: as deep as the real server allows, far beyond Python's default."""
 
 import sys
-from typing import Final
+from typing import Any, Final
+
+import msgspec
 
 from dlctl.api.nesting import exceeds_depth
 
@@ -15,6 +17,18 @@ def check(body: bytes) -> None:
     """Raise RecursionError if a body nests deeper than the real server allows."""
     if exceeds_depth(body, MAX_DEPTH):
         raise RecursionError
+
+
+def decode_json(text: str) -> Any:
+    """Decode JSON in a string of a body, where ``check`` has not looked.
+
+    :raises msgspec.DecodeError: if it is malformed or nests too deeply. Under ``DeepCalls``, the
+        decoder itself would exceed the stack.
+    """
+    data = text.encode()
+    if exceeds_depth(data, MAX_DEPTH):
+        raise msgspec.DecodeError("exceeded max depth")
+    return msgspec.json.decode(data)
 
 
 class DeepCalls:

@@ -19,6 +19,7 @@ from dlctl.api.json_types import JSON
 from dlctl.clock import timestamp
 from dlctl.errors import DlctlError
 from dlctl.local.apiserver.serialization.builtin_types import kinds
+from dlctl.local.apiserver.serialization.nesting_depth import decode_json
 
 MEDIA_TYPE: Final = "application/vnd.kubernetes.protobuf"
 _MAGIC: Final = b"k8s\x00"
@@ -168,8 +169,8 @@ def _quantity(raw: Any, name: str) -> str:
 
 def _any(raw: Any, name: str) -> Any:
     try:
-        return msgspec.json.decode(_text(_parts(raw, name).get(1, b"null"), "Raw"))
-    except (msgspec.DecodeError, RecursionError) as error:
+        return decode_json(_text(_parts(raw, name).get(1, b"null"), "Raw"))
+    except msgspec.DecodeError as error:
         raise ProtobufError(f"{name}: {error}") from None
 
 

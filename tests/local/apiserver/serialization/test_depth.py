@@ -10,6 +10,7 @@ from tests.local.apiserver.raw_client import (
     WIDGETS,
     Answer,
     RawClient,
+    config_map,
     owned_by,
     widget,
 )
@@ -85,3 +86,24 @@ async def test_deeply_nested_delete_options_are_a_bad_request(widgets: RawClient
     await widgets.create(WIDGETS, widget("a"))
     answer = await widgets.delete(WIDGET, nested(10_001))
     assert answer.code == 400
+
+
+DEEP_TEXT = nested(50_000).decode()
+
+
+async def test_deeply_nested_path_of_a_field_manager_is_ignored(api: RawClient) -> None:
+    created = await api.create(CONFIG_MAPS, config_map("a"))
+    (manager,) = created["metadata"]["managedFields"]
+    sent = manager | {"fieldsV1": {f"v:{DEEP_TEXT}": {}}}
+    answer = await api.put(f"{CONFIG_MAPS}/a", config_map("a", managedFields=[sent]))
+    assert (answer.code, answer.body["metadata"]["managedFields"]) == (200, [manager])
+
+
+async def test_deeply_nested_last_configuration_is_ignored(api: RawClient) -> None:
+    key = "kubectl.kubernetes.io/last-applied-configuration"
+    last = '{"data":' + DEEP_TEXT + "}"
+    await api.create(CONFIG_MAPS, config_map("a", annotations={key: last}))
+    config = {"apiVersion": "v1", "kind": "ConfigMap"} | config_map("a") | {"data": {"k": "w"}}
+    path, apply = f"{CONFIG_MAPS}/a", "application/apply-patch+yaml"
+    answer = await api.call("PATCH", path, config, type_=apply, fieldManager="kubectl")
+    assert (answer.code, answer.body["reason"]) == (409, "Conflict")
