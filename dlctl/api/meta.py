@@ -63,7 +63,7 @@ class Resource:
     def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
         """Return the URL path; without a namespace, of the collection across all namespaces.
 
-        The name is one segment of it, also if it is text of a tenant, such as ``../x?watch=true``.
+        The name may be text of a tenant, such as ``../x?watch=true``: no text names another object.
         """
         parts = ["apis", self.group, self.version] if self.group else ["api", self.version]
         if namespace and self.namespaced:
@@ -73,9 +73,10 @@ class Resource:
 
 
 def _segment(name: str) -> str:
-    # These would shorten the path even if they are quoted: the server sees a name that none has.
-    dots = name in (".", "..")
-    return quote(name.replace(".", "%2E") if dots else name, safe=":")
+    if "/" in name or name in (".", ".."):
+        # Servers split the path after decoding it. Quoted twice, it is a name that no object has.
+        name = quote(name, safe="").replace(".", "%2E")
+    return quote(name, safe=":")
 
 
 PODS = Resource("", "v1", "pods", "Pod")

@@ -183,7 +183,7 @@ async def test_workloads_beyond_the_limit_have_no_position(ignores_limit: bool) 
 
 
 async def test_name_of_a_queue_stays_one_part_of_the_path() -> None:
-    odd = "a/b?limit=1"
+    odd = "a?limit=1"
     api = VisibilityApi(positions={ObjectKey("ml", odd): {"first-1a2b3": 0}})
     async with polling(api, workload("first", odd)) as polled:
         await asyncio.sleep(1)
