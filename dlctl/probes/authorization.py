@@ -1,6 +1,6 @@
 """Access to the metrics: for anybody, or for users whom the API server lets get ``/metrics``.
 
-Tokens are kept only as digests, for a short time. They are never logged.
+Tokens are kept only as digests, and never logged.
 """
 
 import asyncio
@@ -11,9 +11,10 @@ from typing import Any, Final
 
 import attrs
 from aiohttp import web
-from cachetools import TTLCache
+from cachetools import LRUCache, TTLCache
 
 from dlctl.api.meta import Resource
+from dlctl.clock import Clock, SystemClock
 from dlctl.kube.client import Client
 from dlctl.kube.errors import RequestError
 
@@ -28,7 +29,7 @@ SUBJECT_ACCESS_REVIEWS: Final = Resource(
 )
 _Digests = TTLCache[bytes, None]
 _BEARER: Final = "bearer "
-_CACHE_TTL_S: Final = 60.0
+CACHE_TTL_S: Final = 60.0
 CACHE_SIZE: Final = 1000
 
 
@@ -44,15 +45,20 @@ class DelegatedAuthorization:
     """
 
     client: Client
-    # By digest. Anyone can fill the one of rejected tokens.
-    _allowed: _Digests = attrs.field(
-        init=False, factory=partial(TTLCache, CACHE_SIZE, _CACHE_TTL_S)
-    )
-    _rejected: _Digests = attrs.field(
-        init=False, factory=partial(TTLCache, CACHE_SIZE, _CACHE_TTL_S)
-    )
+    clock: Clock = attrs.field(factory=SystemClock)
+    # By digest, for a minute. Anyone can fill the one of rejected tokens.
+    _allowed: _Digests = attrs.field(init=False)
+    _rejected: _Digests = attrs.field(init=False)
+    # Tokens that have been allowed: the next review of one does not wait for those of strangers.
+    _known: LRUCache[bytes, None] = attrs.field(init=False, factory=partial(LRUCache, CACHE_SIZE))
     # A flood of tokens must not become a flood of requests to the API server.
-    _limit: asyncio.Semaphore = attrs.field(init=False, factory=lambda: asyncio.Semaphore(4))
+    _limit: asyncio.Semaphore = attrs.field(init=False, factory=partial(asyncio.Semaphore, 4))
+    _known_limit: asyncio.Semaphore = attrs.field(init=False, factory=partial(asyncio.Semaphore, 4))
+
+    @_allowed.default
+    @_rejected.default
+    def _empty(self) -> _Digests:
+        return TTLCache(CACHE_SIZE, CACHE_TTL_S, timer=self.clock.monotonic)
 
     async def __call__(self, authorization: str) -> None:
         # Tokens are ASCII. Other bytes of a header cannot even be encoded again.
@@ -61,14 +67,16 @@ class DelegatedAuthorization:
         token = authorization[len(_BEARER) :].strip()
         digest = hashlib.sha256(token.encode()).digest()
         if digest in self._allowed:
-            # It does not wait for the tokens of others.
             return
-        async with self._limit:
-            if digest not in self._allowed and digest not in self._rejected:
+        async with self._known_limit if digest in self._known else self._limit:
+            # Another request may have had it reviewed meanwhile.
+            is_allowed = digest in self._allowed
+            if not is_allowed and digest not in self._rejected:
                 is_allowed = await self._is_allowed(token)
                 (self._allowed if is_allowed else self._rejected)[digest] = None
-            if digest not in self._allowed:
-                raise web.HTTPForbidden
+        if not is_allowed:
+            raise web.HTTPForbidden
+        self._known[digest] = None
 
     async def _is_allowed(self, token: str) -> bool:
         try:

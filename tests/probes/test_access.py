@@ -9,11 +9,12 @@ from aiohttp import web
 from dlctl.kube.client import Client
 from dlctl.kube.config import ClusterConfig
 from dlctl.metrics import Metrics
-from dlctl.probes.authorization import CACHE_SIZE, DelegatedAuthorization
+from dlctl.probes.authorization import CACHE_SIZE, CACHE_TTL_S, DelegatedAuthorization
 from dlctl.probes.server import Health
 from dlctl.probes.server import serving as probes
 from tests.kube.scripted_server import Server, fails, replies, serving
 from tests.support.raw_http import send_raw
+from tests.support.timing import ManualClock
 
 KNOWN: dict[str, Any] = {
     "status": {"authenticated": True, "user": {"username": "prometheus", "groups": ["scrapers"]}}
@@ -108,25 +109,33 @@ async def test_all_users_are_rejected_while_token_reviews_fail(api: Server) -> N
 async def test_reviews_of_strangers_tokens_do_not_delay_or_displace_a_known_one(
     api: Server,
 ) -> None:
-    reviews = asyncio.Event()
+    reviews, clock = asyncio.Event(), ManualClock()
 
     async def review(request: web.Request) -> web.StreamResponse:
+        body = await request.json()
+        if body["spec"].get("token") == "theirs":
+            return await replies(KNOWN, 201)(request)
+        if body["kind"] == "SubjectAccessReview":
+            return await replies(ALLOWED, 201)(request)
         await reviews.wait()
         return await replies(UNKNOWN, 201)(request)
 
-    api.handlers.extend([replies(KNOWN, 201), replies(ALLOWED, 201), review])
+    api.handlers.append(review)
     async with Client(ClusterConfig.with_token(api.url, "our-own"), user_agent="dlctl") as client:
-        authorize = DelegatedAuthorization(client)
+        authorize = DelegatedAuthorization(client, clock)
         await authorize("Bearer theirs")
         async with asyncio.timeout(30), asyncio.TaskGroup() as group:
             for number in range(CACHE_SIZE + 1):
                 group.create_task(rejected(authorize, f"Bearer {number}"))
             await asyncio.sleep(0)
             await authorize("Bearer theirs")
+            clock.seconds += CACHE_TTL_S + 1
+            async with asyncio.timeout(5):
+                await authorize("Bearer theirs")
             reviews.set()
-        reviews.clear()
-        async with asyncio.timeout(5):
-            await authorize("Bearer theirs")
+        seen = len(api.seen)
+        await authorize("Bearer theirs")
+        assert len(api.seen) == seen
 
 
 async def rejected(authorize: DelegatedAuthorization, header: str) -> None:
