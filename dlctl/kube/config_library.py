@@ -37,7 +37,8 @@ def config_library() -> ConfigLibrary:
     imported = {name: sys.modules.pop(name) for name in _modules()}
     try:
         _add_empty(_LIBRARY)
-        _add_empty(_HTTP_LIBRARY)
+        # Not even looked for: a later release may need it no more.
+        sys.modules[_HTTP_LIBRARY] = ModuleType(_HTTP_LIBRARY)
         client = _add_empty(_CLIENT)
         configuration = importlib.import_module(f"{_CLIENT}.configuration").Configuration
         # The configuration names the client in annotations of functions that dlctl does not call.
