@@ -64,8 +64,3 @@ def with_condition(conditions: Iterable[JSON], new: JSON) -> list[JSON]:
         same = each.get("status") == new["status"] and each.get("reason") == new["reason"]
         kept.append(each if same else new)
     return kept if found else [*kept, new]
-
-
-def is_true(crd: JSON, type_: str) -> bool:
-    wanted = {"type": type_, "status": "True"}.items()
-    return any(wanted <= each.items() for each in crd["status"].get("conditions") or [])

@@ -13,7 +13,8 @@ from dlctl.api.json_types import JSON
 from dlctl.api.meta import CRDS, ObjectKey, Resource
 from dlctl.clock import timestamp
 from dlctl.local.apiserver.builtins.strategies import BuiltinStrategy
-from dlctl.local.apiserver.crds.conditions import condition, is_true, updated_status, with_condition
+from dlctl.local.apiserver.conditions import is_condition_true
+from dlctl.local.apiserver.crds.conditions import condition, updated_status, with_condition
 from dlctl.local.apiserver.crds.custom_strategy import CustomStrategy
 from dlctl.local.apiserver.crds.validation import crd_errors, crd_update_errors
 from dlctl.local.apiserver.printing.columns import COLUMNS
@@ -106,7 +107,7 @@ class CRDController:
             self.objects.storage.update(CRDS, current, done)
             return
         self._accepted[stored.key.name] = _AcceptedNames.of(crd)
-        if is_true(done, "Established"):
+        if is_condition_true(done["status"], "Established"):
             self._serve(done)
 
     def _serve(self, crd: JSON) -> None:
@@ -140,7 +141,7 @@ class CRDController:
         return plurals, kinds
 
     def _terminate(self, crd: JSON, stored: StoredObject) -> None:
-        if not is_true(crd, "Terminating"):
+        if not is_condition_true(crd["status"], "Terminating"):
             now = timestamp(self.objects.clock.now())
             terminating = condition(
                 "Terminating",

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from dlctl.api.json_types import JSON
+from dlctl.local.apiserver.conditions import is_condition_true
 from dlctl.local.apiserver.printing.jsonpath import JSONPathError, parsed
 from dlctl.local.apiserver.schemas.structural_schema import schema_errors
 from dlctl.local.apiserver.status import FieldError
@@ -27,10 +28,7 @@ def crd_update_errors(old: JSON, new: JSON) -> list[FieldError]:
         for name in ("group", "scope")
         if before.get(name) != after.get(name)
     ]
-    established = any(
-        each.get("type") == "Established" and each.get("status") == "True"
-        for each in old.get("status", {}).get("conditions", [])
-    )
+    established = is_condition_true(old.get("status", {}), "Established")
     for name in ("plural", "kind") if established else ():
         value = after.get("names", {}).get(name)
         if before["names"].get(name) != value:

@@ -11,6 +11,7 @@ from typing import Final
 import attrs
 
 from dlctl.api.json_types import JSON
+from dlctl.local.apiserver.conditions import is_condition_true
 from dlctl.local.apiserver.printing.ages import age_of
 
 _NONE: Final = "<none>"
@@ -37,7 +38,7 @@ def pod_cells(pod: JSON, now: datetime.datetime) -> JSON:
     if summary.last_restart and summary.restarts:
         restarts = f"{restarts} ({age_of(summary.last_restart, now)} ago)"
     gates = spec.get("readinessGates", [])
-    passed = sum(_is_true(status, gate.get("conditionType", "")) for gate in gates)
+    passed = sum(is_condition_true(status, gate.get("conditionType", "")) for gate in gates)
     return {
         "Ready": f"{summary.ready}/{summary.total}",
         "Status": summary.reason,
@@ -75,8 +76,9 @@ def _summary(pod: JSON) -> _Summary:
         summary.reason = "SchedulingGated"
     summary.total = len(spec.get("containers", [])) + len(sidecars)
     initializing = _add_init(summary, pod, sidecars)
-    if not initializing or _is_true(status, "Initialized"):
-        _add_containers(summary, status.get("containerStatuses", []), _is_true(status, "Ready"))
+    if not initializing or is_condition_true(status, "Initialized"):
+        is_ready = is_condition_true(status, "Ready")
+        _add_containers(summary, status.get("containerStatuses", []), is_ready)
     if pod["metadata"].get("deletionTimestamp"):
         if status.get("reason") == "NodeLost":
             summary.reason = "Unknown"
@@ -144,11 +146,6 @@ def _end(terminated: JSON) -> str:
     if signal := terminated.get("signal"):
         return f"Signal:{signal}"
     return f"ExitCode:{terminated.get('exitCode', 0)}"
-
-
-def _is_true(status: JSON, type_: str) -> bool:
-    wanted = {"type": type_, "status": "True"}.items()
-    return any(wanted <= each.items() for each in status.get("conditions", []))
 
 
 def _is_gated(status: JSON) -> bool:

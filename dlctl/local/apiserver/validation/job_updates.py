@@ -1,10 +1,11 @@
 """Validation of Job updates: what stays as created, and what may change while suspended."""
 
 import copy
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import Final
 
 from dlctl.api.json_types import JSON
+from dlctl.local.apiserver.conditions import is_condition_true
 from dlctl.local.apiserver.status import FieldError
 
 _IMMUTABLE: Final = ("completions", "selector", "completionMode", "managedBy")
@@ -20,11 +21,6 @@ def job_update_errors(old: JSON, new: JSON) -> list[FieldError]:
         if before.get(name) != after.get(name)
     ]
     return [*found, *_template(old, after["template"])]
-
-
-def is_condition_true(status: Mapping[str, Any], type_: str) -> bool:
-    wanted = {"type": type_, "status": "True"}.items()
-    return any(wanted <= each.items() for each in status.get("conditions", ()))
 
 
 def _template(old: JSON, template: JSON) -> Iterator[FieldError]:
