@@ -36,7 +36,7 @@ class EventQueue:
         if self._count >= self.max_count:
             largest = self._largest_namespace()
             dropped = self._by_namespace[largest].pop()
-            self._removed_from(largest)
+            self._count_removal(largest)
         namespace = event.event.regarding.key.namespace
         self._by_namespace.setdefault(namespace, deque()).append(event)
         self._count += 1
@@ -52,7 +52,7 @@ class EventQueue:
         namespace = next(iter(self._by_namespace))
         event = self._by_namespace[namespace].popleft()
         self._by_namespace.move_to_end(namespace)
-        self._removed_from(namespace)
+        self._count_removal(namespace)
         return event
 
     def clear(self) -> None:
@@ -62,7 +62,7 @@ class EventQueue:
     def _largest_namespace(self) -> str:
         return max(self._by_namespace, key=lambda one: len(self._by_namespace[one]))
 
-    def _removed_from(self, namespace: str) -> None:
+    def _count_removal(self, namespace: str) -> None:
         self._count -= 1
         if not self._by_namespace[namespace]:
             del self._by_namespace[namespace]

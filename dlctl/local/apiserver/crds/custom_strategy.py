@@ -46,7 +46,7 @@ class CustomStrategy:
 
     resource: Resource
     schema: JSON
-    # Compiled from the schema: a program equals no other one.
+    # Compiled from the schema: compiled programs never compare equal.
     rules: Rules = attrs.field(eq=False)
     has_status: bool
     # The schema of the stored version, whose defaults apply to objects that are read.
