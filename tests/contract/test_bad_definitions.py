@@ -7,6 +7,7 @@ import pytest
 from dlctl.api.json_types import JSON
 from tests.contract.api import CRDS, Api
 from tests.contract.definitions import definition, open_version, version_of
+from tests.contract.version_marks import FIELDS_BELOW_ITEMS
 
 
 @pytest.mark.parametrize(
@@ -194,67 +195,68 @@ async def test_malformed_crd_is_invalid(api: Api, crd: JSON, said: str) -> None:
     assert api.failure_text(answer) == said
 
 
-SCHEMA_PATH = "spec.versions.schema.openAPIV3Schema.properties"
 MISTYPED = (
     '400 BadRequest: CustomResourceDefinition in version "v1" cannot be handled as a '
     "CustomResourceDefinition: "
 )
-CANNOT = f"{MISTYPED}json: cannot unmarshal"
+ITEMS = "JSONSchemaProps.spec.versions.schema.openAPIV3Schema.properties.items"
+
+
+@FIELDS_BELOW_ITEMS
+@pytest.mark.parametrize(
+    ("items", "value", "field"),
+    [
+        pytest.param({"type": 5}, "number", "type of type string", id="type"),
+        pytest.param(
+            {"type": "object", "properties": []},
+            "array",
+            "properties of type map[string]v1.JSONSchemaProps",
+            id="properties",
+        ),
+        pytest.param(
+            {"type": "object", "required": 3}, "number", "required of type []string", id="required"
+        ),
+        pytest.param(
+            {"type": "string", "enum": "x"}, "string", "enum of type []v1.JSON", id="enum"
+        ),
+        pytest.param(
+            {"type": "object", "x-kubernetes-validations": {}},
+            "object",
+            "x-kubernetes-validations of type v1.ValidationRules",
+            id="rules",
+        ),
+        pytest.param(
+            {"type": "array", "items": {"type": "integer", "maximum": "x"}},
+            "string",
+            "items.maximum of type float64",
+            id="items of items",
+        ),
+        pytest.param(
+            {"type": "object", "additionalProperties": {"nullable": 1}},
+            "number",
+            "additionalProperties.nullable of type bool",
+            id="additional properties",
+        ),
+    ],
+)
+async def test_wrong_type_below_items_is_rejected(
+    api: Api, items: Any, value: str, field: str
+) -> None:
+    said = f"{MISTYPED}json: cannot unmarshal {value} into Go struct field {ITEMS}.{field}"
+    assert await rejection_of_items(api, items) == said
 
 
 @pytest.mark.parametrize(
     ("items", "said"),
     [
         pytest.param(
-            {"type": 5},
-            f"{CANNOT} number into Go struct field JSONSchemaProps.{SCHEMA_PATH}.items.type of "
-            "type string",
-            id="type",
-        ),
-        pytest.param(
-            {"type": "object", "properties": []},
-            f"{CANNOT} array into Go struct field JSONSchemaProps.{SCHEMA_PATH}.items.properties "
-            "of type map[string]v1.JSONSchemaProps",
-            id="properties",
-        ),
-        pytest.param(
-            {"type": "object", "required": 3},
-            f"{CANNOT} number into Go struct field JSONSchemaProps.{SCHEMA_PATH}.items.required of "
-            "type []string",
-            id="required",
-        ),
-        pytest.param(
-            {"type": "string", "enum": "x"},
-            f"{CANNOT} string into Go struct field JSONSchemaProps.{SCHEMA_PATH}.items.enum of "
-            "type []v1.JSON",
-            id="enum",
-        ),
-        pytest.param(
-            {"type": "object", "x-kubernetes-validations": {}},
-            f"{CANNOT} object into Go struct field JSONSchemaProps.{SCHEMA_PATH}.items."
-            "x-kubernetes-validations of type v1.ValidationRules",
-            id="rules",
-        ),
-        pytest.param(
-            {"type": "array", "items": {"type": "integer", "maximum": "x"}},
-            f"{CANNOT} string into Go struct field JSONSchemaProps.{SCHEMA_PATH}.items.items."
-            "maximum of type float64",
-            id="items of items",
-        ),
-        pytest.param(
-            {"type": "object", "additionalProperties": {"nullable": 1}},
-            f"{CANNOT} number into Go struct field JSONSchemaProps.{SCHEMA_PATH}.items."
-            "additionalProperties.nullable of type bool",
+            {"type": "object", "additionalProperties": 5},
+            f"{MISTYPED}boolean or JSON schema expected",
             id="additional properties",
         ),
         pytest.param(
-            {"type": "object", "additionalProperties": 5},
-            f"{MISTYPED}boolean or JSON schema expected",
-            id="additional properties without a schema",
-        ),
-        pytest.param(
             [5],
-            f"{CANNOT} number into Go struct field JSONSchemaProps.{SCHEMA_PATH}.items of type "
+            f"{MISTYPED}json: cannot unmarshal number into Go struct field {ITEMS} of type "
             "v1.JSONSchemaProps",
             id="list",
         ),
@@ -269,6 +271,10 @@ CANNOT = f"{MISTYPED}json: cannot unmarshal"
     ],
 )
 async def test_items_that_are_no_schema_are_rejected(api: Api, items: Any, said: str) -> None:
+    assert await rejection_of_items(api, items) == said
+
+
+async def rejection_of_items(api: Api, items: Any) -> str:
     schema = {"type": "object", "properties": {"a": {"type": "array", "items": items}}}
     crd = definition("things", group="bad.dlctl.dev", versions=[version_of(schema)])
-    assert api.failure_text(await api.post(CRDS, crd)) == said
+    return api.failure_text(await api.post(CRDS, crd))

@@ -30,3 +30,6 @@ RESOURCES_OF_SUSPENDED_JOBS: Final = pytest.mark.since(
     36, "resources and places of suspended jobs are mutable only before they start"
 )
 ANOTHER_START: Final = pytest.mark.since(36, "another start of a job is taken for none")
+FIELDS_BELOW_ITEMS: Final = pytest.mark.since(
+    36, "a field of a wrong type below items of a schema is named by the items alone"
+)
