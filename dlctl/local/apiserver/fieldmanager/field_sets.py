@@ -47,7 +47,9 @@ def _parsed_element(text: str) -> str:
     if colon != ":":
         raise FieldSetError(f"a path element begins with its kind: {text}")
     try:
-        if kind == "i" and _INDEX.fullmatch(rest):
+        if kind == "i":
+            if not _INDEX.fullmatch(rest):
+                raise FieldSetError(f"the index of a list item is a number: {text}")
             return f"i:{int(rest)}"
         if kind in ("k", "v"):
             decoded = decode_json(rest)
@@ -56,8 +58,6 @@ def _parsed_element(text: str) -> str:
             return f"{kind}:{encode_key(decoded).decode()}"
     except ValueError as error:
         raise FieldSetError(f"{text}: {error}") from None
-    if kind == "i":
-        raise FieldSetError(f"the index of a list item is a number: {text}")
     return text if kind == "f" else ""
 
 
