@@ -118,6 +118,14 @@ class SuccessPolicy:
             return True
         return not self.any_succeeds and replica in self._success_set
 
+    def decides_running(self, replica: Replica) -> bool:
+        """Return whether a replica is one of ``running_replicas``."""
+        return replica in self._running_set
+
+    @cached_property
+    def _running_set(self) -> frozenset[Replica]:
+        return frozenset(self.running_replicas)
+
     @cached_property
     def _success_set(self) -> frozenset[Replica]:
         # A set, since it is checked for each of many replicas.

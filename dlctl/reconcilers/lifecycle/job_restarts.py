@@ -164,5 +164,5 @@ def _kept_restarts(job: Job, status: JobStatus) -> Mapping[str, RestartRecord]:
 
 
 def _failed_running_replica(job: Job, observed: Observed) -> ObservedReplica | None:
-    found = (o for o in observed.replicas if o.replica in job.success_policy.running_replicas)
+    found = (o for o in observed.replicas if job.success_policy.decides_running(o.replica))
     return next((o for o in found if o.state is ReplicaState.FAILED_RETRYABLE), None)

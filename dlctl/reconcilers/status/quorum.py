@@ -12,7 +12,7 @@ def unmet(job: Job, observed: Observed, now: datetime.datetime) -> list[Failure]
     if job.elasticity is None or job.status.membership is None:
         return []
     launcher = next(
-        (o for o in observed.replicas if o.replica in job.success_policy.running_replicas), None
+        (o for o in observed.replicas if job.success_policy.decides_running(o.replica)), None
     )
     if launcher is None or launcher.state is not ReplicaState.MISSING:
         return []

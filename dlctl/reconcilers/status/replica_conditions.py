@@ -123,7 +123,7 @@ def _missing_replicas(job: Job, observed: Observed, ran: Condition) -> list[Obse
     elasticity = job.elasticity
     if elasticity and elasticity.requires_launcher and job.status.phase is JobPhase.RUNNING:
         return []
-    running = [o for o in observed.replicas if o.replica in job.success_policy.running_replicas]
+    running = [o for o in observed.replicas if job.success_policy.decides_running(o.replica)]
     stopped = [o for o in running if o.state in _NOT_RUNNING and not _is_started(o)]
     statuses = job.status.replica_statuses
     ran_types = {each.type for each in statuses if each.count_by_state.get(JobState.RUNNING)}

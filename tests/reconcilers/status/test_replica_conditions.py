@@ -13,6 +13,7 @@ from dlctl.api.status.conditions import Condition
 from dlctl.api.status.job_status import JobState, JobStatus, ReplicaStatus
 from dlctl.reconcilers.status import replica_conditions
 from tests.builders import NOW, RUNNING, exited, make_job, make_pod, observed_of, training_job
+from tests.support.cost_growth import cost_growth
 
 LATER = NOW + datetime.timedelta(minutes=1)
 SCHEDULER, WORKER = Replica("scheduler", 0), Replica("worker", 0)
@@ -129,6 +130,18 @@ def test_running_job_stays_so_while_the_container_of_its_chief_starts_again() ->
 
 def test_job_that_has_not_run_waits_without_a_condition() -> None:
     assert with_running(pod(SCHEDULER, phase="Pending", state={})) == ()
+
+
+def test_time_for_replicas_that_are_missing_grows_with_their_number() -> None:
+    jobs = {size: make_job(training_job("JAXJob", Worker=size)) for size in (500, 2000)}
+    cases = {size: (job, observed_of(job)) for size, job in jobs.items()}
+
+    def look(size: int) -> None:
+        job, observed = cases[size]
+        found = replica_conditions.with_running(WAS_RUNNING, job, observed, (), LATER)
+        assert [condition.type for condition in found] == ["Restarting"]
+
+    assert cost_growth(look, small=500) < 8
 
 
 def test_types_are_counted_in_order_of_their_names() -> None:
