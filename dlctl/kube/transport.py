@@ -135,11 +135,11 @@ class Transport:
                     raise
                 self._count_retry(request, error)
                 is_load_shedding = isinstance(error, ThrottledError) and error.is_load_shedding
-            attempt += 1
             if is_load_shedding and request.method != "GET":
-                await self.write_limiter.pause(pause_s)
+                await self.write_limiter.pause(pause_s, attempt)
             else:
                 await asyncio.sleep(pause_s)
+            attempt += 1
 
     async def _send_now(self, request: Request) -> bytes:
         timeout_s = request.timeout_s or self._timeout_s

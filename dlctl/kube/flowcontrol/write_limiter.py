@@ -5,12 +5,19 @@ Reads are not limited: the controller has few, most of them watches.
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, nullcontext
+from contextlib import (
+    AsyncExitStack,
+    asynccontextmanager,
+    contextmanager,
+    nullcontext,
+    suppress,
+)
 from contextvars import ContextVar
 from typing import Final, TypeAlias
 
 import attrs
 
+from dlctl.backoff import Backoff
 from dlctl.kube.errors import ApiError, ThrottledError, UnreachableError, WriteFencedError
 from dlctl.kube.flowcontrol.adaptive_limit import AdaptiveLimit
 from dlctl.kube.flowcontrol.priority_semaphore import PrioritySemaphore
@@ -27,6 +34,8 @@ _DELAY_PER_FLOW_S: Final = 0.2
 _MAX_DELAY_S: Final = 30.0
 # Younger flows write as planned: to plan again would cost more than it saves.
 _STALE_S: Final = 0.5
+# How long a write waits at least that the server has shed.
+_SHED_BACKOFF: Final = Backoff(base_s=0.1, cap_s=1.0)
 
 # True for a write of low priority, and a time on the loop's clock.
 _Turn: TypeAlias = tuple[bool, float]
@@ -98,6 +107,7 @@ class WriteLimiter:
         self._namespaces: dict[str, _NamespaceFlows] = {}
         # When the newest of the writes that the server took was sent.
         self._last_taken_at = float("-inf")
+        self._taken = asyncio.Event()
 
     @property
     def limit(self) -> int:
@@ -139,22 +149,27 @@ class WriteLimiter:
                 raise
             else:
                 self._last_taken_at = max(self._last_taken_at, sent_at)
+                # Wakes those who wait now.
+                self._taken.set()
+                self._taken.clear()
                 self._observe_response(sent_at, clock(), takes_long=takes_long)
             finally:
                 self._slots.resize(self._limit.count)
 
-    async def pause(self, delay_s: float) -> None:
+    async def pause(self, delay_s: float, attempt: int = 0) -> None:
         """Wait after load shedding: as long as the server asks, or until it takes other writes.
 
         After a few rejections in a row it asks for up to 32 s, although fewer writes are in flight
-        by then: the rejected writes would come last, and their jobs wait for them.
+        by then: the rejected writes would come last, and their jobs wait for them. One that was
+        rejected before waits longer at least; ``attempt`` counts from 0.
         """
-        clock = asyncio.get_running_loop().time
-        rejected_at, steps = clock(), max(int(delay_s), 1)
-        for _ in range(steps):
-            await asyncio.sleep(delay_s / steps)
-            if self._last_taken_at > rejected_at:
-                return
+        rejected_at = asyncio.get_running_loop().time()
+        at_least_s = min(_SHED_BACKOFF.delay_s(attempt + 1), delay_s)
+        await asyncio.sleep(at_least_s)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(delay_s - at_least_s):
+                while self._last_taken_at <= rejected_at:
+                    await self._taken.wait()
 
     @contextmanager
     def _waiting(self, flow: WriteFlow) -> Iterator[None]:

@@ -1,6 +1,7 @@
 """Writes in flight: fair between jobs, by priority, adapted to a server."""
 
 import asyncio
+import itertools
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
@@ -62,12 +63,12 @@ async def write(
     """Write until it succeeds, as the transport does."""
     name, current = flow
     write_flow.set(current)
-    while True:
+    for attempt in itertools.count():
         try:
             async with limiter.slot(is_low_priority=is_low_priority):
                 await do()
         except ThrottledError as error:
-            await limiter.pause(error.retry_after_s)
+            await limiter.pause(error.retry_after_s, attempt)
         else:
             log.append(name)
             return
@@ -156,6 +157,29 @@ async def test_overloaded_server_works_at_its_limit_without_a_storm(retry_after_
     assert server.rejected < 0.1 * server.served
 
 
+async def test_write_that_is_rejected_time_and_again_is_sent_ever_less_often() -> None:
+    limiter, server, log = WriteLimiter(), Server(), list[str]()
+    tries = list[float]()
+
+    async def reject() -> None:
+        tries.append(asyncio.get_running_loop().time())
+        raise ThrottledError("later", code=429, reason="", retry_after_s=1)
+
+    async def others() -> None:
+        while True:
+            await write(limiter, server.write, flow("other"), log)
+
+    async with asyncio.TaskGroup() as group:
+        busy = group.create_task(others())
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(8):
+                await write(limiter, reject, flow("rejected"), log)
+        busy.cancel()
+    pauses = [after - before for before, after in itertools.pairwise(tries)]
+    assert pauses[:5] == pytest.approx([0.1, 0.2, 0.4, 0.8, 1.0], abs=0.02)
+    assert len(tries) < 12
+
+
 async def test_server_that_takes_nothing_is_left_alone_as_long_as_it_asks() -> None:
     limiter, server, log = WriteLimiter(), Server(max_in_flight=0, retry_after_s=10), list[str]()
     with pytest.raises(TimeoutError):
@@ -167,7 +191,7 @@ async def test_server_that_takes_nothing_is_left_alone_as_long_as_it_asks() -> N
 @pytest.mark.parametrize(
     ("error", "lasted_s"),
     [
-        (None, 2.0),
+        (None, 1.5),
         (ApiError("a proxy's", code=502, reason=""), 10.0),
         (DisconnectedError(""), 10.0),
     ],
