@@ -196,7 +196,8 @@ TEMPLATES = [
             kind,
             container(kind, type_, name="main"),
             f"spec.{field}[{type_}]: Invalid value: "
-            f"template.spec.containers has none named {name}: name the one that trains",
+            f"template.spec.containers has no container named {name}: "
+            "give that name to the one that trains",
             "no container that trains",
         )
         for kind, field, type_, name in (

@@ -106,7 +106,8 @@ def container_required(kind: KubeflowKind) -> JSON:
     missing = " || ".join(f"!has({step})" for step in ancestors)
     return {
         "rule": f"{missing} || {path}.exists(c, has(c.name) && {is_named})",
-        "message": f"template.spec.containers has none named {names[0]}: name the one that trains",
+        "message": f"template.spec.containers has no container named {names[0]}: "
+        "give that name to the one that trains",
     }
 
 

@@ -44,5 +44,5 @@ def check_containers(kind: KubeflowKind, template: Mapping[str, Any], path: str)
             raise InvalidJobError(message, field=f"{path}[{index}].image")
     names = kind.container_names
     if kind.requires_container_name and all(each["name"] not in names for each in containers):
-        message = f"has none named {names[0]}: name the one that trains so"
+        message = f"has no container named {names[0]}: give that name to the one that trains"
         raise InvalidJobError(message, field=path)

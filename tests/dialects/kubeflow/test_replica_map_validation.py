@@ -90,8 +90,8 @@ def test_invalid_set_of_replicas_is_rejected(
         pytest.param(
             "PyTorchJob",
             worker("PyTorchJob", template=template("main")),
-            "spec.pytorchReplicaSpecs.Worker.template.spec.containers: has none named pytorch: "
-            "name the one that trains so",
+            "spec.pytorchReplicaSpecs.Worker.template.spec.containers: has no container named "
+            "pytorch: give that name to the one that trains",
             id="no container that trains",
         ),
         pytest.param(
