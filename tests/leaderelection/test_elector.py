@@ -2,147 +2,24 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import attrs
 import pytest
 
 from dlctl.api.meta import LEASES
-from dlctl.kube.client import Client
-from dlctl.leaderelection.elector import Elector
-from dlctl.leaderelection.lease_lock import LeaseLock, LeaseLostError
-from dlctl.leaderelection.lease_timing import LeaseTiming
-from dlctl.leaderelection.lease_validity import LeaseValidity
 from dlctl.local.apiserver import status
 from dlctl.local.apiserver.faults import Fault
 from dlctl.local.apiserver.status import StatusError
-from dlctl.metrics import Metrics
-from tests.leaderelection.lease_server import KEY, LEASE_PATH, FakeWatchdog, LeaseServer
-from tests.support.timing import LoopClock, tick_on_read
+from tests.leaderelection.candidates import TIMING, running
+from tests.leaderelection.lease_server import KEY, LEASE_PATH, LeaseServer
 
 pytestmark = pytest.mark.looptime(noop_cycles=8)
-TIMING = LeaseTiming()
-
-
-class ObservedValidity(LeaseValidity):
-    """A lease validity that reports when it starts or is extended: only then can two overlap."""
-
-    on_extended: Callable[[], None]
-
-    def extend(self, at: float) -> None:
-        super().extend(at)
-        self.on_extended()
-
-
-@attrs.define
-class Candidate:
-    """An elector that runs like a process: until it loses, is killed or stops gracefully."""
-
-    name: str
-    elector: Elector
-    group: asyncio.TaskGroup
-    unresponsive_s: float = 0.0
-    loss: LeaseLostError | None = None
-    task: "asyncio.Task[None] | None" = None
-
-    def start(self) -> None:
-        self.task = self.group.create_task(self._serve(), name=self.name)
-
-    @property
-    def leads(self) -> bool:
-        """Return whether it would write now; a killed one does not."""
-        return self.task is not None and not self.task.done() and self.elector.validity.may_write()
-
-    async def kill(self) -> None:
-        assert self.task
-        self.task.cancel()
-        await asyncio.wait([self.task])
-
-    async def stop(self) -> None:
-        self.elector.validity.resign()
-        await self.kill()
-        await self.elector.release()
-
-    async def _serve(self) -> None:
-        try:
-            await self.elector.acquire()
-            await self.elector.renew()
-        except LeaseLostError as error:
-            self.loss = error
-
-
-@attrs.define
-class CandidateGroup:
-    """Candidates for one lease, and the times when each led."""
-
-    lease_server: LeaseServer
-    group: asyncio.TaskGroup
-    stack: AsyncExitStack
-    candidates: list[Candidate] = attrs.field(factory=list)
-    overlapped: bool = False
-    renewed: asyncio.Event = attrs.field(factory=asyncio.Event)
-
-    async def join(self) -> Candidate:
-        name = f"candidate-{len(self.candidates)}"
-        clock, metrics = LoopClock(), Metrics()
-        client = Client(
-            self.lease_server.server.config(),
-            user_agent=name,
-            request_timeout_s=TIMING.request_timeout_s,
-            max_retries=0,
-        )
-        await self.stack.enter_async_context(client)
-        lock = LeaseLock(client, KEY, name, TIMING, clock, metrics)
-        validity = ObservedValidity(TIMING, clock, FakeWatchdog())
-        validity.on_extended = self.observe
-        elector = Elector(lock, validity, lambda: 0.0, random.Random(len(self.candidates)))
-        candidate = Candidate(name, elector, self.group)
-        elector.unresponsive_s = lambda: candidate.unresponsive_s
-        self.candidates.append(candidate)
-        candidate.start()
-        return candidate
-
-    @property
-    def leaders(self) -> list[Candidate]:
-        return [candidate for candidate in self.candidates if candidate.leads]
-
-    def observe(self) -> None:
-        self.overlapped |= len(self.leaders) > 1
-        self.renewed.set()
-        self.renewed.clear()
-
-    async def led_by(self, candidate: Candidate, *, within_s: float) -> float:
-        """Return the time until it led."""
-        loop = asyncio.get_running_loop()
-        began = loop.time()
-        async with asyncio.timeout(within_s):
-            while self.leaders != [candidate]:
-                await self.renewed.wait()
-        return loop.time() - began
-
-    def fail_requests(self, candidate: Candidate, **how: Any) -> None:
-        """Make the lease requests of one candidate fail from now on."""
-        fault = Fault(resource=LEASE_PATH, user_agent=candidate.name, times=None)
-        self.lease_server.server.faults.add(attrs.evolve(fault, **how))
-
-
-@asynccontextmanager
-async def running(lease_server: LeaseServer) -> AsyncIterator[CandidateGroup]:
-    tick_on_read()
-    async with AsyncExitStack() as stack, asyncio.TaskGroup() as group:
-        race = CandidateGroup(lease_server, group, stack)
-        yield race
-        for candidate in race.candidates:
-            await candidate.kill()
-        assert not race.overlapped
 
 
 async def test_leader_keeps_leading_while_it_renews(lease_server: LeaseServer) -> None:
     async with running(lease_server) as race:
-        first = await race.join()
-        await race.led_by(first, within_s=1)
+        first = await race.first_leader()
         second = await race.join()
         await asyncio.sleep(100)
         assert race.leaders == [first]
@@ -154,8 +31,7 @@ async def test_leader_keeps_leading_while_it_renews(lease_server: LeaseServer) -
 
 async def test_released_lease_is_acquired_at_once(lease_server: LeaseServer) -> None:
     async with running(lease_server) as race:
-        first = await race.join()
-        await race.led_by(first, within_s=1)
+        first = await race.first_leader()
         second = await race.join()
         await asyncio.sleep(1)
         await first.stop()
@@ -168,8 +44,7 @@ async def test_released_lease_is_acquired_soon_even_without_a_watch(
     async with running(lease_server) as race:
         forbidden = status.forbidden(LEASES, KEY.name, "no watch for you")
         race.lease_server.server.faults.add(Fault(verb="watch", status=forbidden, times=None))
-        first = await race.join()
-        await race.led_by(first, within_s=1)
+        first = await race.first_leader()
         second = await race.join()
         await asyncio.sleep(10)
         await first.stop()
@@ -180,8 +55,7 @@ async def test_dead_leader_is_succeeded_when_its_lease_expires(
     lease_server: LeaseServer,
 ) -> None:
     async with running(lease_server) as race:
-        first = await race.join()
-        await race.led_by(first, within_s=1)
+        first = await race.first_leader()
         second = await race.join()
         await asyncio.sleep(9)
         await first.kill()
@@ -202,8 +76,7 @@ async def test_leader_that_cannot_renew_stops_before_another_starts(
     lease_server: LeaseServer, how: dict[str, Any]
 ) -> None:
     async with running(lease_server) as race:
-        first = await race.join()
-        await race.led_by(first, within_s=1)
+        first = await race.first_leader()
         second = await race.join()
         await asyncio.sleep(5)
         race.fail_requests(first, **how)
@@ -213,8 +86,7 @@ async def test_leader_that_cannot_renew_stops_before_another_starts(
 
 async def test_failures_shorter_than_the_deadline_keep_the_lease(lease_server: LeaseServer) -> None:
     async with running(lease_server) as race:
-        first = await race.join()
-        await race.led_by(first, within_s=1)
+        first = await race.first_leader()
         await race.join()
         for how in (
             {"delay_s": 1e4},
@@ -246,8 +118,7 @@ async def test_lease_taken_by_force_is_lost_at_the_next_renewal(
     lease_server: LeaseServer,
 ) -> None:
     async with running(lease_server) as race:
-        first = await race.join()
-        await race.led_by(first, within_s=1)
+        first = await race.first_leader()
         await race.lease_server.put(
             {"holderIdentity": "an administrator", "leaseDurationSeconds": 15}
         )
@@ -270,8 +141,7 @@ async def test_leader_with_a_hanging_event_loop_is_replaced_after_a_while(
     lease_server: LeaseServer,
 ) -> None:
     async with running(lease_server) as race:
-        first = await race.join()
-        await race.led_by(first, within_s=1)
+        first = await race.first_leader()
         second = await race.join()
         first.unresponsive_s = TIMING.stall_s
         await asyncio.sleep(60)
@@ -285,8 +155,7 @@ async def test_stop_during_a_request_still_releases_the_lease(
     lease_server: LeaseServer,
 ) -> None:
     async with running(lease_server) as race:
-        first = await race.join()
-        await race.led_by(first, within_s=1)
+        first = await race.first_leader()
         race.fail_requests(first, verb="update", delay_s=1e4, times=1)
         await asyncio.sleep(TIMING.retry_s + 1)
         await first.stop()
@@ -296,8 +165,7 @@ async def test_stop_during_a_request_still_releases_the_lease(
 @pytest.mark.parametrize("how", [{"reset": "before"}, {"status": status.internal_error("broken")}])
 async def test_release_is_retried(lease_server: LeaseServer, how: dict[str, Any]) -> None:
     async with running(lease_server) as race:
-        first = await race.join()
-        await race.led_by(first, within_s=1)
+        first = await race.first_leader()
         race.fail_requests(first, times=3, **how)
         await first.stop()
         assert race.lease_server.holder == ""
@@ -307,8 +175,7 @@ async def test_forbidden_release_is_given_up_at_once(
     lease_server: LeaseServer,
 ) -> None:
     async with running(lease_server) as race:
-        first = await race.join()
-        await race.led_by(first, within_s=1)
+        first = await race.first_leader()
         race.fail_requests(first, status=StatusError(403, "Forbidden", "no"))
         began = asyncio.get_running_loop().time()
         await first.stop()
@@ -318,8 +185,7 @@ async def test_forbidden_release_is_given_up_at_once(
 
 async def test_release_is_given_up_after_the_deadline(lease_server: LeaseServer) -> None:
     async with running(lease_server) as race:
-        first = await race.join()
-        await race.led_by(first, within_s=1)
+        first = await race.first_leader()
         race.fail_requests(first, delay_s=1e4)
         began = asyncio.get_running_loop().time()
         await first.stop()
