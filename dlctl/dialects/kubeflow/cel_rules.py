@@ -119,7 +119,7 @@ def _max_replicas() -> JSON:
 
 
 def _known_types(kind: KubeflowKind, type_names: list[str], *, case_insensitive: bool) -> JSON:
-    known = [*kind.replica_types, *kind.type_aliases] if case_insensitive else type_names
+    known = [*kind.replica_types, *kind.replicas.type_aliases] if case_insensitive else type_names
     shown = "t.lowerAscii()" if case_insensitive else "t"
     return {
         "rule": f"self.all(t, {shown} in {known})",

@@ -3,18 +3,18 @@
 :class:`.KubeflowJob` says what a framework does with its replicas.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import attrs
 
 from dlctl.api.job import Job, JobObject, ReplicaSpec
-from dlctl.api.json_types import JSON
 from dlctl.dialects.dialect import Dialect
 from dlctl.dialects.field_reader import FieldReader
 from dlctl.dialects.kind import VersionChoice
+from dlctl.dialects.kubeflow.kind_schema import KindSchema
 from dlctl.dialects.kubeflow.messages import KindMessages, KubeflowMessages
-from dlctl.dialects.restart_policy import RestartPolicy
+from dlctl.dialects.kubeflow.replica_rules import ReplicaRules
 from dlctl.frameworks.kubeflow.job import KubeflowJob
 
 Check = Callable[[FieldReader, Sequence[ReplicaSpec]], None]
@@ -32,7 +32,7 @@ def _no_check(fields: FieldReader, specs: Sequence[ReplicaSpec]) -> None:
 # There is one value per kind, compared by identity.
 @attrs.frozen(kw_only=True, eq=False)
 class KubeflowKind:
-    """The names, defaults, fields, rules and messages of one kind."""
+    """The names, versions, replicas, schema and messages of one kind."""
 
     framework: type[KubeflowJob]
     # The prefix of the replica specs field: ``tf`` in ``tfReplicaSpecs``.
@@ -57,24 +57,6 @@ class KubeflowKind:
     object_type: type[JobObject] = JobObject
     # Returns the list form of v1alpha1, if the kind had one.
     list_form: Callable[["KubeflowKind"], Dialect] | None = None
-    # The fields of the list form, beside the list itself, that v1 keeps; if None, it keeps all.
-    list_properties: Mapping[str, JSON] | None = None
-    # Former names of replica types, in lower case.
-    type_aliases: Mapping[str, str] = attrs.field(factory=dict)
-    # Spellings of replica types other than capitalized.
-    type_names: Mapping[str, str] = attrs.field(factory=dict)
-    # The restart policy of replicas without one.
-    default_restart_policy: str = "Never"
-    # Other default restart policies, by type.
-    restart_policy_by_type: Mapping[str, str] = attrs.field(factory=dict)
-    # The restart policies that replicas may have.
-    restart_policies: Sequence[str] = tuple(policy.value for policy in RestartPolicy)
-    # Replica counts by type, where the default is not 1.
-    default_replicas: Mapping[str, int] = attrs.field(factory=dict)
-    # Types with a single replica, whose name has no index.
-    unindexed_types: Collection[str] = ()
-    # Types whose pods are gated until all other replicas run.
-    gated_types: Collection[str] = ()
     # True if replicas connect by name; otherwise there are neither services nor a port.
     has_services: bool = True
     # True if a container must have the framework's name or one of its former names.
@@ -84,33 +66,15 @@ class KubeflowKind:
     copies_finalizers: bool = True
     # Pod annotations that were fields of the replica spec, by field.
     annotation_by_field: Mapping[str, str] = attrs.field(factory=dict)
-    # Fields of spec that old manifests have, and no operator has read.
-    ignored_fields: Sequence[str] = ()
     # True if ``kubectl scale`` sets the number of workers.
     is_scalable: bool = False
-    # True if ``kubectl get`` shows the age before the state.
-    shows_age_first: bool = False
-    # True if it shows the version that a job is meant in.
-    shows_version: bool = False
-    # Fields that the schema has only for other versions, with a version that they belong to.
-    foreign_fields: Mapping[str, str] = attrs.field(factory=dict)
     # The values of ``runPolicy.managedBy`` that mean this controller: those it replaces.
     controllers: Sequence[str] = (TRAINING_OPERATOR,)
     # True if it may name any other controller, and not only MultiKueue's.
     has_other_controllers: bool = False
-    # True if the schema requires replica specs; else rules do, for specs of the present form.
-    requires_replica_specs: bool = True
-    # True if the policies may also be in spec, where the predecessors of ``runPolicy`` had them.
-    has_policies_in_spec: bool = True
-    # The schemas of the kind's own fields in spec.
-    spec_properties: Mapping[str, JSON] = attrs.field(factory=dict)
-    # CEL rules of the spec, and of the replica specs in it.
-    spec_rules: Sequence[JSON] = ()
-    replica_rules: Sequence[JSON] = ()
-    # The schemas and rules of the fields that v1 alone has.
-    v1_properties: Mapping[str, JSON] = attrs.field(factory=dict)
-    v1_rules: Sequence[JSON] = ()
-    # The same checks on reading: a job may come from a server without these rules.
+    replicas: ReplicaRules = attrs.field(factory=ReplicaRules)
+    schema: KindSchema = attrs.field(factory=KindSchema)
+    # Checks on reading what the schema's rules check: a job may come from a server without them.
     check: Check = _no_check
     messages: KindMessages = attrs.field(factory=KindMessages)
 
@@ -137,16 +101,12 @@ class KubeflowKind:
     @property
     def types_by_name(self) -> Mapping[str, str]:
         """Return the replica types by their present and former names, in lower case."""
-        return {type_: type_ for type_ in self.replica_types} | dict(self.type_aliases)
-
-    def default_policy(self, replica_type: str) -> str:
-        """Return the restart policy of replicas of a type without one."""
-        return self.restart_policy_by_type.get(replica_type, self.default_restart_policy)
+        return {type_: type_ for type_ in self.replica_types} | dict(self.replicas.type_aliases)
 
     @property
     def keeps_unknown_fields(self) -> bool:
         """Return whether v1 has to store fields that only another form knows."""
-        return self.list_form is not None and self.list_properties is None
+        return self.list_form is not None and self.schema.list_properties is None
 
     @property
     def container_names(self) -> Sequence[str]:
@@ -155,7 +115,7 @@ class KubeflowKind:
 
     def type_name(self, replica_type: str) -> str:
         """Return a replica type as users write it: ``Worker``."""
-        return self.type_names.get(replica_type, replica_type.capitalize())
+        return self.replicas.type_names.get(replica_type, replica_type.capitalize())
 
     def condition_messages(self, job: Job) -> KubeflowMessages:
         """Return the messages of a job of this kind."""

@@ -20,6 +20,7 @@ from dlctl.dialects.kubeflow import (
     replica_map_schema,
 )
 from dlctl.dialects.kubeflow.kind import GROUP, TRAINING_OPERATOR, KubeflowKind
+from dlctl.dialects.kubeflow.kind_schema import KindSchema
 from dlctl.dialects.kubeflow.messages import KindMessages
 from dlctl.dialects.kubeflow.mpi_v1alpha1 import fields as mpi_v1alpha1
 from dlctl.dialects.kubeflow.mpi_v1alpha1.dialect import MPIJobV1alpha1
@@ -30,6 +31,7 @@ from dlctl.dialects.kubeflow.mpi_v2beta1.kind import MPI_V2BETA1
 from dlctl.dialects.kubeflow.mpi_v2beta1.spec_authors import MPIJobObject
 from dlctl.dialects.kubeflow.mpi_v2beta1.version_choice import choose_version
 from dlctl.dialects.kubeflow.replica_map import ReplicaMap
+from dlctl.dialects.kubeflow.replica_rules import ReplicaRules
 from dlctl.dialects.pod_schema import PRESERVE_UNKNOWN
 from dlctl.dialects.restart_policy import RestartPolicy
 from dlctl.errors import InvalidJobError
@@ -111,31 +113,36 @@ _TENSORFLOW: Final = KubeflowKind(
     metric_label="tensorflow",
     older_versions=("v1alpha2", "v1beta1", "v1beta2"),
     list_form=list_forms.tf_operator_v1alpha1,
-    # From tf-operator's first draft of the map form.
-    type_aliases={"eval": "evaluator"},
-    type_names={"ps": "PS"},
-    spec_properties={
-        "successPolicy": {
-            "type": "string",
-            "enum": list(_SUCCESS_POLICIES),
-            "description": "Without a chief: whether worker 0 (empty) or AllWorkers must succeed.",
+    replicas=ReplicaRules(
+        # From tf-operator's first draft of the map form.
+        type_aliases={"eval": "evaluator"},
+        type_names={"ps": "PS"},
+    ),
+    schema=KindSchema(
+        spec_properties={
+            "successPolicy": {
+                "type": "string",
+                "enum": list(_SUCCESS_POLICIES),
+                "description": "Without a chief: whether worker 0 (empty) or AllWorkers must "
+                "succeed.",
+            },
+            "enableDynamicWorker": {
+                "type": "boolean",
+                "description": "Whether the number of workers may change.",
+            },
+            # tf-operator's first draft of this form had it here.
+            "restartPolicy": {
+                "type": "string",
+                "enum": ["", *(policy.value for policy in RestartPolicy)],
+                "description": "Default restart policy of the replicas.",
+            },
         },
-        "enableDynamicWorker": {
-            "type": "boolean",
-            "description": "Whether the number of workers may change.",
-        },
-        # tf-operator's first draft of this form had it here.
-        "restartPolicy": {
-            "type": "string",
-            "enum": ["", *(policy.value for policy in RestartPolicy)],
-            "description": "Default restart policy of the replicas.",
-        },
-    },
-    replica_rules=(
-        {
-            "rule": "self.filter(t, t.lowerAscii() in ['chief', 'master']).size() <= 1",
-            "message": "Chief and Master exclude each other: list one of them",
-        },
+        replica_rules=(
+            {
+                "rule": "self.filter(t, t.lowerAscii() in ['chief', 'master']).size() <= 1",
+                "message": "Chief and Master exclude each other: list one of them",
+            },
+        ),
     ),
     check=_check_tensorflow,
     messages=KindMessages(namespaced=lambda _: True, failed_subject="TFJob {key} has"),
@@ -147,22 +154,24 @@ _PYTORCH: Final = KubeflowKind(
     metric_label="pytorch",
     older_versions=("v1alpha2", "v1beta1", "v1beta2"),
     list_form=list_forms.pytorch_operator_v1alpha1,
-    list_properties={
-        **{name: {"type": "string"} for name in _LIST_STRINGS},
-        "masterPort": {"x-kubernetes-int-or-string": True},
-        "terminationPolicy": {"type": "object", **PRESERVE_UNKNOWN},
-    },
-    default_restart_policy="OnFailure",
     is_scalable=True,
-    spec_properties={
-        "nprocPerNode": {
-            "type": "string",
-            "description": "Processes per node: a number, auto, cpu or gpu; auto by default.",
+    replicas=ReplicaRules(default_restart_policy="OnFailure"),
+    schema=KindSchema(
+        list_properties={
+            **{name: {"type": "string"} for name in _LIST_STRINGS},
+            "masterPort": {"x-kubernetes-int-or-string": True},
+            "terminationPolicy": {"type": "object", **PRESERVE_UNKNOWN},
         },
-    },
-    replica_rules=(cel_rules.at_most_one("Master"), cel_rules.at_least_one("Worker")),
-    v1_properties={"elasticPolicy": elastic_policy_schema.pytorch_schema()},
-    v1_rules=elastic_policy_schema.PYTORCH_RULES,
+        spec_properties={
+            "nprocPerNode": {
+                "type": "string",
+                "description": "Processes per node: a number, auto, cpu or gpu; auto by default.",
+            },
+        },
+        replica_rules=(cel_rules.at_most_one("Master"), cel_rules.at_least_one("Worker")),
+        v1_properties={"elasticPolicy": elastic_policy_schema.pytorch_schema()},
+        v1_rules=elastic_policy_schema.PYTORCH_RULES,
+    ),
     check=elastic_policy_schema.check_pytorch,
     messages=KindMessages(ttl_deletion_reason=_DELETED_AS_POD),
 )
@@ -184,26 +193,30 @@ _XGBOOST_OPERATOR: Final = attrs.evolve(
     controller_name="xgboostjob-operator",
     label_prefix="",
     operator_label=("group-name", GROUP),
-    spec_properties={"RunPolicy": replica_map_schema.former_run_policy()},
-    spec_rules=(
-        {
-            "rule": "!(has(self.runPolicy) && has(self.RunPolicy))",
-            "message": "runPolicy is given twice, as runPolicy and RunPolicy: keep one of them",
-        },
+    schema=KindSchema(
+        spec_properties={"RunPolicy": replica_map_schema.former_run_policy()},
+        spec_rules=(
+            {
+                "rule": "!(has(self.runPolicy) && has(self.RunPolicy))",
+                "message": "runPolicy is given twice, as runPolicy and RunPolicy: keep one of them",
+            },
+        ),
+        # A field of its CRD, beside those that every kind may have in spec.
+        ignored_fields=("schedulingPolicy",),
     ),
     check=_check_xgboost_operator,
-    # A field of its CRD, beside those that every kind may have in spec.
-    ignored_fields=("schedulingPolicy",),
 )
 _PADDLE: Final = KubeflowKind(
     framework=PaddleJob,
     field_prefix="paddle",
     port_name="master",
     metric_label="paddle",
-    default_restart_policy="OnFailure",
     is_scalable=True,
-    spec_properties={"elasticPolicy": elastic_policy_schema.paddle_schema()},
-    spec_rules=elastic_policy_schema.PADDLE_RULES,
+    replicas=ReplicaRules(default_restart_policy="OnFailure"),
+    schema=KindSchema(
+        spec_properties={"elasticPolicy": elastic_policy_schema.paddle_schema()},
+        spec_rules=elastic_policy_schema.PADDLE_RULES,
+    ),
     check=elastic_policy_schema.check_paddle,
     messages=KindMessages(ttl_deletion_reason=_DELETED_AS_POD),
 )
@@ -221,48 +234,54 @@ _MPI: Final = KubeflowKind(
     port_name="mpi-port",
     metric_label="mpi",
     older_versions=("v1alpha2",),
-    default_replicas={"worker": 0},
-    unindexed_types=frozenset({"launcher"}),
     copies_finalizers=False,
-    # If mpirun started with the workers, it would fail because some of them are missing.
-    gated_types=frozenset({"launcher"}),
     has_services=False,
     requires_container_name=False,
-    shows_age_first=True,
-    shows_version=True,
-    requires_replica_specs=False,
-    foreign_fields={
-        **dict.fromkeys(set(mpi_v2beta1.FIELDS) - {"slotsPerWorker"}, "v2beta1"),
-        **dict.fromkeys(mpi_v1alpha1.FIELDS, "v1alpha1"),
-    },
-    spec_properties={
-        **mpi_v1alpha1.FIELDS,
-        **mpi_v2beta1.FIELDS,
-        "mainContainer": {
-            "type": "string",
-            "description": "Container of a worker in which commands run; else the pod's default.",
-        },
-        # A field of v1alpha2; the launcher's files are for Open MPI.
-        "mpiDistribution": {
-            "type": "string",
-            "enum": list(_MPI_DISTRIBUTIONS),
-            "description": "OpenMPI, the only supported one.",
-        },
-    },
     controllers=(TRAINING_OPERATOR, mpi_v2beta1.MPI_OPERATOR),
     has_other_controllers=True,
     choose_version=choose_version,
     object_type=MPIJobObject,
     other_forms={"v2beta1": lambda _: MPIJobV2beta1(MPI_V2BETA1), "v1alpha1": MPIJobV1alpha1},
-    spec_rules=(
-        *mark_rules.V1_RULES,
-        *mpi_v1alpha1.RULES,
-        # v2beta1 allows 0.
-        {
-            "rule": f"has(self.{mpi_v2beta1.FORM_FIELD}) || self.?slotsPerWorker.orValue(1) >= 1",
-            "message": "must be 1 or more",
-            "fieldPath": ".slotsPerWorker",
+    replicas=ReplicaRules(
+        default_counts={"worker": 0},
+        unindexed_types=frozenset({"launcher"}),
+        # If mpirun started with the workers, it would fail because some of them are missing.
+        gated_types=frozenset({"launcher"}),
+    ),
+    schema=KindSchema(
+        shows_age_first=True,
+        shows_version=True,
+        requires_replica_specs=False,
+        foreign_fields={
+            **dict.fromkeys(set(mpi_v2beta1.FIELDS) - {"slotsPerWorker"}, "v2beta1"),
+            **dict.fromkeys(mpi_v1alpha1.FIELDS, "v1alpha1"),
         },
+        spec_properties={
+            **mpi_v1alpha1.FIELDS,
+            **mpi_v2beta1.FIELDS,
+            "mainContainer": {
+                "type": "string",
+                "description": "Container of a worker in which commands run; else the pod's "
+                "default.",
+            },
+            # A field of v1alpha2; the launcher's files are for Open MPI.
+            "mpiDistribution": {
+                "type": "string",
+                "enum": list(_MPI_DISTRIBUTIONS),
+                "description": "OpenMPI, the only supported one.",
+            },
+        },
+        spec_rules=(
+            *mark_rules.V1_RULES,
+            *mpi_v1alpha1.RULES,
+            # v2beta1 allows 0.
+            {
+                "rule": f"has(self.{mpi_v2beta1.FORM_FIELD}) || "
+                "self.?slotsPerWorker.orValue(1) >= 1",
+                "message": "must be 1 or more",
+                "fieldPath": ".slotsPerWorker",
+            },
+        ),
     ),
     check=_check_mpi,
     messages=KindMessages(
@@ -284,22 +303,29 @@ _MXNET: Final = KubeflowKind(
     metric_label="mxnet",
     older_versions=("v1alpha2", "v1beta1"),
     list_form=list_forms.mx_operator_v1alpha1,
-    type_names={"tunertracker": "TunerTracker", "tunerserver": "TunerServer"},
     # A field before v1.
     annotation_by_field={"label": TUNER_KEY},
-    # A field in mxnet-operator's own examples.
-    ignored_fields=("successPolicy",),
-    spec_properties={
-        # In the list form it has other values.
-        "jobMode": {"type": "string", "description": "MXTrain, or MXTune to tune the compiler."},
-    },
-    spec_rules=(
-        {
-            "rule": "!has(self.mxReplicaSpecs) || !has(self.jobMode) || "
-            f"self.jobMode in {list(_JOB_MODES)}",
-            "message": "must be one of MXTrain, MXTune",
-            "fieldPath": ".jobMode",
+    replicas=ReplicaRules(
+        type_names={"tunertracker": "TunerTracker", "tunerserver": "TunerServer"},
+    ),
+    schema=KindSchema(
+        # A field in mxnet-operator's own examples.
+        ignored_fields=("successPolicy",),
+        spec_properties={
+            # In the list form it has other values.
+            "jobMode": {
+                "type": "string",
+                "description": "MXTrain, or MXTune to tune the compiler.",
+            },
         },
+        spec_rules=(
+            {
+                "rule": "!has(self.mxReplicaSpecs) || !has(self.jobMode) || "
+                f"self.jobMode in {list(_JOB_MODES)}",
+                "message": "must be one of MXTrain, MXTune",
+                "fieldPath": ".jobMode",
+            },
+        ),
     ),
     check=_check_mxnet,
     messages=KindMessages(

@@ -64,14 +64,14 @@ class ReplicaMap(Dialect):
 
     @property
     def printer_columns(self) -> Sequence[tuple[str, str, str, int]]:
-        columns = _PRINTER_COLUMNS[::-1] if self.kind.shows_age_first else _PRINTER_COLUMNS
-        return (*columns, _VERSION_COLUMN) if self.kind.shows_version else columns
+        columns = _PRINTER_COLUMNS[::-1] if self.kind.schema.shows_age_first else _PRINTER_COLUMNS
+        return (*columns, _VERSION_COLUMN) if self.kind.schema.shows_version else columns
 
     @property
     def foreign_fields(self) -> Mapping[str, str]:
         kind = self.kind
-        listed = ["replicaSpecs", *(kind.list_properties or {})] if kind.list_form else []
-        return {**dict.fromkeys(listed, "v1alpha1"), **kind.foreign_fields}
+        listed = ["replicaSpecs", *(kind.schema.list_properties or {})] if kind.list_form else []
+        return {**dict.fromkeys(listed, "v1alpha1"), **kind.schema.foreign_fields}
 
     @property
     def has_services(self) -> bool:
@@ -111,7 +111,9 @@ class ReplicaMap(Dialect):
             FieldReader(obj.spec, "spec"),
             CleanPodPolicy.NONE,
             self.kind.types_by_name,
-            spec_fields=run_policy.LEGACY_SPEC_FIELDS if self.kind.has_policies_in_spec else (),
+            spec_fields=run_policy.LEGACY_SPEC_FIELDS
+            if self.kind.schema.has_policies_in_spec
+            else (),
         )
 
     def suspension_patch(self, obj: DecodedObject, *, suspended: bool) -> ReadOnlyJSON | None:
@@ -201,7 +203,7 @@ class ReplicaMap(Dialect):
             self.kind, fields.value(self.kind.replica_specs_field), entries.path
         )
         # tf-operator's first draft had one policy for all replicas.
-        policy = fields.string("restartPolicy") if self.kind.has_policies_in_spec else ""
+        policy = fields.string("restartPolicy") if self.kind.schema.has_policies_in_spec else ""
         specs = [self._read_replica_spec(entries, name, obj, policy) for name in entries.names()]
         if not specs:
             types = ", ".join(map(self.kind.type_name, self.kind.replica_types))
@@ -225,7 +227,7 @@ class ReplicaMap(Dialect):
         kind = self.kind
         type_ = replica_validation.read_replica_type(kind, name, entries.path_of(name))
         entry = entries.object(name)
-        default = kind.default_replicas.get(type_, 1)
+        default = kind.replicas.default_counts.get(type_, 1)
         replicas = entry.integer("replicas", default, maximum=MAX_REPLICAS)
         if type_ in kind.framework.singletons and replicas != 1:
             title = kind.type_name(type_)
@@ -234,8 +236,8 @@ class ReplicaMap(Dialect):
                 field=entry.path_of("replicas"),
             )
         policy = parse_enum(
-            entry.string("restartPolicy") or default_policy or kind.default_policy(type_),
-            [policy for policy in RestartPolicy if policy in kind.restart_policies],
+            entry.string("restartPolicy") or default_policy or kind.replicas.default_policy(type_),
+            [policy for policy in RestartPolicy if policy in kind.replicas.restart_policies],
             field=entry.path_of("restartPolicy"),
         )
         template = read_pod_template(
@@ -255,8 +257,8 @@ class ReplicaMap(Dialect):
             port=ports.get(kind.port_name, kind.framework.default_port()),
             ports=_unique_ports(ports, kind.port_name),
             retry_policy=_retry_policy(policy, obj),
-            indexed=type_ not in kind.unindexed_types,
-            gated=type_ in kind.gated_types,
+            indexed=type_ not in kind.replicas.unindexed_types,
+            gated=type_ in kind.replicas.gated_types,
             label_selector=self._label_selector(obj.metadata.name, type_),
         )
 

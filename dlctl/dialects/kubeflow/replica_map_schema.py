@@ -27,16 +27,16 @@ def replica_map_schema(kind: KubeflowKind, *, is_v1: bool) -> JSON:
         "properties": {
             field: _replica_specs(kind, unknown_fields, is_v1=is_v1),
             "runPolicy": _run_policy(kind, unknown_fields, is_v1=is_v1),
-            **(_legacy_policies() if kind.has_policies_in_spec else {}),
-            **kind.spec_properties,
+            **(_legacy_policies() if kind.schema.has_policies_in_spec else {}),
+            **kind.schema.spec_properties,
         },
-        "x-kubernetes-validations": [cel_rules.MANAGED_BY_IMMUTABLE, *kind.spec_rules],
+        "x-kubernetes-validations": [cel_rules.MANAGED_BY_IMMUTABLE, *kind.schema.spec_rules],
     }
     if is_v1:
-        schema["properties"].update(kind.v1_properties)
-        schema["x-kubernetes-validations"] += kind.v1_rules
+        schema["properties"].update(kind.schema.v1_properties)
+        schema["x-kubernetes-validations"] += kind.schema.v1_rules
     else:
-        for name in kind.v1_properties:
+        for name in kind.schema.v1_properties:
             schema_parts.keep_unchanged(schema, name)
     if kind.list_form:
         listed = {
@@ -44,9 +44,9 @@ def replica_map_schema(kind: KubeflowKind, *, is_v1: bool) -> JSON:
             "maxItems": MAX_REPLICA_TYPES * 2,
             "items": {"type": "object", **PRESERVE_UNKNOWN},
         }
-        schema["properties"].update(replicaSpecs=listed, **(kind.list_properties or {}))
+        schema["properties"].update(replicaSpecs=listed, **(kind.schema.list_properties or {}))
         schema["x-kubernetes-validations"].append(cel_rules.replica_specs_required(field))
-    elif kind.requires_replica_specs:
+    elif kind.schema.requires_replica_specs:
         schema["required"] = [field]
     return schema
 
@@ -56,7 +56,7 @@ def add_former_fields(schema: JSON, kind: KubeflowKind) -> JSON:
     properties = schema["properties"]
     replica = properties[kind.replica_specs_field]["additionalProperties"]
     replica["properties"].update({name: {} for name in kind.annotation_by_field})
-    properties.update({name: {} for name in kind.ignored_fields})
+    properties.update({name: {} for name in kind.schema.ignored_fields})
     return schema
 
 
@@ -69,7 +69,7 @@ def _replica_specs(kind: KubeflowKind, unknown_fields: JSON, *, is_v1: bool) -> 
             "replicas": schema_parts.replicas(),
             "restartPolicy": {
                 "type": "string",
-                "enum": ["", *kind.restart_policies],
+                "enum": ["", *kind.replicas.restart_policies],
                 "description": _restart_policy_description(kind),
             },
             "template": schema_parts.required_pod_template(
@@ -88,17 +88,17 @@ def _replica_specs(kind: KubeflowKind, unknown_fields: JSON, *, is_v1: bool) -> 
         "additionalProperties": entry,
         "x-kubernetes-validations": [
             *cel_rules.replica_specs_rules(kind, case_insensitive=kind.keeps_unknown_fields),
-            *kind.replica_rules,
+            *kind.schema.replica_rules,
         ],
     }
 
 
 def _restart_policy_description(kind: KubeflowKind) -> str:
-    defaults = [f"{kind.default_restart_policy} by default"]
-    for type_, policy in kind.restart_policy_by_type.items():
+    defaults = [f"{kind.replicas.default_restart_policy} by default"]
+    for type_, policy in kind.replicas.restart_policy_by_type.items():
         defaults.append(f"{policy} for type {kind.type_name(type_)}")
     text = f"Restart policy; {', '.join(defaults)}."
-    if RestartPolicy.EXIT_CODE in kind.restart_policies:
+    if RestartPolicy.EXIT_CODE in kind.replicas.restart_policies:
         text += " ExitCode restarts them after a retryable exit code."
     return text
 

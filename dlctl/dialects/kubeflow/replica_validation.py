@@ -17,7 +17,7 @@ def read_replica_type(kind: KubeflowKind, name: str, path: str) -> str:
 
     :raises InvalidJobError: if it is not one of the framework's.
     """
-    type_ = kind.type_aliases.get(name.lower(), name.lower())
+    type_ = kind.replicas.type_aliases.get(name.lower(), name.lower())
     if type_ not in kind.replica_types:
         types = ", ".join(map(kind.type_name, kind.replica_types))
         raise InvalidJobError(f"is not a replica type: it must be one of {types}", field=path)

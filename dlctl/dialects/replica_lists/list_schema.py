@@ -24,17 +24,24 @@ _MAX_REPLICAS_RULE: Final[JSON] = {
 }
 
 
-class StorageKind(ReplicaTypeNames, Protocol):
-    """A kind of Kubeflow that stores jobs of the list form beside those of its own map form."""
+class StorageSchema(Protocol):
+    """The schemas of a kind's own fields in spec."""
 
-    @property
-    def replica_specs_field(self) -> str: ...
     @property
     def spec_properties(self) -> Mapping[str, JSON]: ...
     @property
     def list_properties(self) -> Mapping[str, JSON] | None: ...
     @property
     def v1_properties(self) -> Mapping[str, JSON]: ...
+
+
+class StorageKind(ReplicaTypeNames, Protocol):
+    """A kind of Kubeflow that stores jobs of the list form beside those of its own map form."""
+
+    @property
+    def replica_specs_field(self) -> str: ...
+    @property
+    def schema(self) -> StorageSchema: ...
 
 
 class ListForm(Protocol):
@@ -122,7 +129,7 @@ def _add_v1_properties(schema: JSON, storage_kind: StorageKind) -> None:
     """Add the types of v1's fields: v1's clients decode jobs of this form too."""
     field = storage_kind.replica_specs_field
     properties = schema["properties"]
-    for name, property_schema in storage_kind.spec_properties.items():
+    for name, property_schema in storage_kind.schema.spec_properties.items():
         properties.setdefault(name, property_schema)
     properties["runPolicy"]["properties"].update(
         managedBy={"type": "string"},
@@ -139,7 +146,7 @@ def _add_v1_properties(schema: JSON, storage_kind: StorageKind) -> None:
         "message": "replicaSpecs is missing: list the replicas under exactly this name",
     }
     schema["x-kubernetes-validations"].append(required)
-    for name in storage_kind.v1_properties:
+    for name in storage_kind.schema.v1_properties:
         schema_parts.keep_unchanged(schema, name)
 
 

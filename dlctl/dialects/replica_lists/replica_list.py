@@ -150,7 +150,7 @@ class ReplicaList(Dialect):
 
     def manifest_schema(self) -> ReadOnlyJSON:
         schema = self.spec_schema()
-        former = (self.storage_kind.list_properties if self.storage_kind else None) or {}
+        former = (self.storage_kind.schema.list_properties if self.storage_kind else None) or {}
         ignored: ReadOnlyJSON = {name: {} for name in self.ignored_fields}
         return {**schema, "properties": {**former, **ignored, **schema["properties"]}}
 
