@@ -64,7 +64,7 @@ class Executor:
             # The template is the user's, so errors in it are the user's to fix.
             failed = ReconcileContext.of_status(context.obj, plan.status, context.cache)
             return await self.apply(failed, invalid_plan(failed.job, str(error), self.clock.now()))
-        self.membership.set_wanted(job.key, plan.exec_tasks, plan.retried_exec_tasks)
+        self.membership.set_wanted(job.key, plan.members)
         if job.spec_patch and (plan.pods or plan.status.phase is JobPhase.CREATING):
             await self.jobs.patch_spec(context.obj, job.spec_patch)
         if rejections_changed or not context.is_current():
@@ -82,7 +82,7 @@ class Executor:
         """Write the statuses; return the context with the updated job."""
         job, obj, cache = context.job, context.obj, context.cache
         # The result of a scaler is written before the job forgets the operation.
-        await self.membership.patch_scalers(job, plan.scaler_updates, finished=True)
+        await self.membership.patch_scalers(job, plan.members, finished=True)
         write, updated = StatusWrite(job, plan.status, plan.notes), None
         if plan.status != job.status:
             updated = await self.jobs.patch_status(obj, write, cache)
@@ -94,7 +94,7 @@ class Executor:
             cache.has_created = False
             self.metrics.status_written(write, obj.metadata, self.clock.now())
             context = attrs.evolve(context, obj=updated)
-        await self.membership.patch_scalers(job, plan.scaler_updates, finished=False)
+        await self.membership.patch_scalers(job, plan.members, finished=False)
         return context
 
     def _report_unconfirmed(self, context: ReconcileContext) -> None:

@@ -14,8 +14,7 @@ from dlctl.reconcilers.children.dependents import DependentChanges
 from dlctl.reconcilers.children.gang_retries import GangRetry
 from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.launcher_job.next_write import LauncherJobAction, LauncherJobWrite
-from dlctl.reconcilers.membership.exec_tasks import ExecTask
-from dlctl.reconcilers.membership.membership_plan import MembershipPlan, ScalerUpdate
+from dlctl.reconcilers.membership.membership_plan import MembershipPlan
 
 
 @attrs.frozen
@@ -49,11 +48,9 @@ class Plan:
     launcher_job: LauncherJobWrite | None = None
     # Patches a PodGroup to make the scheduler retry the gang.
     gang_retry: GangRetry = attrs.field(factory=GangRetry)
-    # Only for elastic jobs: status updates of their scalers, and the wanted exec tasks in
-    # launchers; None leaves running tasks alone.
-    scaler_updates: tuple[ScalerUpdate, ...] = ()
-    exec_tasks: frozenset[ExecTask] | None = None
-    retried_exec_tasks: frozenset[ExecTask] = frozenset()
+    # Of an elastic job: its scalers are updated and its exec tasks run accordingly; None leaves
+    # both alone.
+    members: MembershipPlan | None = None
     # True if changes remain for later plans: see ``planning.slices``.
     has_more: bool = False
     # True if the TTL of the finished job has expired.
@@ -110,8 +107,6 @@ def with_membership(plan: Plan, members: MembershipPlan | None) -> Plan:
         plan,
         action_notes=(*members.notes, *plan.action_notes),
         deleted_pods=(*plan.deleted_pods, *members.deleted_pods),
-        scaler_updates=tuple(members.scaler_updates.values()),
-        exec_tasks=members.exec_tasks,
-        retried_exec_tasks=members.retries,
+        members=members,
         requeue_after_s=earliest(plan.requeue_after_s, *members.waits_s),
     )

@@ -4,7 +4,7 @@ It never waits for launchers: commands run as background tasks, whose completion
 """
 
 import datetime
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Final
 
@@ -105,25 +105,23 @@ class MembershipManager:
         return await to_thread_if_large(size, plan_membership, state)
 
     async def patch_scalers(
-        self, job: Job, updates: Iterable[ScalerUpdate], *, finished: bool
+        self, job: Job, members: MembershipPlan | None, *, finished: bool
     ) -> None:
         """Write the statuses of scalers: only the finished ones, or only the others.
 
         :raises ConflictError: if one has changed since the stores showed it.
         """
-        for update in updates:
+        for update in members.scaler_updates.values() if members else ():
             if self.dialect is not None and update.status.phase.finished is finished:
                 await self._patch_scaler(self.dialect, job, update)
 
-    def set_wanted(
-        self, key: ObjectKey, wanted: Collection[ExecTask] | None, retried: Iterable[ExecTask]
-    ) -> None:
-        """Run exactly the wanted tasks in the launcher; None leaves running tasks alone."""
-        if wanted is None:
+    def set_wanted(self, key: ObjectKey, members: MembershipPlan | None) -> None:
+        """Run exactly the plan's tasks in the launcher; None leaves running tasks alone."""
+        if members is None:
             return
         outcomes = self.tasks.outcomes(key)
-        self.tasks.set_wanted(key, wanted)
-        for task in retried:
+        self.tasks.set_wanted(key, members.exec_tasks)
+        for task in members.retries:
             if task in outcomes:
                 pause_s = _retry_delay_s(task, outcomes[task].attempts)
                 self.tasks.retry(key, task, after_s=pause_s)
