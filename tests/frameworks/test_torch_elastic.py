@@ -83,6 +83,23 @@ def test_rendezvous_is_at_the_first_worker_or_the_master() -> None:
     ]
 
 
+def test_setting_without_a_value_is_empty() -> None:
+    policy = {"rdzvConf": [{"key": "is_host"}, {"key": "timeout", "value": "9"}]}
+    assert environment(elastic(policy))["PET_RDZV_CONF"] == "is_host=,timeout=9"
+
+
+@pytest.mark.parametrize(
+    ("processes", "world_size"),
+    [("auto", "4"), ("2", "8"), ("+2", "8"), ("08", "32"), ("cpu", "4")],
+)
+def test_world_size_counts_the_processes_if_they_are_a_number(
+    processes: str, world_size: str
+) -> None:
+    wire = training_job("PyTorchJob", Master=1, Worker=3)
+    wire["spec"]["nprocPerNode"] = processes
+    assert environment(wire)["WORLD_SIZE"] == world_size
+
+
 def test_policy_with_metrics_has_an_autoscaler() -> None:
     wire = elastic({"minReplicas": 2, "maxReplicas": 5, "metrics": METRICS})
     (scaler,) = renderer_of(wire).dependents(())

@@ -15,7 +15,7 @@ from dlctl.frameworks.kubeflow.torch_restarts import torchrun_environment
 from dlctl.frameworks.pod_changes import append_items
 
 # A number of processes per node; torchrun interprets other values, such as "auto" and "gpu".
-_NUMBER: Final = re.compile(r"[0-9]{1,9}")
+_NUMBER: Final = re.compile(r"[+-]?[0-9]{1,9}")
 
 
 class PyTorchJob(KubeflowJob):

@@ -66,7 +66,8 @@ class ElasticPolicy:
         if policy.get("rdzvId"):
             yield "PET_RDZV_ID", str(policy["rdzvId"])
         if policy.get("rdzvConf"):
-            pairs = (f"{pair.get('key')}={pair.get('value')}" for pair in policy["rdzvConf"])
+            given = policy["rdzvConf"]
+            pairs = (f"{pair.get('key') or ''}={pair.get('value') or ''}" for pair in given)
             yield "PET_RDZV_CONF", ",".join(pairs)
         if policy.get("standalone"):
             yield "PET_STANDALONE", ""
