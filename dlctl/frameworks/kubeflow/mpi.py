@@ -88,10 +88,10 @@ class MPIJob(KubeflowJob):
             # The file is not read before all workers run, so it is not updated for each of them. In
             # a gang the launcher's pod already exists and would see a later change too late.
             running_hosts = sorted(workers) if self.job.is_gang_scheduled else []
-        launcher_host = [self._launcher_name] if mpi_pods.uses_gpu(self._launcher_pod_spec) else []
         return mpi_config.config_files(
-            [*launcher_host, *workers],
-            [*launcher_host, *running_hosts],
+            workers,
+            running_hosts,
+            launcher=self._launcher_name if mpi_pods.uses_gpu(self._launcher_pod_spec) else "",
             slots=_read_slots(self.job.spec.get("slotsPerWorker")),
             container=self.job.spec.get("mainContainer"),
         )

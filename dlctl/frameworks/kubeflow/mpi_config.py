@@ -17,18 +17,22 @@ READABLE: Final = 0o444
 
 
 def config_files(
-    hosts: Iterable[str], running: Iterable[str], *, slots: int, container: Any
+    workers: Iterable[str], running: Iterable[str], *, launcher: str, slots: int, container: Any
 ) -> Mapping[str, str]:
     """Return the files by name.
 
-    ``hosts`` are all workers, for mpirun; ``running`` are the currently running ones, for elastic
-    programs. A remote process starts in ``container``, or by default in a worker's default
-    container.
+    ``workers`` are all of them, for mpirun; ``running`` are the currently running ones, for elastic
+    programs. A ``launcher`` that computes, too, is the first host. A remote process starts in
+    ``container``, or by default in a worker's default container.
     """
+    first = [launcher] if launcher else []
+    # The empty line after the launcher is training-operator's.
+    lines = ["#!/bin/sh", *(f"echo {host}:{slots}\n" for host in first)]
+    lines += [f"echo {host}:{slots}" for host in running]
     return {
-        HOSTFILE: slots_hostfile(hosts, slots),
+        HOSTFILE: slots_hostfile([*first, *workers], slots),
         KUBEXEC: _kubexec_script(container),
-        DISCOVER_HOSTS: "\n".join(["#!/bin/sh", *(f"echo {host}:{slots}" for host in running)]),
+        DISCOVER_HOSTS: "\n".join(lines),
     }
 
 
