@@ -147,7 +147,7 @@ def test_replica_that_never_started_is_named_beside_the_success(
 ) -> None:
     job = script_job(GREET)
     scheduler = job["spec"]["replicaSpecs"][0]["template"]["spec"]
-    scheduler["schedulingGates"] = [{"name": "dlctl.dev/never"}]
+    scheduler["initContainers"] = [{"name": "wait", "image": "x", "command": ["sleep", "60"]}]
     done = dlctl("run", written(job), "--timeout", "20")
     assert done.code == 0, done.err
     assert "; scheduler-0 never started\n" in done.out

@@ -12,7 +12,9 @@ _UNLIMITED: Final = "unlimited"
 _CRASHED: Final = "CrashLoopBackOff"
 _LOST: Final = "Lost"
 # In the words of the node's scheduler; GPUs that are in use may become free.
-_NEVER_FITS: Final = re.compile("Insufficient .* and this machine has|--node-label .* the label")
+_NEVER_FITS: Final = re.compile(
+    "Insufficient .* and this machine has|didn't match Pod's node affinity/selector"
+)
 
 
 def max_restarts(text: str) -> int | None:

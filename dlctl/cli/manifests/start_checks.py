@@ -8,6 +8,7 @@ import attrs
 
 from dlctl.api.json_types import JSON
 from dlctl.cli.manifests.checks import Problem
+from dlctl.cli.manifests.holds import held_job, held_pods
 from dlctl.cli.manifests.job_renderer import job_renderer
 from dlctl.cli.manifests.loading import Manifest, as_new, job_kind, with_example_name
 from dlctl.cli.manifests.pod_references import (
@@ -46,7 +47,7 @@ class StartChecks:
     manifests: Sequence[Manifest]
     namespace: str
     images: Mapping[str, Path]
-    # True if nobody else creates the objects that they refer to.
+    # True if nobody else creates the objects that they refer to, or starts jobs that are held.
     alone: bool = True
 
     def problems(self) -> Iterator[Problem]:
@@ -67,13 +68,15 @@ class StartChecks:
         # All replicas of a type have the same containers.
         of_type = {replica.type: replica for replica in renderer.job.replicas}
         pods = [renderer.pod(replica) for replica in of_type.values()]
+        found = [*held_job(kind, named)] if self.alone else []
         for path, spec in templates(manifest.obj):
-            for where, message in (
-                *self._commands(spec, path, pods),
-                *(_missing(spec, path, home, existing) if self.alone else ()),
-                *_volumes(spec, path),
-            ):
-                yield Problem(manifest, where, f"{dotted(where)}: {message}")
+            found += self._commands(spec, path, pods)
+            found += _volumes(spec, path)
+            if self.alone:
+                found += _missing(spec, path, home, existing)
+                found += held_pods(spec, path)
+        for where, message in found:
+            yield Problem(manifest, where, f"{dotted(where)}: {message}")
 
     def _commands(
         self, spec: Spec, path: FieldPath, pods: Sequence[JSON]

@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sized
 from contextlib import AbstractAsyncContextManager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Final
 
 import attrs
 
@@ -44,14 +43,12 @@ from dlctl.local.node.network.etc_files import machine_hosts, write_etc
 from dlctl.local.node.network.hosts_files import HostsFiles
 from dlctl.local.node.network.internet import relay_connections
 from dlctl.local.node.network.name_server import answer_queries
-from dlctl.local.node.node_object import node_object
+from dlctl.local.node.node_object import NODE_NAME, node_object
 from dlctl.local.node.pod_api import PodApi
 from dlctl.local.node.pod_events import PodEvents
 from dlctl.local.node.pod_setup import NodeContext
 from dlctl.local.node.pod_worker import PodWorker
 from dlctl.local.node.status import ContainerWaiting
-
-NODE_NAME: Final = "localhost"
 
 
 class LogUnavailableError(DlctlError):

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from dlctl.clock import timestamp
 
+NODE_NAME: Final = "localhost"
 _POD_LIMIT: Final = "1000"
 _ARCHITECTURES: Final = {"x86_64": "amd64", "aarch64": "arm64"}
 _VERSION: Final = "v1.36.0"

@@ -22,9 +22,8 @@ from dlctl.local.node.api_types import NodePod
 from dlctl.local.node.pod_api import is_transient
 from dlctl.local.node.pod_events import PodEvents
 from dlctl.local.node.resource_requests import pod_requests
-from dlctl.local.node.scheduling_filters import SchedulableNode, rejection
+from dlctl.local.node.scheduling_filters import DEFAULT_SCHEDULER, SchedulableNode, rejection
 
-DEFAULT_SCHEDULER: Final = "default-scheduler"
 _RETRY_S: Final = 1.0
 
 

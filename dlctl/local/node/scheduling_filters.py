@@ -3,12 +3,14 @@
 CPU and memory are not compared: a manifest for a cluster should start on a laptop, too.
 """
 
-from collections.abc import Collection, Mapping
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Final
 
 from dlctl.api.meta import Object, Projection
 from dlctl.local.node.api_types import NodePod, NodeSelectorRequirement, NodeSelectorTerm
 from dlctl.local.node.resource_requests import pod_requests
+
+DEFAULT_SCHEDULER: Final = "default-scheduler"
 
 
 class SchedulableNodeSpec(Projection, frozen=True, gc=False):
@@ -76,12 +78,27 @@ def _unavailable(reason: str, hint: str = "") -> str:
 
 def _label_hint(pod: NodePod, node: SchedulableNode) -> str:
     labels = node.metadata.labels or {}
+    wanted = {**_labels_of_affinity(pod, node), **(pod.spec.node_selector or {})}
     missing = [
         f"--node-label {name}={value}"
-        for name, value in (pod.spec.node_selector or {}).items()
+        for name, value in wanted.items()
         if labels.get(name) != value
     ]
     return f"{' '.join(missing)} gives this machine the label." if missing else ""
+
+
+def _labels_of_affinity(pod: NodePod, node: SchedulableNode) -> Mapping[str, str]:
+    """Return labels with which the node would match a required affinity; empty if none do."""
+    labels, fields = node.metadata.labels or {}, {"metadata.name": node.metadata.name}
+    for term in _required_terms(pod):
+        wanted = {
+            each.key: (each.values or ["true"])[0]
+            for each in term.match_expressions or ()
+            if each.operator in ("In", "Exists") and not _requirement_matches(each, labels)
+        }
+        if _term_matches(term, {**labels, **wanted}, fields):
+            return wanted
+    return {}
 
 
 def _matches(pod: NodePod, node: SchedulableNode) -> bool:
@@ -90,11 +107,16 @@ def _matches(pod: NodePod, node: SchedulableNode) -> bool:
     if any(labels.get(name) != value for name, value in selector.items()):
         return False
     affinity = pod.spec.affinity and pod.spec.affinity.node_affinity
-    required = affinity and affinity.required
-    if not required:
+    if not (affinity and affinity.required):
         return True
     fields = {"metadata.name": node.metadata.name}
-    return any(_term_matches(term, labels, fields) for term in required.node_selector_terms or ())
+    return any(_term_matches(term, labels, fields) for term in _required_terms(pod))
+
+
+def _required_terms(pod: NodePod) -> Sequence[NodeSelectorTerm]:
+    affinity = pod.spec.affinity and pod.spec.affinity.node_affinity
+    required = affinity and affinity.required
+    return (required.node_selector_terms or ()) if required else ()
 
 
 def _term_matches(

@@ -80,8 +80,13 @@ def test_replica_that_needs_more_gpus_than_there_are_is_given_up(
 
 
 def test_replica_for_a_node_with_other_labels_is_given_up() -> None:
-    pod = make_pod(containers=[make_container()], nodeSelector={"accelerator": "a100"})
-    assert waits_in_vain(rejection(pod, make_node(), {}, set()))
+    needed = [{"key": "accelerator", "operator": "NotIn", "values": ["none"]}]
+    needed.append({"key": "accelerator", "operator": "Exists"})
+    terms = {"nodeSelectorTerms": [{"matchExpressions": needed}]}
+    affinity = {"requiredDuringSchedulingIgnoredDuringExecution": terms}
+    for spec in ({"nodeSelector": {"a": "b"}}, {"affinity": {"nodeAffinity": affinity}}):
+        pod = make_pod(containers=[make_container()], **spec)
+        assert waits_in_vain(rejection(pod, make_node(), {}, set()))
 
 
 def waits_in_vain(message: str) -> bool:

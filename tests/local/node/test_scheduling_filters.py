@@ -78,6 +78,26 @@ def test_required_node_affinity(expression: dict[str, Any], matches: bool) -> No
     assert (rejection(pod, node, {}, ()) == "") is matches
 
 
+@pytest.mark.parametrize(
+    ("expression", "hint"),
+    [
+        ({"operator": "In", "values": ["b", "c"]}, "--node-label zone=b gives this machine"),
+        ({"key": "gpu", "operator": "Exists"}, "--node-label gpu=true gives this machine"),
+        # It has another value already.
+        ({"operator": "NotIn", "values": ["a"]}, ""),
+        ({"key": "size", "operator": "Gt", "values": ["8"]}, ""),
+    ],
+)
+def test_refusal_by_an_affinity_names_the_label_that_helps(
+    expression: dict[str, Any], hint: str
+) -> None:
+    pod = make_pod(affinity=affinity({"key": "zone", **expression}))
+    message = rejection(pod, make_node(labels={"zone": "a"}), {}, ())
+    assert SELECTOR in message
+    assert hint in message
+    assert ("--node-label" in message) is bool(hint)
+
+
 def test_one_term_of_several_is_enough_and_an_empty_one_matches_nothing() -> None:
     absent = {"key": "absent", "operator": "Exists"}
     present = {"key": "zone", "operator": "Exists"}

@@ -12,7 +12,8 @@ from dlctl.api.meta import ObjectKey
 from dlctl.api.objects.nodes import NODES
 from dlctl.kube.client import Client
 from dlctl.local.cluster import LocalCluster
-from dlctl.local.node.kubelet import NODE_NAME, KubeletOptions
+from dlctl.local.node.kubelet import KubeletOptions
+from dlctl.local.node.node_object import NODE_NAME
 from tests.local.node.builders import make_container, scheduled
 from tests.local.node.harness import NodeHarness
 
