@@ -1,51 +1,106 @@
 """Hints for users about a failure, by its cause and the last lines of a program. Pure."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import PurePosixPath
 from typing import Final
 
-_CANNOT_START: Final = re.compile(r"cannot start the container: (.+): No such file or directory")
-_NO_SCRIPT: Final = re.compile(r"can't open file '([^']+)': \[Errno 2\]")
-_NO_FILE: Final = re.compile(r"FileNotFoundError: .*No such file or directory: '(/[^']+)'")
 # Where the node starts containers that have no working directory.
 _IN_WORK: Final = re.compile(r"/pods/[^/]+/work/(.+)$")
-_NO_MODULE: Final = re.compile(r"No module named '?([\w.]+)'?")
-_PORT_IN_USE: Final = re.compile(r"Address already in use|EADDRINUSE")
-_NO_INPUT: Final = re.compile(r"EOFError: EOF when reading a line|BdbQuit")
-_KILLED: Final = re.compile(r"\(SIGKILL\)|signal 9 \(Killed\)|killed by signal: Killed")
 
 
 def hints(lines: Iterable[str]) -> Iterator[str]:
     """Yield what helps, the most specific first, each once."""
     text = "\n".join(lines)
-    if found := _CANNOT_START.search(text):
-        yield f"no such file: {found[1]}: is the image mapped? see --image; own code needs --mount"
-    for found in (_NO_SCRIPT.search(text), _NO_FILE.search(text)):
-        if found and (relative := _IN_WORK.search(found[1])):
-            yield f"no such file: {relative[1]}: --workdir DIR is where containers start"
-        elif found:
-            parent = PurePosixPath(found[1]).parent
-            yield (
-                f"no such file: {found[1]}: --mount DIR:{parent} shows a directory of this machine "
-                "there"
-            )
-    if found := _NO_MODULE.search(text):
-        module = found[1].partition(".")[0]
-        yield (
-            f"the container's Python has no module {module}: map the image to an environment that "
-            "has it, see --image; for a script see --python, or pass its path on with "
-            "--env PYTHONPATH"
-        )
-    if _PORT_IN_USE.search(text):
-        yield "a port is in use, by another program of the pod, or of its host network"
-    if _NO_INPUT.search(text):
-        yield (
+    for pattern, hint in _HINTS:
+        if found := re.search(pattern, text, re.MULTILINE):
+            yield hint(found[1]) if callable(hint) else hint.format(*found.groups())
+
+
+def _missing_file(path: str) -> str:
+    if relative := _IN_WORK.search(path):
+        path = relative[1]
+    elif path.startswith("/"):
+        return f"no such file: {path}: {_mount(path)}"
+    return f"no such file: {path}: --workdir DIR is where containers start"
+
+
+def _no_access(path: str) -> str:
+    return f"no access to {path}: {_mount(path)}"
+
+
+def _mount(path: str) -> str:
+    parent = PurePosixPath(path).parent
+    if parent == parent.parent:
+        # Nothing can be mounted over the root.
+        return f"--mount PATH:{path} shows a file or directory of this machine there"
+    return f"--mount DIR:{parent} shows a directory of this machine there"
+
+
+def _missing_module(name: str) -> str:
+    return (
+        f"the container's Python has no module {name.partition('.')[0]}: map the image to an "
+        "environment that has it, see --image; for a script see --python, or pass its path on with "
+        "--env PYTHONPATH"
+    )
+
+
+# What is found in the lines; and the hint, or a function of what the first group has found.
+_HINTS: Final[Sequence[tuple[str, str | Callable[[str], str]]]] = (
+    (
+        r"cannot start the container: (.+): No such file or directory",
+        "no such file: {}: is the image mapped? see --image; own code needs --mount",
+    ),
+    (
+        r"cannot start the container: (.+): Permission denied",
+        "not executable: {}: `chmod +x` it, or name its interpreter in the command",
+    ),
+    (
+        r"cannot start the container: (.+): Exec format error",
+        "no program of this machine: {}: does a script begin with a line such as #!/bin/sh?",
+    ),
+    (
+        r"^[^:\n]+: (?:line )?\d+: (\S+): (?:command )?not found$",
+        "no such program: {}: is the image mapped? see --image",
+    ),
+    (r"can't open file '([^']+)': \[Errno 2\]", _missing_file),
+    (r"FileNotFoundError: .*No such file or directory: '([^']+)'", _missing_file),
+    (
+        r"(?:Permission denied|Read-only file system|Operation not permitted): '(/[^']+)'",
+        _no_access,
+    ),
+    (r"No module named '?([\w.]+)'?", _missing_module),
+    (
+        # As Python reports a variable of the environment.
+        r"\bos(?:\.py|>)\", line \d+, in __getitem__\n(?: .*\n)*KeyError: '([^']+)'",
+        (
+            "no variable {0}: those of your shell are not passed on: --env {0} for a script, env "
+            "in a manifest"
+        ),
+    ),
+    (
+        r"No (?:CUDA|HIP) GPUs are available|no (?:CUDA|ROCm)-capable device is detected",
+        (
+            "a container sees only the GPUs that it requests: --gpus N for a script, "
+            "resources.limits in a manifest; --ignore-gpus shows all"
+        ),
+    ),
+    (
+        r"Address already in use|EADDRINUSE",
+        "the port is in use by another program of the pod, or on the host network, of this machine",
+    ),
+    (
+        r"EOFError: EOF when reading a line|BdbQuit",
+        (
             "programs have no stdin: pass values as arguments or variables; for a debugger such as "
             "debugpy, see dlctl up and dlctl port-forward"
-        )
-    if _KILLED.search(text):
-        yield (
+        ),
+    ),
+    (
+        r"\(SIGKILL\)|signal 9 \(Killed\)|killed by signal: Killed",
+        (
             "killed by SIGKILL: is this machine out of memory? `dmesg` names the processes that "
             "the kernel has killed"
-        )
+        ),
+    ),
+)

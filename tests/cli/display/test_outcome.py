@@ -253,6 +253,51 @@ def test_deleted_job_is_reported_as_such() -> None:
             id="file",
         ),
         pytest.param(
+            "python3: can't open file '/train.py': [Errno 2] No such file or directory",
+            "hint: no such file: /train.py: --mount PATH:/train.py shows a file or directory of"
+            " this machine there",
+            id="script at the root",
+        ),
+        pytest.param(
+            "FileNotFoundError: [Errno 2] No such file or directory: 'data/train.csv'",
+            "hint: no such file: data/train.csv: --workdir DIR is where containers start",
+            id="relative file",
+        ),
+        pytest.param(
+            "PermissionError: [Errno 13] Permission denied: '/checkpoints'",
+            "hint: no access to /checkpoints: --mount PATH:/checkpoints shows a file or directory"
+            " of this machine there",
+            id="directory of another user",
+        ),
+        pytest.param(
+            "OSError: [Errno 30] Read-only file system: '/models/a/1.pt'",
+            "hint: no access to /models/a/1.pt: --mount DIR:/models/a shows a directory of this"
+            " machine there",
+            id="read-only directory",
+        ),
+        pytest.param(
+            "cannot start the container: ./train.sh: Permission denied",
+            "hint: not executable: ./train.sh: `chmod +x` it, or name its interpreter in the"
+            " command",
+            id="no execute bit",
+        ),
+        pytest.param(
+            "cannot start the container: ./train: Exec format error",
+            "hint: no program of this machine: ./train: does a script begin with a line such as"
+            " #!/bin/sh?",
+            id="no first line",
+        ),
+        *(
+            pytest.param(
+                line, "hint: no such program: torchrun: is the image mapped? see --image", id=id_
+            )
+            for id_, line in (
+                ("dash", "sh: 1: torchrun: not found"),
+                ("bash", "bash: line 1: torchrun: command not found"),
+                ("script", "/app/run.sh: line 12: torchrun: command not found"),
+            )
+        ),
+        pytest.param(
             "ModuleNotFoundError: No module named 'torch.nn'",
             "hint: the container's Python has no module torch: map the image to an environment"
             " that has it, see --image; for a script see --python, or pass its path on with"
@@ -260,8 +305,27 @@ def test_deleted_job_is_reported_as_such() -> None:
             id="module",
         ),
         pytest.param(
+            "RuntimeError: No CUDA GPUs are available",
+            "hint: a container sees only the GPUs that it requests: --gpus N for a script,"
+            " resources.limits in a manifest; --ignore-gpus shows all",
+            id="GPU",
+        ),
+        *(
+            pytest.param(
+                f"  File \"{place}\", line 679, in __getitem__\n{code}KeyError: 'HF_TOKEN'",
+                "hint: no variable HF_TOKEN: those of your shell are not passed on: --env HF_TOKEN"
+                " for a script, env in a manifest",
+                id=id_,
+            )
+            for id_, place, code in (
+                ("variable", "<frozen os>", ""),
+                ("variable of 3.10", "/usr/lib/python3.10/os.py", "    raise KeyError(key)\n"),
+            )
+        ),
+        pytest.param(
             "OSError: [Errno 98] Address already in use",
-            "hint: a port is in use, by another program of the pod, or of its host network",
+            "hint: the port is in use by another program of the pod, or on the host network, of"
+            " this machine",
             id="port",
         ),
         *(
