@@ -200,13 +200,19 @@ class Pod(Object, frozen=True, gc=False):
         return [status for status in statuses if status.name not in sidecars]
 
     @property
-    def unfinished_init_container(self) -> str:
-        """Return which init container runs, or has failed; empty if none does."""
+    def unfinished_init_status(self) -> ContainerStatus | None:
+        """Return the status of the init container that runs, or has failed; None if none does."""
         for status in self.regular_init_statuses:
             end = status.last_terminated
             if (status.state and status.state.running) or (end and end.exit_code):
-                return status.name
-        return ""
+                return status
+        return None
+
+    @property
+    def unfinished_init_container(self) -> str:
+        """Return the name of the init container that runs, or has failed; empty if none does."""
+        status = self.unfinished_init_status
+        return status.name if status else ""
 
     @property
     def is_terminal(self) -> bool:

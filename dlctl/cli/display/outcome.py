@@ -67,7 +67,8 @@ def closing_lines(job: JobProgress, end: RunEnd, last_lines: LastLines) -> Itera
     elif job.is_finished:
         yield f"{job} failed after {took}: {job.reason}"
     elif replica := replica_beyond(job, end.max_restarts):
-        yield f"{job} failed after {took}: {_where(replica.name, replica.pod)} " + (
+        where = _where(replica.name, replica.pod, replica.init_container)
+        yield f"{job} failed after {took}: {where} " + (
             f"cannot start{f': {replica.waiting_message}' if replica.waiting_message else ''}"
             if cannot_start(replica)
             else f"{describe_restarts(replica)}; --max-restarts allows {end.max_restarts}"
@@ -89,8 +90,9 @@ def _without_success(job: JobProgress) -> str:
     return text
 
 
-def _where(replica: str, pod: str) -> str:
-    return f"{replica} (pod {pod})" if replica else "the job"
+def _where(replica: str, pod: str, init_container: str = "") -> str:
+    init = f", init container {init_container}" if init_container else ""
+    return f"{replica} (pod {pod}{init})" if replica else "the job"
 
 
 def _failed(job: JobProgress, failure: Failure, last_lines: LastLines) -> Iterator[str]:
@@ -158,7 +160,6 @@ def _explained(
     known: Sequence[str] = (),
     cause: str = "",
 ) -> Iterator[str]:
-    # An init container has no log of its own here.
     lines = last_lines(job, replica, _MAX_LINES) or known
     yield from _log_lines(replica, lines)
     found = job.replica(replica)

@@ -80,12 +80,17 @@ class ReplicaProgress:
     exits: tuple[ContainerExit, ...] = ()
     # Why its program does not start, as the node reports it.
     waiting_message: str = ""
-    # The init container that it waits for, or that has failed.
-    init_container: str = ""
+    # The run of the init container that it waits for, or that has failed.
+    init_run: ContainerRun | None = None
 
     def elapsed_s(self, now: datetime.datetime) -> float | None:
         """Return how many seconds the program has run so far, or ran in total."""
         return ((self.ended or now) - self.started).total_seconds() if self.started else None
+
+    @property
+    def init_container(self) -> str:
+        """Return the init container that it waits for, or that has failed; empty without one."""
+        return self.init_run.container if self.init_run else ""
 
     @property
     def is_settled(self) -> bool:
@@ -208,18 +213,27 @@ def _replica(
     state = (status.state if status else None) or ContainerState()
     ended = state.terminated or (_last_termination(status) if state.waiting else None)
     start, exit_ = state.running or ended, end or ended
+    init = None if start else pod.unfinished_init_status
+    init_run = ContainerRun(run.pod_uid, init.name, init.restart_count or 0) if init else None
     return attrs.evolve(
         last,
         pod=pod.metadata.name,
-        phase=_phase(observed, status),
-        restarts=last.restarts + _starts_since(last.run, run),
+        phase=_phase(observed, init if init and init.state and init.state.waiting else status),
+        restarts=last.restarts + _starts_since(last.run, run) + _init_restarts(last, init_run),
         exit_code=exit_.exit_code if exit_ else None,
         started=start.started_at if start else None,
         ended=ended.finished_at if ended else None,
         run=run,
-        exits=_exits(last, run, status, exit_.exit_code if exit_ else None),
-        waiting_message=_waiting_message(observed, state),
-        init_container="" if start else pod.unfinished_init_container,
+        exits=_exits_of_init(last, init_run, init)
+        if init_run
+        else _exits(
+            _without_init(last, run) if start else last,
+            run,
+            status,
+            exit_.exit_code if exit_ else None,
+        ),
+        waiting_message=_waiting_message(observed, state, init),
+        init_run=init_run,
     )
 
 
@@ -229,13 +243,39 @@ def _exits(
     """Return the ends of runs, with those that the status shows: of this run and the one before."""
     seen = {end.run: end for end in last.exits}
     before = _last_termination(status)
-    failed_start = before is not None and before.reason == _START_ERROR
+    last_end = (status.state.terminated if status and status.state else None) or before
     if run.number and code is None and before:
         ended = attrs.evolve(run, number=run.number - 1)
+        failed_start = before.reason == _START_ERROR
         seen.setdefault(ended, ContainerExit(ended, before.exit_code, failed_start))
     if code is not None:
+        failed_start = last_end is not None and last_end.reason == _START_ERROR
         seen[run] = ContainerExit(run, code, failed_start)
     return tuple(seen.values())[-_KEPT_EXITS:]
+
+
+def _exits_of_init(
+    last: ReplicaProgress, run: ContainerRun, status: ContainerStatus | None
+) -> tuple[ContainerExit, ...]:
+    """Return the ends of runs, with those of an init container: they are the replica's, too."""
+    state = (status.state if status else None) or ContainerState()
+    end = state.terminated or (_last_termination(status) if state.waiting else None)
+    return _exits(last, run, status, end.exit_code if end else None)
+
+
+def _without_init(last: ReplicaProgress, run: ContainerRun) -> ReplicaProgress:
+    """Return the progress without the ends of init containers, which explain nothing any more."""
+    own = (end for end in last.exits if end.run.container == run.container)
+    return attrs.evolve(last, exits=tuple(own))
+
+
+def _init_restarts(last: ReplicaProgress, run: ContainerRun | None) -> int:
+    """Return how often an init container was restarted since; a new pod has its own count."""
+    if run is None:
+        return 0
+    before = last.init_run
+    is_same = before and (before.pod_uid, before.container) == (run.pod_uid, run.container)
+    return run.number - (before.number if before and is_same else 0)
 
 
 def _last_termination(status: ContainerStatus | None) -> ContainerStateTerminated | None:
@@ -243,10 +283,14 @@ def _last_termination(status: ContainerStatus | None) -> ContainerStateTerminate
     return status.last_state.terminated if status and status.last_state else None
 
 
-def _waiting_message(observed: ObservedReplica, state: ContainerState) -> str:
+def _waiting_message(
+    observed: ObservedReplica, state: ContainerState, init: ContainerStatus | None
+) -> str:
     """Return why a program has not started yet; empty for others."""
     if observed.state is not ReplicaState.PENDING or state.waiting is None:
         return ""
+    if init and init.state and init.state.running:
+        return f"init container {init.name} runs"
     return state.waiting.message or ""
 
 

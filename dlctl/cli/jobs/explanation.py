@@ -11,9 +11,9 @@ from dlctl.api.status.verdict import Verdict, last_verdict
 from dlctl.cli.jobs.attempt_lines import attempt_lines, verdict_lines
 from dlctl.cli.jobs.history import (
     container_of,
+    decisive_status,
     ended,
     history_lines,
-    main_status,
     moments,
     replica_names,
 )
@@ -128,14 +128,21 @@ def _failures(job: JobSnapshot, pods: Sequence[Pod]) -> Iterator[FirstFailure]:
     runs = [
         (end.finished_at, names[pod.metadata.name], pod.metadata.name, status, end)
         for pod in pods
-        if (status := main_status(job, pod, names[pod.metadata.name]))
+        if (status := decisive_status(job, pod, names[pod.metadata.name]))
         for state in (status.last_state, status.state)
         if state and (end := state.terminated) and end.exit_code and end.finished_at
     ]
+    by_name = {pod.metadata.name: pod for pod in pods}
     for _, replica, pod_name, status, end in sorted(runs, key=lambda run: run[:3]):
         now = status.state
         previous = bool(now and now.running)
-        yield FirstFailure(replica, pod_name, ended(end), status.name, previous)
+        message = f"{_init_prefix(by_name[pod_name])}{ended(end)}"
+        yield FirstFailure(replica, pod_name, message, status.name, previous)
+
+
+def _init_prefix(pod: Pod) -> str:
+    name = pod.unfinished_init_container
+    return f"init container {name}: " if name else ""
 
 
 def _restarts(job: JobSnapshot, pods: Sequence[Pod], now: datetime.datetime) -> Iterator[str]:
@@ -143,15 +150,16 @@ def _restarts(job: JobSnapshot, pods: Sequence[Pod], now: datetime.datetime) -> 
     in_place = {names[pod.metadata.name]: pod for pod in pods}
     for replica in dict.fromkeys((*job.status.restarts, *in_place)):
         record = job.status.restarts.get(replica)
-        status = main_status(job, in_place[replica], replica) if replica in in_place else None
+        pod = in_place.get(replica)
+        status = decisive_status(job, pod, replica) if pod else None
         earlier, in_pod = record.attempts if record else 0, (status and status.restart_count) or 0
         # The record of a launcher that is the pod of a Job has those in the pod as well.
         count = max(earlier, in_pod) if _is_of_a_job(job, replica) else earlier + in_pod
         if not count:
             continue
         last = status.last_state.terminated if status and status.last_state else None
-        if last is not None:
-            how, when = ended(last), last.finished_at
+        if pod and last is not None:
+            how, when = f"{_init_prefix(pod)}{ended(last)}", last.finished_at
         elif record is not None:
             how, when = record.describe(), record.finished_at
         else:

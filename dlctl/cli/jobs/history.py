@@ -93,6 +93,11 @@ def main_status(job: JobSnapshot, pod: Pod, replica: str) -> ContainerStatus | N
     return known or next(iter(statuses), None)
 
 
+def decisive_status(job: JobSnapshot, pod: Pod, replica: str) -> ContainerStatus | None:
+    """Return the status of the init container that holds a pod up, or of the training container."""
+    return pod.unfinished_init_status or main_status(job, pod, replica)
+
+
 def ended(state: ContainerStateTerminated) -> str:
     """Return how a program ended."""
     code = state.exit_code

@@ -127,6 +127,51 @@ def test_restarts_include_those_in_place_and_new_pods() -> None:
     assert [worker(state).restarts for state in (first, again, other)] == [0, 1, 2]
 
 
+def with_init(number: int, **state: Any) -> Pod:
+    """Return a pod whose init container is in the given state, after so many restarts."""
+    init = {"name": "fetch", "restartCount": number, **state}
+    waiting = {"waiting": {"reason": "PodInitializing"}}
+    return make_pod(JOB, WORKER, phase="Pending", state=waiting, initContainerStatuses=[init])
+
+
+CRASHED = {
+    "state": {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 10s"}},
+    "lastState": exited(137),
+}
+
+
+def test_failures_of_an_init_container_are_restarts_of_its_replica() -> None:
+    first = look(with_init(0, state=RUNNING))
+    again = look(with_init(1, state=RUNNING, lastState=exited(137)), before=first)
+    waits = look(with_init(1, **CRASHED), before=again)
+    assert [worker(state).restarts for state in (first, again, waits)] == [0, 1, 1]
+    seen = worker(waits)
+    assert (seen.phase, seen.init_container) == ("CrashLoopBackOff", "fetch")
+    assert [(end.run.container, end.run.number, end.exit_code) for end in seen.exits] == [
+        ("fetch", 0, 137),
+        ("fetch", 1, 137),
+    ]
+    # The program itself has no log.
+    assert not seen.has_log
+
+
+def test_init_container_that_runs_is_what_a_replica_waits_for() -> None:
+    seen = worker(look(with_init(0, state=RUNNING)))
+    assert (seen.phase, seen.waiting_message) == ("PodInitializing", "init container fetch runs")
+
+
+def test_failures_of_an_init_container_explain_nothing_once_the_program_runs() -> None:
+    waits = look(with_init(1, **CRASHED))
+    runs = worker(look(make_pod(JOB, WORKER, state=RUNNING), before=waits))
+    assert (runs.restarts, runs.exits, runs.init_container) == (1, (), "")
+
+
+def test_init_container_that_cannot_be_executed_cannot_start() -> None:
+    end = {"terminated": {**exited(128)["terminated"], "reason": "StartError"}}
+    seen = worker(look(with_init(0, state=end)))
+    assert [one.not_executed for one in seen.exits] == [True]
+
+
 def test_job_is_finished_only_in_its_last_phase() -> None:
     cleaning = look(phase="CleanUp", state="Succeeded")
     done = look(phase="Done", state="Succeeded")

@@ -169,6 +169,19 @@ def crash_loop() -> Situation:
     return Situation(job, pods, output=("no such file: train.py",))
 
 
+def failing_init_container() -> Situation:
+    job = snapshot(conditions=[CREATED, RUNNING], startTime=at(0))
+    waiting = {"waiting": {"reason": "PodInitializing"}}
+    back_off = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 10s restarting"}}
+    init = {"name": "fetch", "restartCount": 2, "state": back_off, "lastState": ended(3, 40, 41)}
+    pods = (
+        pod(job, "master-0", state=running(1)),
+        pod(job, "worker-0", state=running(2)),
+        pod(job, "worker-1", phase="Pending", state=waiting, initContainerStatuses=[init]),
+    )
+    return Situation(job, pods, output=("cannot reach the bucket",))
+
+
 def unschedulable() -> Situation:
     job = snapshot(conditions=[CREATED], startTime=at(0))
     no_node = {
@@ -277,7 +290,8 @@ def succeeded() -> Situation:
 SITUATIONS = {
     made.__name__: made
     for made in (
-        *(failed, lost_gang, crash_loop, unschedulable, missing_secret, name_taken),
+        *(failed, lost_gang, crash_loop, failing_init_container, unschedulable),
+        *(missing_secret, name_taken),
         *(suspended, unclaimed, invalid, succeeded),
         *(unknown_version, launcher_waits, launcher_waits_for_workers),
     )
