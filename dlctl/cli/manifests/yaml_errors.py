@@ -14,7 +14,6 @@ from dlctl.cli.manifests.yaml_lines import DuplicateFieldError
 from dlctl.manifest_yaml import ManifestLoader
 
 _KEY_WITHOUT_SPACE: Final = re.compile(r"\s*(?:- )*([\w.-]+):[^\s:]\S*$")
-_NO_COLON: Final = "has no colon after its field: write NAME: VALUE"
 _NO_BREAK_SPACE: Final = re.compile(r"(?:^[ -]*|: *)\u00a0")
 _TEMPLATE: Final = re.compile(r"(?:^|: |- ) *\{\{")
 _NEW_LINE: Final = "\n"
@@ -85,7 +84,7 @@ def _explained(error: yaml.MarkedYAMLError, mark: yaml.Mark, lines: list[str]) -
     if problem.startswith("expected <block end>") and start and is_first:
         return _misplaced(line, lines[: mark.line], start)
     if problem.startswith("could not find expected ':'") and start:
-        return f"line {start.line + 1} {_NO_COLON}"
+        return _no_value(start.line + 1, lines[start.line])
     if problem.startswith("found unexpected end of stream") and start:
         return f"the quote that line {start.line + 1} opens is not closed"
     if found := _NO_TOKEN.match(problem):
@@ -98,14 +97,20 @@ def _second_colon(before: str, above: list[str]) -> str:
     if re.search(r":\s", before):
         return "a second colon in the line: put the value in quotes"
     number, last = next((each for each in _upwards(above) if each[1].strip()), (0, ""))
-    if found := _KEY_WITHOUT_SPACE.match(last):
-        return f"line {number} has no space after the colon of {found[1]}"
-    if ":" not in last and not last.lstrip().startswith("- "):
-        return f"line {number} {_NO_COLON}"
+    has_colon = ":" in last or last.lstrip().startswith("- ")
+    if _KEY_WITHOUT_SPACE.match(last) or not has_colon:
+        return _no_value(number, last)
     return (
         f"it is indented deeper than line {number}, which has a value already: "
         f"begin it in column {_column(last, is_item=False)}"
     )
+
+
+def _no_value(number: int, line: str) -> str:
+    """Explain a line that has no value, as the parser reads it."""
+    if found := _KEY_WITHOUT_SPACE.match(line):
+        return f"line {number} has no space after the colon of {found[1]}"
+    return f"line {number} has no colon after its field: write NAME: VALUE"
 
 
 def _misplaced(line: str, above: list[str], start: yaml.Mark) -> str:

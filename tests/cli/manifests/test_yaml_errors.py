@@ -65,6 +65,11 @@ def test_later_documents_that_are_nested_too_deeply_do_not_matter() -> None:
             id="no space",
         ),
         pytest.param(
+            "containers:\n  - name: a\n    image:my/train:1\n    command: [a]\n",
+            "line 4, column 5: line 3 has no space after the colon of image",
+            id="no space after another field",
+        ),
+        pytest.param(
             "metadata:\n  name train\n  labels: {}\n",
             "line 3, column 9: line 2 has no colon after its field: write NAME: VALUE",
             id="no colon",
