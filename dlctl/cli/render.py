@@ -10,10 +10,16 @@ import yaml
 from dlctl.cli.frameworks import installed_frameworks
 from dlctl.cli.manifests.checks import check
 from dlctl.cli.manifests.job_renderer import job_renderer
-from dlctl.cli.manifests.loading import as_new, check_built, job_kind, load, with_example_name
+from dlctl.cli.manifests.loading import (
+    as_new,
+    check_built,
+    job_kind,
+    load,
+    no_job_error,
+    with_example_name,
+)
 from dlctl.dialects.kind import Kind
 from dlctl.dialects.kinds import served_kinds
-from dlctl.errors import ConfigError
 from dlctl.manifest_yaml import ManifestDumper
 
 
@@ -41,7 +47,7 @@ def render(args: argparse.Namespace) -> int:
             children += _children(kind, _named(kind, as_new(manifest.obj, args.namespace)))
     if not children:
         check_built(manifests)
-        raise ConfigError("none of the manifests is a job of a kind that dlctl serves")
+        raise no_job_error(manifests)
     yaml.dump_all(children, sys.stdout, ManifestDumper, sort_keys=False)
     return 0
 

@@ -12,7 +12,7 @@ from dlctl.cli.embedded.local_options import add_local_arguments, parse_local_op
 from dlctl.cli.embedded.output_options import add_output_arguments, parse_output_options
 from dlctl.cli.embedded.script_options import add_script_arguments, given_without_kind, parse_script
 from dlctl.cli.interrupts import run_until_signalled
-from dlctl.cli.manifests.loading import Manifest, load
+from dlctl.cli.manifests.loading import Manifest, load, program_error
 from dlctl.errors import ConfigError
 
 
@@ -79,10 +79,7 @@ def run(args: argparse.Namespace) -> int:
 def _manifests(args: argparse.Namespace) -> list[Manifest]:
     scripts = [name for name in args.files if name.endswith(".py")]
     if scripts or args.module:
-        raise ConfigError(
-            f"{args.module or scripts[0]} is a program: say what kind of job runs it, "
-            "such as --kind pytorch"
-        )
+        raise program_error(args.module or scripts[0])
     if not args.files:
         args.usage_error("name a manifest, or a script with --kind")
     if args.program_arguments:

@@ -29,7 +29,13 @@ from dlctl.cli.frameworks import installed_frameworks
 from dlctl.cli.interrupts import Interrupts
 from dlctl.cli.manifests.checks import check, report
 from dlctl.cli.manifests.image_mappings import check_mappings_used, unmapped_lines
-from dlctl.cli.manifests.loading import Manifest, check_built, job_kind, replica_names
+from dlctl.cli.manifests.loading import (
+    Manifest,
+    check_built,
+    job_kind,
+    no_job_error,
+    replica_names,
+)
 from dlctl.cli.manifests.start_checks import NeverStartsError, StartChecks
 from dlctl.cli.manifests.submission import SubmittedJob, submit
 from dlctl.clock import SystemClock
@@ -89,7 +95,7 @@ class RunSession:
         check(served, self.manifests, self.namespace)
         jobs = [(kind, each.obj) for each in self.manifests if (kind := job_kind(served, each.obj))]
         if not jobs:
-            raise ConfigError("none of the manifests is a job of a kind that dlctl serves")
+            raise no_job_error(self.manifests)
         check_mappings_used(self.options.images, self.manifests)
         checks = StartChecks(served, self.manifests, self.namespace, self.options.images)
         report(checks.problems(), NeverStartsError)

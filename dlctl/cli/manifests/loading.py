@@ -3,7 +3,7 @@
 import pathlib
 import shlex
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from types import NoneType
 from typing import Any, Final
 
@@ -25,7 +25,10 @@ from dlctl.errors import ConfigError, InvalidJobError, config_errors
 # Like the suffix that the server appends to a ``generateName``, of which it keeps 58 characters.
 _SUFFIX: Final = "x5c7v"
 _MAX_PREFIX_CHARS: Final = 58
+# How many objects a message names.
+_MAX_NAMED: Final = 3
 _SET_BY_SERVERS: Final = frozenset({"managedFields", "resourceVersion", "uid"})
+_SHEBANG: Final = b"#!"
 # The names under which kustomize looks for what to build.
 _KUSTOMIZATIONS: Final = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 
@@ -147,6 +150,22 @@ class _KustomizationError(ConfigError):
         )
 
 
+def program_error(name: str) -> ConfigError:
+    """Return that a file or module is no manifest, with the way to run it."""
+    return ConfigError(
+        f"{name} is a program: say what kind of job runs it, as in `dlctl run --kind pytorch`"
+    )
+
+
+def no_job_error(manifests: Sequence[Manifest]) -> ConfigError:
+    """Return that there is nothing to run, with what there is."""
+    more = f" and {len(manifests) - _MAX_NAMED} more" if len(manifests) > _MAX_NAMED else ""
+    named = (f"{each.title} ({each.obj.get('apiVersion')})" for each in manifests[:_MAX_NAMED])
+    found = "none of the manifests is a job of a kind that dlctl serves: " + ", ".join(named) + more
+    reason = found if manifests else "there is no object in the manifests"
+    return ConfigError(f"{reason}; `dlctl new pytorch` prints a job")
+
+
 def as_new(manifest: JSON, default: str | None) -> JSON:
     """Return the manifest as a request creates it, with its namespace; an empty one is none.
 
@@ -238,6 +257,8 @@ def _text(name: str) -> str:
         raise ConfigError(f"{name} is a directory: name its files, such as {path}/*.yaml")
     with config_errors(f"cannot read {name}"):
         data = sys.stdin.buffer.read() if name == "-" else path.read_bytes()
+    if data.startswith(_SHEBANG) or path.suffix == ".py":
+        raise program_error(name)
     try:
         return data.decode()
     except UnicodeDecodeError as error:

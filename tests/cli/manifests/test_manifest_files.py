@@ -32,6 +32,51 @@ def test_files_of_a_directory_have_to_be_named(dlctl: Dlctl, tmp_path: Path) -> 
     )
 
 
+@pytest.mark.parametrize("command", ["run", "check", "render"])
+@pytest.mark.parametrize(
+    ("name", "text"), [("train.py", "print(1)\n"), ("train.sh", "#!/bin/sh\n"), ("a b", "#!sh\n")]
+)
+def test_program_is_no_manifest(
+    dlctl: Dlctl, tmp_path: Path, command: str, name: str, text: str
+) -> None:
+    path = tmp_path / name
+    path.write_text(text)
+    done = dlctl(command, str(path))
+    assert (done.code, done.out) == (2, "")
+    assert f"{path} is a program: " in done.err
+    assert "--kind pytorch" in done.err
+
+
+@pytest.mark.parametrize("command", ["run", "render"])
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        pytest.param("# a comment\n", "there is no object in the manifests", id="empty"),
+        pytest.param(
+            "apiVersion: batch/v1\nkind: Job\nmetadata: {name: sum}\n",
+            "none of the manifests is a job of a kind that dlctl serves: Job sum (batch/v1)",
+            id="another job",
+        ),
+        pytest.param(
+            "".join(
+                f"---\napiVersion: v1\nkind: Pod\nmetadata: {{name: p{n}}}\n" for n in range(9)
+            ),
+            "dlctl serves: Pod p0 (v1), Pod p1 (v1), Pod p2 (v1) and 6 more",
+            id="many",
+        ),
+    ],
+)
+def test_manifests_without_a_job_are_named(
+    dlctl: Dlctl, tmp_path: Path, command: str, text: str, message: str
+) -> None:
+    path = tmp_path / "job.yaml"
+    path.write_text(text)
+    done = dlctl(command, str(path))
+    assert (done.code, done.out) == (2, "")
+    assert message in done.err
+    assert "`dlctl new pytorch` prints a job" in done.err
+
+
 @pytest.mark.parametrize(
     ("content", "line"),
     [
