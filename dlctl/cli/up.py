@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
+from dlctl.cli.embedded.cluster_arguments import path_of
 from dlctl.cli.embedded.detached import detach
 from dlctl.cli.embedded.local_options import add_local_arguments, parse_local_options
 from dlctl.cli.embedded.named_clusters import DEFAULT_NAME, NamedCluster
@@ -67,7 +68,7 @@ def up(args: argparse.Namespace) -> int:
         session = UpSession(
             options=options,
             kubeconfig=kubeconfig,
-            data=args.data.expanduser().absolute() if args.data else None,
+            data=path_of("--data", args.data) if args.data else None,
             controller=args.controller,
             announce=announce,
             end=end,

@@ -23,6 +23,7 @@ logger = logging.getLogger(__name__)
 REFRESH_S: Final = 60.0
 # An exec plugin may wait for a browser.
 LOAD_TIMEOUT_S: Final = 60.0
+_DEFAULT_KUBECONFIG: Final = "~/.kube/config"
 _SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
@@ -62,7 +63,7 @@ async def load(kubeconfig: str | None = None, context: str | None = None) -> Clu
         return await _from_kubeconfig(path, context)
     if (_SERVICE_ACCOUNT / "token").exists() and "KUBERNETES_SERVICE_HOST" in os.environ:
         return await in_cluster()
-    return await _from_kubeconfig(str(Path.home() / ".kube" / "config"), context)
+    return await _from_kubeconfig(_DEFAULT_KUBECONFIG, context)
 
 
 async def in_cluster(folder: Path = _SERVICE_ACCOUNT) -> ClusterConfig:
@@ -86,8 +87,8 @@ async def in_cluster(folder: Path = _SERVICE_ACCOUNT) -> ClusterConfig:
 
 
 async def _from_kubeconfig(paths: str, context: str | None) -> ClusterConfig:
-    library = config_library()
     _require_file(paths)
+    library = config_library()
     try:
         merged = library.kubeconfig_merger(paths)
         loader = library.kubeconfig_loader(
@@ -123,9 +124,10 @@ async def _from_kubeconfig(paths: str, context: str | None) -> ClusterConfig:
 
 
 def _require_file(paths: str) -> None:
-    if not any(Path(path).expanduser().is_file() for path in paths.split(os.pathsep)):
+    if not any(os.path.isfile(os.path.expanduser(path)) for path in paths.split(os.pathsep)):
         raise MissingKubeconfigError(
-            f"kubeconfig: {paths}: the file does not exist; set --kubeconfig, or KUBECONFIG"
+            f"kubeconfig: {os.path.expanduser(paths)}: the file does not exist; set --kubeconfig, "
+            "or KUBECONFIG"
         )
 
 

@@ -13,6 +13,8 @@ from typing import Any, Final
 
 import attrs
 
+from dlctl.errors import ConfigError
+
 _LIBRARY: Final = "kubernetes_asyncio"
 _CLIENT: Final = f"{_LIBRARY}.client"
 _HTTP_LIBRARY: Final = "urllib3"
@@ -33,6 +35,7 @@ def config_library() -> ConfigLibrary:
     """Import the library's configuration with the packages around it left empty.
 
     Afterwards they count as not imported, so that a later import gets all of them.
+    :raises ConfigError: if the user has no home directory.
     """
     imported = {name: sys.modules.pop(name) for name in _modules()}
     try:
@@ -45,6 +48,9 @@ def config_library() -> ConfigLibrary:
         vars(client).update(Configuration=configuration, ApiClient=object)
         kubeconfig = importlib.import_module(f"{_LIBRARY}.config.kube_config")
         in_cluster = importlib.import_module(f"{_LIBRARY}.config.incluster_config")
+    except RuntimeError as error:
+        # The library looks for ~/.kube/config as it is imported.
+        raise ConfigError("the user has no home directory: set HOME to one") from error
     finally:
         for name in _modules():
             del sys.modules[name]

@@ -1,4 +1,7 @@
-"""Arguments of ``dlctl.Cluster``, checked where they come in. Pure but for a look at the disk."""
+"""Arguments of ``dlctl.Cluster``, and paths of commands, checked where they come in.
+
+Pure but for a look at the disk.
+"""
 
 import os
 from collections.abc import Mapping
@@ -23,13 +26,13 @@ def image_paths(images: object) -> dict[str, Path]:
 
 
 def path_of(name: str, value: object) -> Path:
-    """Return an argument as an absolute path.
+    """Return an argument as an absolute path; without a home directory, ``~`` is a name.
 
     :raises ConfigError: if it is none.
     """
     if not isinstance(value, str | os.PathLike):
         raise ConfigError(f"{name}: {value!r} is no path")
-    return Path(value).expanduser().absolute()
+    return Path(os.path.expanduser(value)).absolute()
 
 
 def check_run_options(timeout_s: object, max_restarts: object, on_line: object) -> None:

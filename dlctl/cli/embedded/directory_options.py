@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from dlctl.cli.embedded.cluster_arguments import path_of
 from dlctl.errors import ConfigError, config_errors
 from dlctl.local.node.directories import NodeDirectories
 from dlctl.local.node.protocol import Mount
@@ -77,7 +78,7 @@ def _mount(text: str) -> Mount:
             f"--mount {text}: write SOURCE:TARGET or SOURCE:TARGET:ro, "
             "with an absolute TARGET, such as ./src:/opt/app"
         )
-    path = Path(source).expanduser().absolute()
+    path = path_of("--mount", source)
     if not path.exists():
         raise ConfigError(f"--mount {text}: {source} does not exist")
     target = os.path.normpath(target)
@@ -87,7 +88,7 @@ def _mount(text: str) -> Mount:
 
 
 def _working_dir(text: str, mounts: Iterable[Mount]) -> str:
-    path = Path(text).expanduser().absolute()
+    path = path_of("--workdir", text)
     if not path.is_dir() and not any(path.is_relative_to(mount.target) for mount in mounts):
         raise ConfigError(
             f"--workdir {text}: it is neither a directory of this machine nor in a --mount"
@@ -96,7 +97,7 @@ def _working_dir(text: str, mounts: Iterable[Mount]) -> str:
 
 
 def _created(text: str) -> Path:
-    path = Path(text).expanduser().absolute()
+    path = path_of("--volumes", text)
     with config_errors(f"--volumes {text}"):
         path.mkdir(parents=True, exist_ok=True)
     return path

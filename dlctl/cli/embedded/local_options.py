@@ -12,6 +12,7 @@ from typing import Final, Literal, get_args
 
 import attrs
 
+from dlctl.cli.embedded.cluster_arguments import path_of
 from dlctl.cli.embedded.directory_options import add_directory_arguments, parse_directories
 from dlctl.errors import ConfigError
 from dlctl.local.node.directories import NodeDirectories
@@ -119,7 +120,7 @@ def _image(text: str) -> tuple[str, Path]:
     name, equals, prefix = text.partition("=")
     if not (name and equals and prefix):
         raise ConfigError(f"--image {text}: write NAME=PREFIX, such as mxnet:1.9.1=.venv-mxnet")
-    path = Path(prefix).expanduser().absolute()
+    path = path_of("--image", prefix)
     if not path.exists():
         raise ConfigError(f"--image {text}: {prefix} does not exist")
     return name, path

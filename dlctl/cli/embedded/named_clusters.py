@@ -27,7 +27,7 @@ class NamedCluster:
     def of(cls, name: str) -> "NamedCluster":
         """Return the cluster of a name.
 
-        :raises ConfigError: if the name is malformed.
+        :raises ConfigError: if the name is malformed, or there is no place for its files.
         """
         if not _NAME.fullmatch(name):
             raise ConfigError(f"--name {name}: use lower-case letters, digits and dashes")
@@ -87,10 +87,16 @@ class NamedCluster:
 
 def running_clusters() -> list[str]:
     """Return the names of the clusters that run."""
-    found = [path.name for path in _directory().glob("*") if _NAME.fullmatch(path.name)]
+    try:
+        directory = _directory()
+    except ConfigError:
+        return []
+    found = [path.name for path in directory.glob("*") if _NAME.fullmatch(path.name)]
     return sorted(name for name in found if NamedCluster.of(name).process is not None)
 
 
 def _directory() -> Path:
-    state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
+    if state.startswith("~"):
+        raise ConfigError("the user has no home directory: XDG_STATE_HOME names another place")
     return Path(state) / "dlctl" / "clusters"

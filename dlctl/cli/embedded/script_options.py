@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import attrs
 
+from dlctl.cli.embedded.cluster_arguments import path_of
 from dlctl.cli.embedded.local_options import LocalOptions
 from dlctl.cli.manifests.job_forms import JobForm, Program, complete_kinds, job_form
 from dlctl.cli.manifests.text import commented
@@ -166,7 +167,7 @@ def _command(args: argparse.Namespace, working_dir: str) -> tuple[list[str], str
         return ["python3", "-m", args.module, *arguments], working_dir or os.getcwd()
     if not args.files:
         raise ConfigError(f"--kind {args.kind}: name a script, or a module with -m")
-    script = Path(args.files[0]).expanduser().absolute()
+    script = path_of("the script", args.files[0])
     if not script.is_file():
         raise ConfigError(f"no script {args.files[0]}: name a file, or a module with -m")
     directory = working_dir or str(script.parent)
@@ -184,7 +185,7 @@ def _prefix(given: str | None, environment: Mapping[str, str]) -> Path:
         active = (environment.get(name, "") for name in ("VIRTUAL_ENV", "CONDA_PREFIX"))
         found = (Path(path) for path in active if path and _has_python(Path(path)))
         return next(found, Path(sys.prefix))
-    path = Path(given).expanduser().absolute()
+    path = path_of("--python", given)
     if path.is_file() and _is_python_of(path, path.parent.parent):
         path = path.parent.parent
     if not _has_python(path):

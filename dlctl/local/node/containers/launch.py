@@ -264,11 +264,13 @@ class PodRuntime:
         mounts = []
         if self.account and not self._is_mounted(MOUNT_PATH, container):
             mounts.append(self.account.mount())
-        theirs = Path.home() / ".kube"
+        # A user without a home directory has no such files.
+        home = Path(os.path.expanduser("~"))
+        theirs = home / ".kube"
         # Unlike methods of Path, these also take what may not be looked into as missing.
         if os.path.isdir(theirs) and not self._is_mounted(str(theirs), container):
             mounts.append(Mount(str(self.paths.kube), str(theirs)))
         # A login by ssh is not the owner's: their shell's startup files do not apply.
-        startup = (Path.home() / name for name in _STARTUP_FILES)
+        startup = (home / name for name in _STARTUP_FILES)
         mounts += [Mount(os.devnull, str(file)) for file in startup if os.path.isfile(file)]
         return mounts

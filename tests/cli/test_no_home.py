@@ -1,0 +1,45 @@
+"""Users without a home directory: no variable, and no entry in /etc/passwd, as in containers."""
+
+import pwd
+from typing import Any
+
+import pytest
+
+from tests.support.command_line import Dlctl, Written, script_job
+
+
+@pytest.fixture(autouse=True)
+def _no_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(*_: object) -> Any:
+        raise KeyError("no entry")
+
+    for name in ("HOME", "KUBECONFIG", "XDG_STATE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(pwd, "getpwuid", unknown)
+
+
+def test_job_runs(dlctl: Dlctl, written: Written) -> None:
+    done = dlctl("run", written(script_job("print('ready')")), "--timeout", "20")
+    assert done.code == 0, done.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        pytest.param("get", "kubeconfig: ~/.kube/config: the file does not exist", id="kubeconfig"),
+        pytest.param("get --kubeconfig ~/c", "~/c: the file does not exist", id="named one"),
+        pytest.param("get --kubeconfig {}", "set HOME to one", id="library"),
+        pytest.param("up --detach", "XDG_STATE_HOME names another place", id="named cluster"),
+        pytest.param("down", "XDG_STATE_HOME names another place", id="end of one"),
+        pytest.param("run a.yaml --mount ~/a:/a", "~/a does not exist", id="mount"),
+        pytest.param("run a.yaml --workdir ~/a", "--workdir ~/a", id="workdir"),
+        pytest.param("run a.yaml --image a=~/a", "~/a does not exist", id="image"),
+        pytest.param("run --kind tf ~/a.py", "no script ~/a.py", id="script"),
+        pytest.param("run --kind tf {} --python ~/a", "--python ~/a", id="python"),
+    ],
+)
+def test_what_is_looked_up_there_is_missing(dlctl: Dlctl, arguments: str, message: str) -> None:
+    done = dlctl(*arguments.format(__file__).split())
+    assert (done.code, done.out) == (2, "")
+    assert message in done.err
+    assert done.err.count("\n") == 1
