@@ -11,6 +11,7 @@ _STREAMS = (("stdin", "r"), ("stdout", "w"), ("stderr", "w"))
 def main() -> None:
     """Run the command line and exit with its code."""
     _open_closed_streams()
+    _print_any_text()
     try:
         import signal
 
@@ -36,6 +37,12 @@ def _open_closed_streams() -> None:
             nowhere = os.open(os.devnull, os.O_RDWR)
             os.set_inheritable(nowhere, True)
             setattr(sys, name, open(nowhere, mode, encoding="utf-8", closefd=False))
+
+
+def _print_any_text() -> None:
+    """Escape what stdout cannot encode, as stderr does: names of files need not be UTF-8."""
+    if reconfigure := getattr(sys.stdout, "reconfigure", None):
+        reconfigure(errors="backslashreplace")
 
 
 def _on_sigterm(number: int, _: object) -> None:

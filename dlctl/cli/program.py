@@ -63,6 +63,9 @@ def run(arguments: Sequence[str]) -> int:
             # At exit, Python would print a traceback if this fails.
             sys.stdout.flush()
     except OSError as error:
+        if isinstance(error, FileNotFoundError) and _has_lost_directory():
+            print("dlctl: the current directory was deleted: change to another", file=sys.stderr)
+            return 2
         is_bad_path = error.errno in _BAD_PATH and error.filename is not None
         # Without a word if the reader of our output is gone, as with ``| head``.
         if not isinstance(error, BrokenPipeError):
@@ -75,6 +78,14 @@ def run(arguments: Sequence[str]) -> int:
         # Otherwise Python complains at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+
+
+def _has_lost_directory() -> bool:
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        return True
+    return False
 
 
 def _executed(arguments: Sequence[str]) -> int:

@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
+from dlctl.errors import ConfigError
 from dlctl.local.file_lock import exclusive_lock, holder, write_holder
 
 _PREFIX: Final = "dlctl-"
@@ -18,8 +19,11 @@ _LOCK: Final = "run-directory.lock"
 
 @contextmanager
 def temporary_run_directory() -> Iterator[Path]:
-    """Yield a private directory for the duration of the block; first remove abandoned ones."""
-    for path in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+    """Yield a private directory for the duration of the block; first remove abandoned ones.
+
+    :raises ConfigError: if there is no place for it, as on a full disk.
+    """
+    for path in _temporary().glob(f"{_PREFIX}*"):
         if _is_abandoned(path):
             shutil.rmtree(path, ignore_errors=True)
     with (
@@ -28,6 +32,15 @@ def temporary_run_directory() -> Iterator[Path]:
     ):
         write_holder(lock)
         yield Path(name)
+
+
+def _temporary() -> Path:
+    try:
+        return Path(tempfile.gettempdir())
+    except FileNotFoundError as error:
+        raise ConfigError(
+            f"{error.strerror}: is the disk full? TMPDIR names another directory"
+        ) from error
 
 
 def _is_abandoned(path: Path) -> bool:

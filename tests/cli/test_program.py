@@ -3,6 +3,7 @@ import signal
 import subprocess
 import sys
 from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 import yaml
@@ -108,6 +109,29 @@ def test_closed_standard_streams_are_empty_and_no_other_file_takes_their_place(
 
 
 @pytest.mark.parametrize(
+    ("encoding", "name", "shown"),
+    [
+        ("utf-8", b"\xfcber.yaml", "\\udcfcber.yaml"),
+        ("latin-1", "\u6f22.yaml".encode(), "\\u6f22.yaml"),
+    ],
+)
+def test_name_that_cannot_be_printed_is_escaped(
+    encoding: str, name: bytes, shown: str, tmp_path: Path
+) -> None:
+    path = os.path.join(os.fsencode(tmp_path), name)
+    with open(path, "w") as file:
+        file.write("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "dlctl", "check", path],
+        capture_output=True,
+        check=False,
+        env={**os.environ, "PYTHONIOENCODING": encoding, "LC_ALL": "C.UTF-8"},
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert shown in done.stdout.decode(encoding)
+
+
+@pytest.mark.parametrize(
     "arguments",
     [
         pytest.param([], id="no command"),
@@ -175,6 +199,29 @@ def test_full_disk_under_the_output_is_named(command: str) -> None:
             env={**os.environ, "PYTHONUNBUFFERED": ""},
         )
     assert (done.returncode, done.stderr) == (1, "dlctl: No space left on device\n")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "run job.yaml --workdir .",
+        "run job.yaml --mount a:/a",
+        "run --kind tf a.py",
+        "run --kind tf -m a",
+        "up --data a",
+    ],
+)
+def test_deleted_directory_is_named(arguments: str, tmp_path: Path) -> None:
+    done = subprocess.run(
+        f"mkdir gone; cd gone; rmdir ../gone; {sys.executable} -m dlctl {arguments}",
+        shell=True,
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "dlctl: the current directory was deleted: change to another\n"
 
 
 @pytest.mark.parametrize(

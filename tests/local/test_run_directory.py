@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from dlctl.errors import ConfigError
 from dlctl.local.run_directory import temporary_run_directory
 
 _HOLDS = """
@@ -61,3 +62,15 @@ def test_link_is_not_followed(tmp_path: Path) -> None:
     os.symlink(target, tmp_path / "dlctl-link")
     with temporary_run_directory():
         assert (target / "run-directory.lock").exists()
+
+
+def test_machine_without_room_for_a_temporary_directory_is_explained(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Not even root can write there.
+    monkeypatch.setattr(tempfile, "_candidate_tempdir_list", lambda: ["/proc", "/sys"])
+    with (
+        pytest.raises(ConfigError, match=r"temporary directory .*is the disk full[?] TMPDIR"),
+        temporary_run_directory(),
+    ):
+        pass
