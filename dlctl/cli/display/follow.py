@@ -18,7 +18,7 @@ from dlctl.api.objects.pods import Pod
 from dlctl.cli.display.log_selection import LogSelection
 from dlctl.cli.display.log_tails import LogTails, last_lines
 from dlctl.cli.display.pod_warnings import PodWarnings
-from dlctl.cli.display.progress import JobProgress, job_progress
+from dlctl.cli.display.progress import JobProgress, ReplicaProgress, job_progress
 from dlctl.cli.display.restart_limit import replica_beyond
 from dlctl.cli.display.views import ProgressView
 from dlctl.cli.manifests.submission import SubmittedJob
@@ -146,16 +146,15 @@ class Follower:
         return job_progress(job.kind, obj, pods, before, now)
 
     def _with_warning(self, job: JobProgress) -> JobProgress:
-        """Return the job with the node's warning about a start that its status does not explain."""
-        replicas = tuple(
-            attrs.evolve(
-                replica, waiting_message=self._warnings.last_warning(job.key.namespace, replica.pod)
-            )
-            if not (replica.started or replica.is_settled or replica.waiting_message)
-            else replica
-            for replica in job.replicas
-        )
-        return attrs.evolve(job, replicas=replicas)
+        """Return the job with the node's warnings about starts and ends that no status explains."""
+        namespace, replicas = job.key.namespace, list[ReplicaProgress]()
+        for replica in job.replicas:
+            ended_by = self._warnings.ended_by(namespace, replica.pod) or replica.ended_by
+            waiting = replica.waiting_message
+            if not (replica.started or replica.is_settled or waiting):
+                waiting = self._warnings.last_warning(namespace, replica.pod)
+            replicas.append(attrs.evolve(replica, ended_by=ended_by, waiting_message=waiting))
+        return attrs.evolve(job, replicas=tuple(replicas))
 
     def last_lines(self, job: JobProgress, replica: str, count: int) -> list[str]:
         """Return the last lines of a replica, of its last run that has written any."""

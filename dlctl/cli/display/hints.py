@@ -10,10 +10,12 @@ _IN_WORK: Final = re.compile(r"/pods/[^/]+/work/(.+)$")
 
 
 def hints(lines: Iterable[str]) -> Iterator[str]:
-    """Yield what helps, the most specific first, each once."""
-    text = "\n".join(lines)
+    """Yield what helps, the most specific first, one about each name."""
+    text, named = "\n".join(lines), set[str]()
     for pattern, hint in _HINTS:
-        if found := re.search(pattern, text, re.MULTILINE):
+        found = re.search(pattern, text, re.MULTILINE)
+        if found and named.isdisjoint(found.groups()):
+            named.update(found.groups())
             yield hint(found[1]) if callable(hint) else hint.format(*found.groups())
 
 
@@ -61,6 +63,11 @@ _HINTS: Final[Sequence[tuple[str, str | Callable[[str], str]]]] = (
     ),
     (
         r"^[^:\n]+: (?:line )?\d+: (\S+): (?:command )?not found$",
+        "no such program: {}: is the image mapped? see --image",
+    ),
+    (
+        # As Python's subprocess reports a program.
+        r"in _execute_child\n(?: .*\n)*FileNotFoundError: .*No such file or directory: '([^']+)'",
         "no such program: {}: is the image mapped? see --image",
     ),
     (r"can't open file '([^']+)': \[Errno 2\]", _missing_file),

@@ -14,12 +14,15 @@ from dlctl.cli.display.pod_warnings import bare_message
 from dlctl.cli.display.progress import JobProgress, ReplicaProgress
 from dlctl.cli.display.restart_limit import cannot_start, describe_restarts, replica_beyond
 from dlctl.durations import precise_duration
+from dlctl.errors import truncated
 from dlctl.manifest_yaml import ManifestDumper
 
 # The last lines of a replica of a job, at most that many.
 LastLines = Callable[[JobProgress, str, int], Sequence[str]]
 
 _MAX_LINES: Final = 20
+# Binary output has few line ends: 20 of its lines would move the cause off the screen.
+_MAX_LINE_CHARS: Final = 400
 _MAX_REPLICAS: Final = 10
 # How many logs are shown of a job without a failed replica.
 _MAX_LOGS: Final = 3
@@ -160,9 +163,12 @@ def _explained(
     known: Sequence[str] = (),
     cause: str = "",
 ) -> Iterator[str]:
+    found = job.replica(replica)
+    if found and found.ended_by:
+        yield f"  the node ended its program: {found.ended_by}"
+        cause = ""
     lines = last_lines(job, replica, _MAX_LINES) or known
     yield from _log_lines(replica, lines)
-    found = job.replica(replica)
     if not lines and found and any(not end.not_executed for end in found.exits):
         yield f"{replica} has written nothing"
     for hint in hints((cause, *lines)):
@@ -179,4 +185,4 @@ def _log_lines(replica: str, lines: Sequence[str]) -> Iterator[str]:
     if lines:
         yield f"last lines of {replica}:"
     for line in lines:
-        yield f"  | {line}"
+        yield f"  | {truncated(line, _MAX_LINE_CHARS)}"

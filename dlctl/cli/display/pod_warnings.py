@@ -31,6 +31,7 @@ class DisplayedEvent(Object, frozen=True, gc=False):
     """The displayed fields of an event."""
 
     type: str = ""
+    reason: str = ""
     message: str = ""
     involved_object: InvolvedObject = msgspec.field(default=InvolvedObject(), name="involvedObject")
 
@@ -42,13 +43,25 @@ class PodWarnings:
         self.informer: Informer[DisplayedEvent] = Informer(client, EVENTS, DisplayedEvent)
         self.informer.add_handler(self._on_change)
         self._last: dict[ObjectKey, str] = {}
+        self._ended_by: dict[ObjectKey, str] = {}
 
     def last_warning(self, namespace: str, pod: str) -> str:
         return self._last.get(ObjectKey(namespace, pod), "")
 
+    def ended_by(self, namespace: str, pod: str) -> str:
+        """Return the probe or hook for which the node has last ended a program; or nothing."""
+        return self._ended_by.get(ObjectKey(namespace, pod), "")
+
     def _on_change(self, change: Change[Any]) -> None:
         event = change.new
         if event and event.type == "Warning" and event.involved_object.kind == "Pod":
-            self._last[ObjectKey(event.involved_object.namespace, event.involved_object.name)] = (
-                event.message
-            )
+            key = ObjectKey(event.involved_object.namespace, event.involved_object.name)
+            self._last[key] = event.message
+            if _ends_program(event):
+                self._ended_by[key] = event.message
+
+
+def _ends_program(event: DisplayedEvent) -> bool:
+    # Readiness probes end nothing.
+    is_probe = event.reason == "Unhealthy" and event.message.startswith(("Liveness", "Startup"))
+    return is_probe or event.reason == "FailedPostStartHook"

@@ -80,6 +80,8 @@ class ReplicaProgress:
     exits: tuple[ContainerExit, ...] = ()
     # Why its program does not start, as the node reports it.
     waiting_message: str = ""
+    # The failed probe or hook for which the node has last ended its program.
+    ended_by: str = ""
     # The run of the init container that it waits for, or that has failed.
     init_run: ContainerRun | None = None
 

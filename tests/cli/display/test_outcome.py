@@ -117,6 +117,13 @@ def test_failure_of_the_whole_job_follows_its_first_cause() -> None:
     assert lines[1:3] == ["  no restart is left", "last lines of worker-1:"]
 
 
+def test_long_lines_do_not_move_the_cause_off_the_screen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(LOGS, "worker-1", ["x" * 16_384] * 20)
+    lines = closing(attrs.evolve(JOB, failure=FAILURE))
+    assert len(lines) == 22
+    assert {len(line) for line in lines[2:]} == {404}
+
+
 @pytest.mark.parametrize("executed", [True, False])
 def test_program_that_has_written_nothing_is_named(executed: bool) -> None:
     end = ContainerExit(RUN, 139, not_executed=not executed)
@@ -295,6 +302,14 @@ def test_deleted_job_is_reported_as_such() -> None:
                 ("dash", "sh: 1: torchrun: not found"),
                 ("bash", "bash: line 1: torchrun: command not found"),
                 ("script", "/app/run.sh: line 12: torchrun: command not found"),
+                (
+                    "subprocess",
+                    (
+                        '  File "/usr/lib/python3.11/subprocess.py", line 1, in _execute_child\n'
+                        "    raise child_exception_type(errno_num, err_msg, err_filename)\n"
+                        "FileNotFoundError: [Errno 2] No such file or directory: 'torchrun'"
+                    ),
+                ),
             )
         ),
         pytest.param(
@@ -357,7 +372,8 @@ def test_deleted_job_is_reported_as_such() -> None:
 )
 def test_known_cause_gets_a_hint(line: str, hint: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(LOGS, "worker-1", ["before", line])
-    assert closing(attrs.evolve(JOB, failure=FAILURE))[-1] == hint
+    lines = closing(attrs.evolve(JOB, failure=FAILURE))
+    assert [each for each in lines if each.startswith("hint: ")] == [hint]
 
 
 def test_replica_that_was_killed_gets_a_hint() -> None:
@@ -370,6 +386,23 @@ def test_replica_that_was_killed_gets_a_hint() -> None:
     exits = tuple(attrs.evolve(end, exit_code=137) for end in CRASHING.exits)
     job = attrs.evolve(RUNNING, replicas=(attrs.evolve(CRASHING, restarts=4, exits=exits),))
     assert "is this machine out of memory?" in closing(job)[-1]
+
+
+def test_probe_or_hook_for_which_the_node_ended_a_program_is_named() -> None:
+    probe = "Liveness probe failed: command timed out"
+    killed = attrs.evolve(VERDICT, message="exit code 137: killed (SIGKILL)", exit_code=137)
+    replicas = (WORKER_0, attrs.evolve(WORKER_1, ended_by=probe))
+    job = attrs.evolve(
+        JOB, failure=FAILURE, replicas=replicas, attempts=(Attempt(0, NOW, NOW, killed),)
+    )
+    lines = closing(job)
+    assert lines[2] == f"  the node ended its program: {probe}"
+    # Memory has nothing to do with it.
+    assert not any(line.startswith("hint: ") for line in lines)
+    crashing = attrs.evolve(CRASHING, restarts=4, ended_by=probe)
+    assert f"  the node ended its program: {probe}" in closing(
+        attrs.evolve(RUNNING, replicas=(crashing,))
+    )
 
 
 def test_status_is_a_document_that_names_its_job() -> None:
