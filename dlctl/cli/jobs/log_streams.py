@@ -78,9 +78,10 @@ class LogStreams:
     writer: LogWriter
     options: PodLogOptions
     replicas: Collection[str]
-    # The replicas whose logs could be read, and those of them that had output.
+    # The replicas whose logs could be read; those of them that had output, or of which an error
+    # says why they have none.
     found: set[str] = attrs.field(init=False, factory=set)
-    shown: set[str] = attrs.field(init=False, factory=set)
+    explained: set[str] = attrs.field(init=False, factory=set)
     _progress: JobProgress | None = None
 
     async def show(self, job: JobSnapshot) -> None:
@@ -140,9 +141,10 @@ class LogStreams:
             async with self.cluster.client.stream(path, query) as chunks:
                 self.found.add(replica)
                 if await self.writer.write(replica, chunks):
-                    self.shown.add(replica)
+                    self.explained.add(replica)
         except NotFoundError:
             # Deleted since: its successor is a run of its own.
             return
         except RequestError as error:
+            self.explained.add(replica)
             print(f"dlctl: {replica} (pod {pod}): {error}", file=sys.stderr)

@@ -63,7 +63,7 @@ async def logs(cluster: TargetCluster, args: argparse.Namespace) -> int:
     else:
         await streams.show(job)
     latest = await cluster.refresh(job) or job
-    for line in no_log_reasons(latest, await streams.selected(latest), streams.shown):
+    for line in no_log_reasons(latest, await streams.selected(latest), streams.explained):
         print(line, file=sys.stderr)
     return 0 if streams.found else 1
 
@@ -83,11 +83,11 @@ def select_replicas(job: JobSnapshot, wanted: Sequence[str]) -> list[str]:
 
 
 def no_log_reasons(
-    job: JobSnapshot, replicas: Sequence[ReplicaProgress], shown: set[str]
+    job: JobSnapshot, replicas: Sequence[ReplicaProgress], explained: set[str]
 ) -> Iterator[str]:
-    """Yield why the replicas without output have none."""
+    """Yield why the replicas without output have none, unless that is explained."""
     for replica in replicas:
-        if replica.name in shown:
+        if replica.name in explained:
             continue
         if replica.has_log:
             yield f"{replica.name} has written nothing"

@@ -127,6 +127,14 @@ def test_replica_that_does_not_exist_exits_2(in_cluster: In, jobs: Sequence[str]
     assert "pytorchjob/sum has the replicas master (1), worker (1)" in done.err
 
 
+def test_container_that_does_not_exist_exits_1(in_cluster: In, jobs: Sequence[str]) -> None:
+    done = in_cluster("logs", "broken", "-c", "sidecar")
+    assert (done.code, done.out) == (1, "")
+    assert "container sidecar is not valid for pod broken-master-0" in done.err
+    # There is none that could have written anything.
+    assert done.err.count("\n") == 1
+
+
 def test_form_without_suspension_says_so(in_cluster: In, jobs: Sequence[str]) -> None:
     done = in_cluster("suspend", "bare")
     assert done.code == 2
