@@ -6,10 +6,10 @@ Pure: turns values into what rich can draw, or into an SVG.
 import datetime
 import io
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, Group, JustifyMethod, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -27,8 +27,18 @@ _COLOURS: Final = {
 }
 _MAX_ROWS: Final = 24
 _MAX_MESSAGES: Final = 4
-# Names of pods are long; a narrower terminal has no room for them.
+# Narrower terminals have no room for the long names of pods, or for all numbers.
 _POD_WIDTH: Final = 100
+_NUMBERS_WIDTH: Final = 60
+# The columns, with the width of a terminal that has room for each.
+_COLUMNS: Final = {
+    "REPLICA": 0,
+    "POD": _POD_WIDTH,
+    "PHASE": 0,
+    "RESTARTS": _NUMBERS_WIDTH,
+    "EXIT CODE": 0,
+    "ELAPSED": _NUMBERS_WIDTH,
+}
 _WIDTH: Final = 100
 
 
@@ -45,26 +55,28 @@ def screen(
         parts += [
             Text(),
             _title(job),
-            table(job, now, with_pods=width >= _POD_WIDTH, max_rows=min(max_rows, _MAX_ROWS)),
+            table(job, now, width=width, max_rows=min(max_rows, _MAX_ROWS)),
             *_waiting_messages(job),
         ]
     parts.append(Text())
     return Group(*parts)
 
 
-def table(job: JobProgress, now: datetime.datetime, *, with_pods: bool, max_rows: int) -> Table:
+def table(job: JobProgress, now: datetime.datetime, *, width: int, max_rows: int) -> Table:
     """Return a row per replica, the chief first; of very many, those that need attention."""
-    shown = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="dim")
-    for name in ("REPLICA", *(("POD",) if with_pods else ()), "PHASE"):
-        shown.add_column(name, no_wrap=True)
-    for name in ("RESTARTS", "EXIT CODE", "ELAPSED"):
-        shown.add_column(name, justify="right", no_wrap=True)
+    columns = [name for name, least in _COLUMNS.items() if width >= least]
+    gap = 3 if width >= _NUMBERS_WIDTH else 2
+    shown = Table(box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="dim")
+    for name in columns:
+        justify: JustifyMethod = "left" if name in ("REPLICA", "POD", "PHASE") else "right"
+        shown.add_column(name, justify=justify, no_wrap=True)
     order = chief_first([replica.name for replica in job.replicas])
     rows = sorted(job.replicas, key=lambda replica: replica.name != order[0])
     if len(rows) > max_rows:
         rows.sort(key=lambda replica: replica.phase in ("Running", "Succeeded"))
     for replica in rows[:max_rows]:
-        shown.add_row(*_cells(replica, now, with_pod=with_pods))
+        cells = _cells(replica, now)
+        shown.add_row(*(cells[name] for name in columns))
     if len(rows) > max_rows:
         shown.add_row(Text(f"and {len(rows) - max_rows} more", style="dim"))
     return shown
@@ -85,16 +97,16 @@ def render_svg(logs: Sequence[tuple[str, str]], shown: RenderableType, *, title:
     return re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL)
 
 
-def _cells(replica: ReplicaProgress, now: datetime.datetime, *, with_pod: bool) -> list[Text | str]:
+def _cells(replica: ReplicaProgress, now: datetime.datetime) -> Mapping[str, Text | str]:
     elapsed_s = replica.elapsed_s(now)
-    return [
-        replica.name,
-        *([Text(replica.pod, style="dim")] if with_pod else []),
-        Text(replica.phase, style=_COLOURS.get(replica.phase, "")),
-        str(replica.restarts),
-        "" if replica.exit_code is None else str(replica.exit_code),
-        "" if elapsed_s is None else f"{elapsed_s:.0f} s",
-    ]
+    return {
+        "REPLICA": replica.name,
+        "POD": Text(replica.pod, style="dim"),
+        "PHASE": Text(replica.phase, style=_COLOURS.get(replica.phase, "")),
+        "RESTARTS": str(replica.restarts),
+        "EXIT CODE": "" if replica.exit_code is None else str(replica.exit_code),
+        "ELAPSED": "" if elapsed_s is None else f"{elapsed_s:.0f} s",
+    }
 
 
 def _title(job: JobProgress) -> Text:

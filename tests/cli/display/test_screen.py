@@ -49,6 +49,17 @@ def test_narrow_terminal_has_no_room_for_pods() -> None:
     assert max(map(len, drawn(JOB, width=80))) <= 80
 
 
+def test_names_and_phases_are_whole_on_a_terminal_of_40_columns() -> None:
+    crashing = attrs.evolve(WORKER, phase="CrashLoopBackOff")
+    lines = drawn(attrs.evolve(JOB, replicas=(SCHEDULER, crashing)), width=40)
+    assert [line.split() for line in lines[1:4]] == [
+        ["REPLICA", "PHASE", "EXIT", "CODE"],
+        ["worker-0", "CrashLoopBackOff", "139"],
+        ["scheduler-0", "Waiting"],
+    ]
+    assert max(map(len, lines)) <= 40
+
+
 def test_chief_is_in_the_first_row() -> None:
     names = ["ps-0", "worker-0", "worker-1", "chief-0"]
     replicas = tuple(ReplicaProgress(name, name.partition("-")[0]) for name in names)
