@@ -39,14 +39,6 @@ def _mount(path: str) -> str:
     return f"--mount DIR:{parent} shows a directory of this machine there"
 
 
-def _missing_module(name: str) -> str:
-    return (
-        f"the container's Python has no module {name.partition('.')[0]}: map the image to an "
-        "environment that has it, see --image; for a script see --python, or pass its path on with "
-        "--env PYTHONPATH"
-    )
-
-
 # What is found in the lines; and the hint, or a function of what the first group has found.
 _HINTS: Final[Sequence[tuple[str, str | Callable[[str], str]]]] = (
     (
@@ -76,7 +68,13 @@ _HINTS: Final[Sequence[tuple[str, str | Callable[[str], str]]]] = (
         r"(?:Permission denied|Read-only file system|Operation not permitted): '(/[^']+)'",
         _no_access,
     ),
-    (r"No module named '?([\w.]+)'?", _missing_module),
+    (
+        r"No module named '?([\w.]+)'?",
+        (
+            "the container's Python has no module {}: map the image to an environment that has it, "
+            "see --image; for a script see --python, or pass its path on with --env PYTHONPATH"
+        ),
+    ),
     (
         # As Python reports a variable of the environment.
         r"\bos(?:\.py|>)\", line \d+, in __getitem__\n(?: .*\n)*KeyError: '([^']+)'",

@@ -314,7 +314,7 @@ def test_deleted_job_is_reported_as_such() -> None:
         ),
         pytest.param(
             "ModuleNotFoundError: No module named 'torch.nn'",
-            "hint: the container's Python has no module torch: map the image to an environment"
+            "hint: the container's Python has no module torch.nn: map the image to an environment"
             " that has it, see --image; for a script see --python, or pass its path on with"
             " --env PYTHONPATH",
             id="module",
