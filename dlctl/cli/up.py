@@ -13,6 +13,7 @@ from dlctl.cli.embedded.detached import detach
 from dlctl.cli.embedded.local_options import add_local_arguments, parse_local_options
 from dlctl.cli.embedded.named_clusters import DEFAULT_NAME, NamedCluster
 from dlctl.cli.interrupts import run_until_signalled
+from dlctl.errors import ConfigError
 from dlctl.local.file_lock import write_holder
 
 
@@ -53,6 +54,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def up(args: argparse.Namespace) -> int:
     options = parse_local_options(args, port=args.port)
+    if args.name != DEFAULT_NAME and not args.detach:
+        raise ConfigError(f"--name {args.name}: only a cluster with --detach has a name")
     with ExitStack() as stack:
         announce: Callable[[str], None] = _print
         end, kubeconfig = "Press Ctrl-C to stop.", args.kubeconfig

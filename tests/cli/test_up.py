@@ -86,6 +86,8 @@ def test_cluster_is_up_until_an_interrupt(tmp_path: Path) -> None:
         _, err = process.communicate()
     text = "".join(said)
     assert process.returncode == 0, err
+    # Nothing follows the way to use it.
+    assert err == "ending\n"
     assert f"export KUBECONFIG={kubeconfig}" in text
     assert config["clusters"][0]["cluster"]["server"] in text
     assert "network     " in text
@@ -156,6 +158,12 @@ def test_place_that_cannot_be_written_exits_2(
     done = dlctl("up", option, *place, "--network", "host")
     assert done.code == 2
     assert message in done.err
+
+
+def test_name_without_detaching_exits_2(dlctl: Dlctl) -> None:
+    done = dlctl("up", "--name", "mine")
+    assert (done.code, done.out) == (2, "")
+    assert done.err == "dlctl: --name mine: only a cluster with --detach has a name\n"
 
 
 @pytest.mark.parametrize("port", ["-1", "65536"])

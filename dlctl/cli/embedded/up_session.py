@@ -39,7 +39,8 @@ class UpSession:
 
     async def run(self, interrupts: Interrupts) -> int:
         """Run until the first signal; nothing is left running, however this ends."""
-        logs.configure(sys.stderr, format_=logs.LogFormat.CONSOLE)
+        # Less would move the way to use the cluster off the screen: a line for each kind.
+        logs.configure(sys.stderr, level="warning", format_=logs.LogFormat.CONSOLE)
         served = served_kinds(installed_frameworks())
         if self.kubeconfig:
             _check_is_own_copy(self.kubeconfig)
