@@ -49,6 +49,9 @@ def config_errors(subject: str) -> Iterator[None]:
     """Raise what the system refuses in the block as a ConfigError about its subject."""
     try:
         yield
+    except FileExistsError as error:
+        # Of a directory to be made: one that is there is taken.
+        raise ConfigError(f"{subject}: Not a directory") from error
     except OSError as error:
         raise ConfigError(f"{subject}: {error.strerror}") from error
 

@@ -146,7 +146,8 @@ def _proxy_for(server: str) -> str | None:
 
 def _redacted_message(error: Exception) -> str:
     """Return the message up to where it may quote a user's entry of the file, tokens included."""
-    return str(error).partition("{")[0].rstrip() or type(error).__name__
+    text = str(error).partition("{")[0]
+    return " ".join(text.split()) or type(error).__name__
 
 
 @attrs.define

@@ -159,6 +159,15 @@ async def test_file_without_the_form_of_a_kubeconfig_is_one_error(
         await load(str(path))
 
 
+async def test_kubeconfig_that_is_not_yaml_is_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "config"
+    path.write_text("a:\n\tb: c\n")
+    with pytest.raises(ConfigError) as raised:
+        await load(str(path))
+    assert f'in "{path}", line 2, column 1' in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
 async def test_exec_plugin_runs_once_and_again_when_its_token_is_rejected(
     tmp_path: Path, server: Server
 ) -> None:

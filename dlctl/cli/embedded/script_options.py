@@ -175,7 +175,9 @@ def _command(args: argparse.Namespace, working_dir: str) -> tuple[list[str], str
     if script.suffix == ".py":
         return ["python3", str(path), *arguments], directory
     if not os.access(script, os.X_OK):
-        raise ConfigError(f"{args.files[0]} is neither a .py file nor executable")
+        is_manifest = script.suffix in (".yaml", ".yml", ".json")
+        fix = ": a manifest runs without --kind" if is_manifest else ""
+        raise ConfigError(f"{args.files[0]} is neither a .py file nor executable{fix}")
     # With a slash: otherwise it is looked up on PATH.
     return [str(path) if path.is_absolute() else f"./{path}", *arguments], directory
 

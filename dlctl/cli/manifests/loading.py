@@ -153,7 +153,8 @@ class _KustomizationError(ConfigError):
 def program_error(name: str) -> ConfigError:
     """Return that a file or module is no manifest, with the way to run it."""
     return ConfigError(
-        f"{name} is a program: say what kind of job runs it, as in `dlctl run --kind pytorch`"
+        f"{name} is a program: `dlctl run` takes it with the kind of job that runs it, such as "
+        "--kind pytorch"
     )
 
 

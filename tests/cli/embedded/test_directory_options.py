@@ -95,6 +95,7 @@ def test_without_claims_there_is_nothing_to_name(tmp_path: Path) -> None:
         pytest.param(["--mount", "/tmp:/"], "over /", id="root"),
         pytest.param(["--workdir", "/nowhere"], "neither a directory", id="workdir"),
         pytest.param(["--volumes", "/dev/null/x"], "--volumes /dev/null/x", id="volumes"),
+        pytest.param(["--volumes", __file__], "Not a directory", id="file for volumes"),
     ],
 )
 def test_impossible_directory_is_rejected(arguments: list[str], message: str) -> None:

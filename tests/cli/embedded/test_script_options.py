@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.docs.pages import ROOT
 from tests.support.command_line import Dlctl
 
 SCRIPT = """
@@ -126,6 +127,11 @@ def test_active_environment_is_used_unless_another_is_named(
         pytest.param(["--kind", "mpi", "-np4", "x.py"], "use --workers 4", id="-np in one word"),
         pytest.param(["--kind", "mpi", "-np=4", "x.py"], "use --workers 4", id="-np with ="),
         pytest.param(["--kind", "jax", "/dev"], "no script /dev", id="directory"),
+        pytest.param(
+            ["--kind", "jax", str(ROOT / "mkdocs.yml")],
+            "a manifest runs without --kind",
+            id="kind and manifest",
+        ),
         pytest.param(["--kind", "jax", "x.py", "--lr", "1"], "follow --", id="arguments"),
         pytest.param(
             ["--kind", "jax", "-m", "x", "--python", "/nowhere"], "no bin/python3", id="python"
