@@ -8,8 +8,9 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -70,9 +71,12 @@ class _AgentConnection:
     descriptors: socket.socket
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
+    how_ended: Callable[[], Awaitable[str]]
 
     def sandboxes(self, network: Network, sockets: NodeSockets | None = None) -> Sandboxes:
-        return Sandboxes(network, self.reader, self.writer, self.descriptors, sockets)
+        return Sandboxes(
+            network, self.reader, self.writer, self.descriptors, sockets, self.how_ended
+        )
 
 
 @asynccontextmanager
@@ -98,7 +102,7 @@ async def _run_agent(log_path: Path, mode: str) -> AsyncIterator[_AgentConnectio
         # Before asyncio reads from the socket: it ignores file descriptors sent along with the
         # bytes.
         try:
-            started, sockets = await asyncio.to_thread(_receive_started, ours)
+            started, sockets = await asyncio.to_thread(_receive_started, ours, log_path)
         except BaseException:
             ours.shutdown(socket.SHUT_RDWR)
             ours.close()
@@ -107,7 +111,31 @@ async def _run_agent(log_path: Path, mode: str) -> AsyncIterator[_AgentConnectio
             stack.enter_context(opened)
         reader, writer = await asyncio.open_connection(sock=ours, limit=LINE_LIMIT)
         stack.callback(writer.close)
-        yield _AgentConnection(started, sockets, descriptors, reader, writer)
+        how_ended = partial(_how_ended, process, log_path)
+        yield _AgentConnection(started, sockets, descriptors, reader, writer, how_ended)
+
+
+async def _how_ended(process: asyncio.subprocess.Process, log_path: Path) -> str:
+    """Return how an agent has ended whose connection is closed; its log is about to be removed."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_STOP_TIMEOUT_S):
+            await process.wait()
+    code = process.returncode
+    if code is None:
+        return "has closed its connection"
+    if code == -signal.SIGKILL:
+        return "was killed: is this machine out of memory?"
+    if code < 0:
+        return f"was ended by {signal.Signals(-code).name}"
+    return f"has ended with exit code {code}{_last_words(log_path)}"
+
+
+def _last_words(log_path: Path) -> str:
+    """Return the last line of an agent's log, such as that of a traceback."""
+    with suppress(OSError):
+        lines = log_path.read_text(encoding="utf-8", errors="replace").split("\n")
+        return next((f": {line}" for line in reversed(lines) if line.strip()), "")
+    return ""
 
 
 async def _ended(process: asyncio.subprocess.Process) -> None:
@@ -119,12 +147,15 @@ async def _ended(process: asyncio.subprocess.Process) -> None:
         await process.wait()
 
 
-def _receive_started(agent: socket.socket) -> tuple[AgentStarted, list[socket.socket]]:
+def _receive_started(
+    agent: socket.socket, log_path: Path
+) -> tuple[AgentStarted, list[socket.socket]]:
     """Return the agent's first message, and the sockets sent with it; blocking."""
     agent.settimeout(RESPONSE_TIMEOUT_S)
     line, fds, _, _ = socket.recv_fds(agent, _STARTED_BYTES, len(attrs.fields(NodeSockets)))
     if not line:
-        return AgentStarted(error="the agent ended before its first message; see its log"), []
+        reason = f"the agent ended before its first message{_last_words(log_path)}"
+        return AgentStarted(error=reason), []
     for fd in fds:
         os.set_inheritable(fd, False)
     message = _decode(line)

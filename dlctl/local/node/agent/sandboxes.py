@@ -6,6 +6,7 @@ One agent serves all pods of a node; see ``agent_process`` for its start and its
 import asyncio
 import signal
 import socket
+from collections.abc import Awaitable, Callable
 from typing import Final, Literal, NoReturn, TypeVar
 
 import attrs
@@ -89,13 +90,16 @@ class Sandboxes:
         writer: asyncio.StreamWriter,
         descriptors: socket.socket,
         sockets: NodeSockets | None = None,
+        how_ended: Callable[[], Awaitable[str]] | None = None,
     ) -> None:
+        """Serve requests through the streams; ``how_ended`` is called once they have closed."""
         self.network = network
         # None where pods use the machine's network.
         self.sockets = sockets
         self._reader = reader
         self._writer = writer
         self._descriptors = descriptors
+        self._how_ended = how_ended
         self._opening = asyncio.Lock()
         self._last_id = 0
         self._responses: dict[int, asyncio.Future[AgentResponse]] = {}
@@ -203,7 +207,8 @@ class Sandboxes:
                 _set_result(self._exits.pop(message.container, None), message.exit_code)
                 self._end_execs(message.container)
         self._lost = True
-        raise AgentLostError("the node's agent has ended; see its log")
+        how = await self._how_ended() if self._how_ended else "has ended"
+        raise AgentLostError(f"the node's agent, the parent of all programs, {how}")
 
     def _end_execs(self, container: str) -> None:
         """Complete the commands of a container that has terminated."""
