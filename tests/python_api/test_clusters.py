@@ -141,7 +141,7 @@ def test_timeout_of_on_line_is_not_that_of_the_run(cluster: dlctl.BlockingCluste
 
 def test_wrong_settings_are_errors(cluster: dlctl.BlockingCluster, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(ConfigError, match="file: File exists"):
+    with pytest.raises(ConfigError, match="file: Not a directory"):
         dlctl.Cluster(volumes=tmp_path / "file")
     with pytest.raises(ConfigError, match="choose one of auto, isolated, host"):
         dlctl.Cluster(network="hosts")  # type: ignore[arg-type]
