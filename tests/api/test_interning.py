@@ -2,8 +2,9 @@
 
 import json
 import sys
+import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from hypothesis import given
@@ -69,6 +70,16 @@ def test_interned_object_equals_the_decoded_one(running: list[Pod], ended: list[
         assert kept.metadata.labels == (each.metadata.labels or None)
 
 
+def least_time_s(run: Callable[[], object]) -> float:
+    """Return the processor time of the quickest of a few runs."""
+    times = []
+    for _ in range(5):
+        started = time.thread_time()
+        run()
+        times.append(time.thread_time() - started)
+    return min(times)
+
+
 def references(values: Sequence[object]) -> list[int]:
     return [sys.getrefcount(value) for value in values]
 
@@ -103,6 +114,33 @@ def test_long_texts_and_last_messages_are_not_kept() -> None:
     copy = failed.interned(interner)
     del copy
     assert references(values) == before
+
+
+def test_large_parts_are_not_kept() -> None:
+    interner = Interner()
+    parts: list[object] = [("long", "x" * 100_000), tuple(map(str, range(1000)))]
+    before = references(parts)
+    assert [interner.part(part) is part for part in parts] == [True, True]
+    assert references(parts) == before
+
+
+def test_parts_that_are_kept_take_little_memory_together() -> None:
+    interner = Interner()
+    parts: list[object] = [(index, "x" * 4000) for index in range(2000)]
+    before = references(parts)
+    for part in parts:
+        interner.part(part)
+    kept = sum(after > b for after, b in zip(references(parts), before, strict=True))
+    assert 0 < 4000 * kept < 2 << 20
+
+
+def test_to_intern_many_labels_takes_no_longer_than_to_decode_them() -> None:
+    labels = {f"label-{number}": "" for number in range(50_000)}
+    wire = json.dumps({"metadata": {"name": "a", "labels": labels}}).encode()
+    decoding_s = least_time_s(lambda: decode(wire, Pod))
+    decoded, interner = decode(wire, Pod), Interner()
+    assert least_time_s(lambda: decoded.interned(interner)) < decoding_s
+    assert decoded.interned(interner) == decoded
 
 
 def test_too_deep_spec_stays_as_it_was_decoded() -> None:
