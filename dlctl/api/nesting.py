@@ -13,6 +13,8 @@ import attrs
 MAX_DEPTH: Final = 64
 # More brackets are not examined one by one: that would block the event loop.
 MAX_BRACKETS: Final = 20_000
+# Lists and objects: to find the depth of more takes too long as well. A job has a few thousand.
+MAX_VALUES: Final = 100_000
 
 # Possessive repetitions: it never backtracks.
 _BRACKET: Final = re.compile(rb'(?:[^\[\]{}"]++|"(?:[^"\\]++|\\.)*+")*+([\[\]{}])', re.DOTALL)
@@ -20,8 +22,13 @@ _NEITHER_BRACKET_NOR_QUOTE: Final = bytes(set(range(256)) - set(b'[]{}"'))
 _TO_PARENTHESES: Final = bytes.maketrans(b"[{]}", b"(())")
 
 
-def exceeds_depth(text: bytes, max_depth: int = MAX_DEPTH) -> bool:
-    """Return whether some value is inside more than ``max_depth`` objects and lists."""
+def exceeds_depth(
+    text: bytes, max_depth: int = MAX_DEPTH, *, max_values: int | None = None
+) -> bool:
+    """Return whether some value is inside more than ``max_depth`` objects and lists.
+
+    With ``max_values``, also whether there are more of these than that.
+    """
     if text.count(b"[") + text.count(b"{") <= max_depth:
         return False
     unescaped = text.replace(rb"\\", b"").replace(rb"\"", b"")
@@ -29,6 +36,8 @@ def exceeds_depth(text: bytes, max_depth: int = MAX_DEPTH) -> bool:
     # Few strings hold brackets, and without the other ones the text has few pieces, each of which
     # takes more memory than its bytes. Every second piece is the content of a string.
     brackets = b"".join(marks.replace(b'""', b"").split(b'"')[::2])
+    if max_values is not None and brackets.count(b"(") > max_values:
+        return True
     for left in range(max_depth, 0, -1):
         if not brackets:
             return False

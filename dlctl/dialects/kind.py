@@ -9,9 +9,8 @@ import msgspec
 from dlctl.api.defaults import JobDefaults
 from dlctl.api.job import Job, JobObject
 from dlctl.api.meta import Resource
-from dlctl.api.nesting import MAX_DEPTH
 from dlctl.api.objects.pod_groups import pod_group_resource
-from dlctl.api.objects.undecoded_object import TOO_DEEP
+from dlctl.api.objects.undecoded_object import TOO_DEEP, TOO_DEEP_TEXT
 from dlctl.dialects.annotations import annotation_warnings
 from dlctl.dialects.dialect import DecodedObject, Dialect
 from dlctl.dialects.elastic_dialect import ElasticDialect
@@ -109,7 +108,7 @@ class Kind:
         except msgspec.DecodeError as error:
             reason = f"cannot be read: {error}"
         if obj.spec is TOO_DEEP:
-            reason = f"is nested deeper than {MAX_DEPTH} levels: give a spec of its fields only"
+            reason = f"is {TOO_DEEP_TEXT}: give a spec of its fields only"
         choice = self.choose_version(obj, spec) if self.choose_version else BY_SHAPE
         served = list(self.dialects.items())
         version = choice.version or next((v for v, d in served if d.matches(spec)), served[0][0])

@@ -33,6 +33,13 @@ def test_depth_is_that_of_the_value(value: Any, levels: int) -> None:
     assert exceeds_depth(msgspec.json.encode(value), levels) == (depth(value) > levels)
 
 
+def test_more_values_than_may_be_examined_count_as_too_deep() -> None:
+    text = b"[" + b",".join([b"{}"] * 99) + b"]"
+    assert not exceeds_depth(text, max_values=100)
+    assert exceeds_depth(text, max_values=99)
+    assert not exceeds_depth(b'["' + b"[" * 200 + b'"]', max_values=100)
+
+
 @given(VALUES, LEVELS)
 def test_truncated_text_keeps_all_above_the_depth(value: Any, levels: int) -> None:
     truncated = truncate_to_depth(msgspec.json.encode(value), levels)

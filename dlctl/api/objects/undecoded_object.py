@@ -6,17 +6,21 @@ import msgspec
 from msgspec.structs import force_setattr
 
 from dlctl.api.meta import Object
-from dlctl.api.nesting import MAX_DEPTH, exceeds_depth, truncate_to_depth
+from dlctl.api.nesting import MAX_DEPTH, MAX_VALUES, exceeds_depth, truncate_to_depth
 
+TOO_DEEP_TEXT: Final = (
+    f"nested deeper than {MAX_DEPTH} levels, or of more than {MAX_VALUES} lists and objects"
+)
 # Replaces a spec that is nested too deeply: a string, which no decoder accepts, with the reason.
-TOO_DEEP: Final = msgspec.Raw(msgspec.json.encode(f"nested deeper than {MAX_DEPTH} levels"))
+TOO_DEEP: Final = msgspec.Raw(msgspec.json.encode(TOO_DEEP_TEXT))
 
 
 class UndecodedObject(Object, frozen=True, gc=False):
     """An object with the JSON text of its spec and status, which keep only their own bytes alive.
 
-    A spec that nests deeper than :data:`MAX_DEPTH` becomes :data:`TOO_DEEP`. Such a status raises
-    ValueError: without its status, a finished job would start again.
+    A spec that nests deeper than :data:`MAX_DEPTH`, or has more than :data:`MAX_VALUES` lists and
+    objects, becomes :data:`TOO_DEEP`. Such a status raises ValueError: without its status, a
+    finished job would start again.
     """
 
     spec: msgspec.Raw = msgspec.Raw(b"null")
@@ -30,10 +34,10 @@ class UndecodedObject(Object, frozen=True, gc=False):
         return self.truncated_spec if self.spec is TOO_DEEP else self.spec
 
     def __post_init__(self) -> None:
-        if exceeds_depth(bytes(self.status)):
-            raise ValueError(f"the status is nested deeper than {MAX_DEPTH} levels")
+        if exceeds_depth(bytes(self.status), max_values=MAX_VALUES):
+            raise ValueError(f"the status is {TOO_DEEP_TEXT}")
         spec, truncated = self.spec.copy(), msgspec.Raw(b"null")
-        if exceeds_depth(bytes(self.spec)):
+        if exceeds_depth(bytes(self.spec), max_values=MAX_VALUES):
             cut = truncate_to_depth(bytes(self.spec), MAX_DEPTH)
             spec, truncated = TOO_DEEP, msgspec.Raw(cut.text) if cut.is_complete else truncated
         # Copies: the originals keep the whole list page or watch line alive.
