@@ -36,6 +36,8 @@ _PADDLE: Final = "PaddleJob.v1.kubeflow.org"
 _BARE_MX: Final = "MXJob.v1.mpba.fbk.eu"
 _BARE_TF: Final = "TFJob.v1.mpba.fbk.eu"
 _SCALE_OUT: Final = "ScaleOut.v1alpha1.kai.alibabacloud.com"
+_SCALE_IN: Final = "ScaleIn.v1alpha1.kai.alibabacloud.com"
+_VARIABLES: Final[JSON] = {"selector": {"name": "a"}, "toDelete": {"count": 1}, "script": "/a.sh"}
 _NO_CONDITIONS: Final[JSON] = {"conditions": [{}] * 20_000}
 
 
@@ -73,6 +75,12 @@ _NO_CONDITIONS: Final[JSON] = {"conditions": [{}] * 20_000}
         pytest.param(_BARE_TF, _bare_list(1) * 2000, None, id="bare list of many replica types"),
         pytest.param(_BARE_TF, _bare_list(1, memory=1e308), None, id="no sum of amounts"),
         pytest.param(_SCALE_OUT, {"selector": {}}, _NO_CONDITIONS, id="conditions without types"),
+        pytest.param(
+            _SCALE_IN,
+            {**_VARIABLES, "env": [{"name": "A"}] * 35_000},
+            None,
+            id="many variables of a script",
+        ),
         pytest.param(_PADDLE, _paddle(_CONTAINER), _NO_CONDITIONS, id="a job's without types"),
         # Variables list all replicas, and are too long: known after the plan, made in a thread.
         pytest.param(_BARE_TF, _bare_list(10_000), None, id="too many replicas for a variable"),

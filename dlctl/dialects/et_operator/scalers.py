@@ -30,6 +30,10 @@ FORBIDDEN_SCRIPT_MESSAGE: Final = (
     "must be the path of a script: not under /proc or /dev, and without '..'"
 )
 MAX_SCRIPT_PATH: Final = 1024
+# A launcher gets them in a URL, which proxies limit to 8 KiB.
+MAX_VARIABLES: Final = 1000
+# The names of 10,000 pods. Each change of a request is read several times on the event loop.
+MAX_SPEC_BYTES: Final = 512 << 10
 ENV_NAME: Final = "[A-Za-z_][A-Za-z0-9_]*"
 COUNT_OR_POD_NAMES: Final = (
     ".spec.toDelete.count or .spec.toDelete.podNames, only one of them should be set"
@@ -42,6 +46,7 @@ def read(obj: ScalerObject, resource: Resource) -> Scaler:
     """Read a request; an invalid one may lack the fields after its first error."""
     empty = attrs.evolve(metadata_only(obj, resource), status=read_status(obj.status, resource))
     try:
+        _check_size(obj.spec)
         fields = FieldReader(msgspec.json.decode(obj.spec), ".spec")
         known = attrs.evolve(empty, job=fields.object("selector").string("name"))
     except (InvalidJobError, msgspec.DecodeError) as error:
@@ -50,6 +55,12 @@ def read(obj: ScalerObject, resource: Resource) -> Scaler:
         return _read_spec(known, fields)
     except InvalidJobError as error:
         return attrs.evolve(known, invalid_reason=str(error))
+
+
+def _check_size(spec: msgspec.Raw) -> None:
+    if (size := memoryview(spec).nbytes) > MAX_SPEC_BYTES:
+        message = f"has {size} bytes, but a request may have {MAX_SPEC_BYTES}: remove by count"
+        raise InvalidJobError(message, field=".spec")
 
 
 def metadata_only(obj: ScalerObject, resource: Resource, invalid_reason: str = "") -> Scaler:
@@ -153,6 +164,10 @@ def _read_script(fields: FieldReader, timeout_s: int | None) -> Script | None:
 
 
 def _read_env(fields: FieldReader) -> Iterator[tuple[str, str]]:
+    given = fields.value("env")
+    if isinstance(given, list) and len(given) > MAX_VARIABLES:
+        message = f"has {len(given)} variables, but may have {MAX_VARIABLES}: use a file"
+        raise InvalidJobError(message, field=fields.path_of("env"))
     for variable in fields.items("env") if "env" in fields else ():
         name = variable.string("name")
         if not re.fullmatch(ENV_NAME, name):

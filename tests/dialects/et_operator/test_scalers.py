@@ -120,6 +120,16 @@ def test_script_timeout_is_a_minute_by_default() -> None:
         pytest.param(
             scaler_manifest("ScaleIn", 5), ".spec: must be an object, not 5", id="no object"
         ),
+        pytest.param(
+            scale_in(script="/a.sh", env=[{"name": "A"}] * 1001),
+            ".spec.env: has 1001 variables, but may have 1000: use a file",
+            id="too many variables",
+        ),
+        pytest.param(
+            scale_in(toDelete={"podNames": ["a" * 99] * 6000}),
+            ".spec: has 612056 bytes, but a request may have 524288: remove by count",
+            id="too large",
+        ),
     ],
 )
 def test_impossible_request_has_an_invalid_reason(wire: Any, reason: str) -> None:
