@@ -22,8 +22,23 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T", bound=Object)
 T_co = TypeVar("T_co", bound=Object, covariant=True)
 
-# Changes delivered, or objects stored, before yielding to the event loop: a millisecond or two.
-YIELD_EVERY: Final = 250
+# Steps before yielding to the event loop: a millisecond or two, or fewer steps if they take long.
+_MAX_STEPS: Final = 250
+_MAX_TURN_S: Final = 0.005
+
+
+@attrs.define
+class Turn:
+    """What may be done before yielding to the event loop: changes delivered, or objects stored."""
+
+    _steps: int = attrs.field(init=False, default=0)
+    _started_s: float = attrs.field(init=False, factory=time.perf_counter)
+
+    def ends(self) -> bool:
+        """Count a step; return whether it is the last one."""
+        self._steps += 1
+        took_s = time.perf_counter() - self._started_s
+        return self._steps >= _MAX_STEPS or took_s >= _MAX_TURN_S
 
 
 @attrs.frozen
@@ -99,10 +114,11 @@ class Handlers(Generic[T]):
         self.caught_up.set()
 
     def _catch_up(self, registration: Registration[T]) -> None:
-        for _ in range(YIELD_EVERY):
-            if not registration.is_behind:
-                break
+        turn = Turn()
+        while registration.is_behind:
             self._call(registration.handler, registration.next())
+            if turn.ends():
+                break
         if registration.is_behind:
             self.caught_up.clear()
             # Not at once: a full store takes seconds, after which the elector would give up.

@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 
 from dlctl.api.interning import Interner
 from dlctl.api.meta import Object, ObjectKey, Resource, WatchEventType
-from dlctl.informers.handlers import YIELD_EVERY, Change, Handlers
+from dlctl.informers.handlers import Change, Handlers, Turn
 from dlctl.informers.store import Store
 from dlctl.kube.decoding import Malformed
 from dlctl.metrics import Metrics
@@ -53,15 +53,17 @@ class StoreSyncer(Generic[T]):
         """Replace the contents by a list in one step; notify of differences, deletions first."""
         fresh = self._store.empty_copy()
         fresh.resource_version = version
-        for number, obj in enumerate(objects, 1):
+        turn = Turn()
+        for obj in objects:
             old = self._store.get(obj.metadata.key)
             # The stored object may have been shrunk; keep it.
             if old is not None and _identity(old) == _identity(obj):
                 fresh.put(old)
             else:
                 fresh.put(obj.interned(self._interner))
-            if number % YIELD_EVERY == 0:
+            if turn.ends():
                 await asyncio.sleep(0)
+                turn = Turn()
         known, self._malformed = self._malformed, {}
         for each in malformed:
             self._report_malformed(each, known.get(each.key))
@@ -93,11 +95,13 @@ class StoreSyncer(Generic[T]):
     async def _notify_all(self, changes: Sequence[Change[T]]) -> None:
         # A handler registered meanwhile is shown the store, which already contains these changes.
         handlers = self._handlers.registered
-        for start in range(0, len(changes), YIELD_EVERY):
-            self._queued.set(len(changes) - start)
-            for change in changes[start : start + YIELD_EVERY]:
-                self._handlers.notify(change, handlers)
-            await asyncio.sleep(0)
+        turn = Turn()
+        for left, change in zip(range(len(changes), 0, -1), changes, strict=True):
+            self._handlers.notify(change, handlers)
+            if turn.ends():
+                self._queued.set(left - 1)
+                await asyncio.sleep(0)
+                turn = Turn()
         self._queued.set(0)
 
     def apply(self, change: WatchEventType, obj: T) -> None:

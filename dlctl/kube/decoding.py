@@ -21,7 +21,9 @@ T = TypeVar("T")
 # A server may ignore the limit; larger responses are decoded in steps, so that the event loop runs
 # every few milliseconds.
 SINGLE_PASS_BYTES: Final = 4 << 20
-_YIELD_EVERY: Final = 500
+# Of a step. Small objects take longer than their bytes.
+_STEP_BYTES: Final = 256 << 10
+_MIN_ITEM_BYTES: Final = 512
 # Objects are inside the page and its list.
 _ITEMS_DEPTH: Final = 2
 
@@ -116,10 +118,13 @@ async def _decode_page(body: bytes, as_: type[T], single_pass_bytes: int) -> Lis
     undecoded = _undecoded_page(body, as_)
     await asyncio.sleep(0)
     found: list[T | Malformed] = []
-    for start in range(0, len(undecoded.items or ()), _YIELD_EVERY):
-        step = (undecoded.items or ())[start : start + _YIELD_EVERY]
-        found += [_decode_item(item, as_) for item in step]
-        await asyncio.sleep(0)
+    step_bytes = 0
+    for item in undecoded.items or ():
+        found.append(_decode_item(item, as_))
+        step_bytes += max(memoryview(item).nbytes, _MIN_ITEM_BYTES)
+        if step_bytes >= _STEP_BYTES:
+            await asyncio.sleep(0)
+            step_bytes = 0
     return _page(undecoded, found)
 
 

@@ -1,6 +1,7 @@
 """Store and handlers agree with the server after any sequence of events and lists."""
 
 import asyncio
+import time
 from collections.abc import Awaitable
 from typing import Any
 
@@ -260,3 +261,31 @@ async def test_handler_is_shown_nothing_more_once_replays_are_stopped() -> None:
     await asyncio.wait_for(handlers.caught_up.wait(), 1)
     await asyncio.sleep(0)
     assert len(seen) == shown
+
+
+async def test_objects_that_take_long_let_the_event_loop_run_in_between() -> None:
+    def take_long(_: object) -> Any:
+        end_s = time.perf_counter() + 0.006
+        while time.perf_counter() < end_s:
+            pass
+        return []
+
+    store, turns = Store[Object](), 0
+    store.add_index("slow", take_long)
+    handlers = Handlers[Object](PODS, METRICS)
+    handlers.add(take_long, ())
+    syncer = StoreSyncer(PODS, store, handlers, METRICS)
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    found = [Object(metadata=ObjectMeta(name=f"p{n}", uid=UID(f"u{n}"))) for n in range(10)]
+    async with asyncio.TaskGroup() as group:
+        counting = group.create_task(count())
+        await syncer.replace(found, [], "1")
+        counting.cancel()
+    # Each is stored, and shown to the handler.
+    assert turns >= 20

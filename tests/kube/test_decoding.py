@@ -50,6 +50,23 @@ async def test_large_page_is_decoded_in_steps_with_the_same_result() -> None:
     assert turns >= 3
 
 
+async def test_page_of_large_objects_is_decoded_in_a_step_for_each() -> None:
+    body = page(*(obj(f"p{n}", annotations={"a": "x" * 300_000}) for n in range(30)))
+    turns = 0
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async with asyncio.TaskGroup() as group:
+        counting = group.create_task(count())
+        assert len((await decode_page(body, Object)).items) == 30
+        counting.cancel()
+    assert turns >= 30
+
+
 @pytest.mark.parametrize(
     "body",
     [
