@@ -110,7 +110,9 @@ class Executor:
         job, pods, dedup = context.job, context.pods, context.cache.event_dedup
         self.events.record_all(job, context.obj, (*plan.action_notes, *plan.notes))
         if job.messages.emits_pod_events and plan.status.phase.is_active:
-            problems = await to_thread_if_large(len(pods), dedup.pod_problems, pods)
+            problems = await to_thread_if_large(
+                job.key.namespace, len(pods), dedup.pod_problems, pods
+            )
             self.events.record_all(job, context.obj, problems)
 
     async def _write_children(self, context: ReconcileContext, plan: Plan) -> tuple[float, bool]:

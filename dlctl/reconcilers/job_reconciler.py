@@ -187,7 +187,9 @@ class JobReconciler:
         size = max(job.total_replicas, len(children.pods))
         with wrap_content_errors("planning"):
             current = with_current_members(job)
-            return await to_thread_if_large(size, observe, current, children, self.clock.now())
+            return await to_thread_if_large(
+                job.key.namespace, size, observe, current, children, self.clock.now()
+            )
 
     async def _logs(self, job: Job, observed: Observed) -> LogsOfJob:
         """Return the ends of the logs of failed pods, which verdicts use, if they are read."""
@@ -224,7 +226,7 @@ class JobReconciler:
             renderer, observed, cache, self.content_errors, create_launcher=launch
         )
         planned = await to_thread_if_large(
-            size, plan_job, rendered, observed, desired, now, self.settings
+            job.key.namespace, size, plan_job, rendered, observed, desired, now, self.settings
         )
         if self.guard.crd.is_confirmed and not cache.has_deferred_status and not observed.all_pods:
             created = obj.metadata.creation_timestamp or now
@@ -266,7 +268,9 @@ class JobReconciler:
         with_members = with_membership_plan(job, members)
         if members is not None and members.membership != members.persisted:
             children = observed.children
-            observed = await to_thread_if_large(size, observe, with_members, children, now)
+            observed = await to_thread_if_large(
+                job.key.namespace, size, observe, with_members, children, now
+            )
         return members, with_members, observed
 
     def _plan_status(

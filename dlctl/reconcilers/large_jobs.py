@@ -6,10 +6,12 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Final, ParamSpec, TypeVar
 
+import attrs
 import msgspec
 
 from dlctl.api.exit_codes import ExitClass
 from dlctl.api.job import Job
+from dlctl.controller.fair_semaphore import FairSemaphore
 from dlctl.reconcilers.observe import Observed, ObservedReplica
 
 P = ParamSpec("P")
@@ -21,12 +23,34 @@ LARGE_JOB: Final = 500
 _REPLICAS_PER_OUTPUT: Final = 100
 # A log is longer than a termination message.
 _OUTPUTS_PER_LOG: Final = 5
-# A single thread: more of them would slow down the event loop.
-_EXECUTOR: Final = ThreadPoolExecutor(max_workers=1, thread_name_prefix="plan")
-# A separate thread: a spec takes longer than a plan, and plans of other jobs must not wait for it.
-_READER: Final = ThreadPoolExecutor(max_workers=1, thread_name_prefix="read")
 # Reading this part of a spec takes as long as planning one replica.
 _BYTES_PER_REPLICA: Final = 64
+
+
+@attrs.frozen(eq=False)
+class SharedThread:
+    """A thread that computes one thing at a time, for each namespace in turn.
+
+    More threads would slow down the event loop.
+    """
+
+    name: str
+    _turns: FairSemaphore = attrs.field(init=False, factory=partial(FairSemaphore, 1))
+    _executor: ThreadPoolExecutor = attrs.field(init=False)
+
+    @_executor.default
+    def _one_thread(self) -> ThreadPoolExecutor:
+        return ThreadPoolExecutor(max_workers=1, thread_name_prefix=self.name)
+
+    async def run(self, namespace: str, function: Callable[[], R]) -> R:
+        """Return the result of a pure function for a job of a namespace."""
+        async with self._turns.slot(namespace):
+            return await asyncio.get_running_loop().run_in_executor(self._executor, function)
+
+
+_PLANNER: Final = SharedThread("plan")
+# Of its own: a spec takes longer than a plan, and plans of other jobs must not wait for it.
+_READER: Final = SharedThread("read")
 
 
 def reading_size(*specs: msgspec.Raw | None) -> int:
@@ -46,15 +70,14 @@ def _has_failed(one: ObservedReplica) -> bool:
 
 
 async def to_thread_if_large(
-    size: int, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs
+    namespace: str, size: int, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs
 ) -> R:
     """Return the result of a pure function; for a large ``size``, run it in a thread."""
     if size < LARGE_JOB:
         return function(*args, **kwargs)
-    call = partial(function, *args, **kwargs)
-    return await asyncio.get_running_loop().run_in_executor(_EXECUTOR, call)
+    return await _PLANNER.run(namespace, partial(function, *args, **kwargs))
 
 
-async def read_in_thread(function: Callable[[], R]) -> R:
+async def read_in_thread(namespace: str, function: Callable[[], R]) -> R:
     """Return the result of a pure function that reads a large spec."""
-    return await asyncio.get_running_loop().run_in_executor(_READER, function)
+    return await _READER.run(namespace, function)

@@ -189,7 +189,7 @@ async def test_edit_while_a_large_spec_is_read_is_not_missed(
 ) -> None:
     held = asyncio.Event()
 
-    async def read_slowly(function: Callable[[], object]) -> object:
+    async def read_slowly(_: str, function: Callable[[], object]) -> object:
         read = function()
         await held.wait()
         return read

@@ -1,6 +1,8 @@
 """Large jobs are decoded and planned in a thread."""
 
+import asyncio
 import threading
+import time
 
 from dlctl.reconcilers.large_jobs import LARGE_JOB, planning_size, to_thread_if_large
 from tests.builders import RUNNING, exited, make_job, make_pod, observed_of, training_job
@@ -8,8 +10,23 @@ from tests.builders import RUNNING, exited, make_job, make_pod, observed_of, tra
 
 async def test_large_jobs_are_decided_beside_the_loop() -> None:
     here = threading.current_thread()
-    assert await to_thread_if_large(LARGE_JOB - 1, threading.current_thread) is here
-    assert await to_thread_if_large(LARGE_JOB, threading.current_thread) is not here
+    assert await to_thread_if_large("default", LARGE_JOB - 1, threading.current_thread) is here
+    assert await to_thread_if_large("default", LARGE_JOB, threading.current_thread) is not here
+
+
+async def test_large_jobs_of_one_namespace_do_not_delay_one_of_another() -> None:
+    done = list[str]()
+
+    async def plan(namespace: str) -> None:
+        await to_thread_if_large(namespace, LARGE_JOB, time.sleep, 0.001)
+        done.append(namespace)
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(20):
+            group.create_task(plan("crowd"))
+        await asyncio.sleep(0)
+        group.create_task(plan("quiet"))
+    assert done.index("quiet") <= 2
 
 
 def test_jobs_with_many_failed_replicas_are_large() -> None:

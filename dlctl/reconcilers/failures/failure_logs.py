@@ -60,7 +60,7 @@ class FailureLogs:
         known = frozenset(request.uid for request in state.deadlines) if state else frozenset()
         size = planning_size(job, observed)
         wanted = await to_thread_if_large(
-            size, log_requests, job, observed, self.max_count, now, known
+            job.key.namespace, size, log_requests, job, observed, self.max_count, now, known
         )
         if not wanted.all:
             if state is not None:

@@ -15,7 +15,6 @@ from cachetools import LRUCache
 from dlctl.api.job import Job, JobObject
 from dlctl.api.meta import UID
 from dlctl.api.status.job_status import JobPhase, JobStatus
-from dlctl.controller.fair_semaphore import FairSemaphore
 from dlctl.dialects import lenient_reader
 from dlctl.dialects.dialect import DecodedObject
 from dlctl.dialects.kind import Kind
@@ -64,8 +63,6 @@ class JobDecoder:
     _cached: LRUCache[UID, _Cached] = attrs.field(
         init=False, factory=lambda: LRUCache(_CACHE_BYTES, getsizeof=_size)
     )
-    # One large spec at a time, and the namespaces in turn.
-    _large: FairSemaphore = attrs.field(init=False, factory=lambda: FairSemaphore(1))
 
     async def decode(
         self,
@@ -94,8 +91,7 @@ class JobDecoder:
         if size < LARGE_JOB:
             return decode()
         # A job that waits for its turn holds no decoded spec, which takes up to 45 times its text.
-        async with self._large.slot(namespace):
-            return await read_in_thread(decode)
+        return await read_in_thread(namespace or "", decode)
 
     def _remember(self, cached: _Cached) -> None:
         self.forget(cached.stored.metadata.uid)

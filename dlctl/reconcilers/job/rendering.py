@@ -34,7 +34,11 @@ async def desired_children(
         if not job.is_partial:
             with wrap_content_errors("rendering"):
                 desired = await to_thread_if_large(
-                    size, renderer.desired, observed, create_launcher=create_launcher
+                    job.key.namespace,
+                    size,
+                    renderer.desired,
+                    observed,
+                    create_launcher=create_launcher,
                 )
     except (ContentError, InvalidJobError) as error:
         if isinstance(error, ContentError):

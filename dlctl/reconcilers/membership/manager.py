@@ -102,7 +102,7 @@ class MembershipManager:
                 with_members(job, attrs.evolve(membership, hosts=tuple(hosts)))
             ).host_files(),
         )
-        return await to_thread_if_large(size, plan_membership, state)
+        return await to_thread_if_large(job.key.namespace, size, plan_membership, state)
 
     async def patch_scalers(
         self, job: Job, members: MembershipPlan | None, *, finished: bool
