@@ -18,14 +18,16 @@ async def map_all(do: Callable[[A], Awaitable[B]], items: Iterable[A], *, limit:
     The first failure cancels the others and is raised by itself, not in a group: a group would
     pass by the ``except ConflictError`` of the caller. A cancellation wins over failures.
     """
-    slots = asyncio.Semaphore(limit)
+    given = list(items)
+    waiting = iter(enumerate(given))
+    results: dict[int, B] = {}
     failures: list[Exception] = []
-    tasks: list[asyncio.Task[B]] = []
+    tasks: list[asyncio.Task[None]] = []
 
-    async def run(item: A) -> B:
+    async def run() -> None:
         try:
-            async with slots:
-                return await do(item)
+            for number, item in waiting:
+                results[number] = await do(item)
         except Exception as error:
             # Kept from the group, which would lose a cancellation of the caller over it, and in
             # Python 3.11 leave the caller with one that nobody asked for.
@@ -35,10 +37,11 @@ async def map_all(do: Callable[[A], Awaitable[B]], items: Iterable[A], *, limit:
             raise asyncio.CancelledError from error
 
     async with asyncio.TaskGroup() as group:
-        tasks += [group.create_task(run(item)) for item in items]
+        # No task for each item: hundreds of reconciles may have a thousand items each.
+        tasks += [group.create_task(run()) for _ in range(min(limit, len(given)))]
     if failures:
         raise failures[0]
-    return [task.result() for task in tasks]
+    return [results[number] for number in range(len(given))]
 
 
 @contextmanager

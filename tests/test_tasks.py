@@ -33,6 +33,19 @@ async def test_concurrency_is_limited() -> None:
     assert most == 3
 
 
+async def test_many_items_take_no_more_tasks_than_the_limit() -> None:
+    most = 0
+
+    async def run(_: int) -> None:
+        nonlocal most
+        await asyncio.sleep(1)
+        most = max(most, len(asyncio.all_tasks()))
+
+    await map_all(run, range(1000), limit=3)
+    # The test is one, too.
+    assert most == 4
+
+
 async def test_first_failure_is_raised_unwrapped_and_cancels_the_others() -> None:
     ended = []
 
