@@ -3,8 +3,8 @@
 import asyncio
 import itertools
 from collections import deque
-from collections.abc import AsyncIterator, Hashable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Hashable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 
 import attrs
 
@@ -15,12 +15,17 @@ class FairSemaphore:
     A tenant gets another slot only while it holds fewer than are free, so a single one gets half of
     them, and each newcomer finds one. Of the waiting tenants, the one with the fewest slots is
     next, and of those with equally many the one that has waited longest.
+
+    A few tenants that want many take all of them; a tenant without any then gets one of ``extra``
+    slots, as long as there is one.
     """
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, *, extra: int = 0) -> None:
         if count < 1:
             raise ValueError("expected at least one slot")
+        # Below zero while extra ones are in use.
         self._free = count
+        self._extra = extra
         self._tenants: dict[Hashable, _Tenant] = {}
         self._turn_numbers = itertools.count(1)
 
@@ -36,9 +41,28 @@ class FairSemaphore:
             finally:
                 self._release(one)
         finally:
-            one.user_count -= 1
-            if not one.user_count:
-                del self._tenants[tenant]
+            self._leave(tenant, one)
+
+    @contextmanager
+    def slot_now(self, tenant: Hashable) -> Iterator[bool]:
+        """Hold a slot for the duration of the block if the tenant may have one; yield whether."""
+        one = self._tenants.get(tenant) or _Tenant()
+        if one.waiting or not self._may_take(one):
+            yield False
+            return
+        self._tenants[tenant] = one
+        one.user_count += 1
+        self._take(one)
+        try:
+            yield True
+        finally:
+            self._release(one)
+            self._leave(tenant, one)
+
+    def _leave(self, tenant: Hashable, one: "_Tenant") -> None:
+        one.user_count -= 1
+        if not one.user_count:
+            del self._tenants[tenant]
 
     async def _acquire(self, tenant: "_Tenant") -> None:
         granted = asyncio.get_running_loop().create_future()
@@ -63,13 +87,20 @@ class FairSemaphore:
             if granted.done():
                 # Cancelled while waiting.
                 continue
-            self._free -= 1
-            tenant.held_count += 1
-            tenant.turn = next(self._turn_numbers)
+            self._take(tenant)
             granted.set_result(None)
 
+    def _take(self, tenant: "_Tenant") -> None:
+        self._free -= 1
+        tenant.held_count += 1
+        tenant.turn = next(self._turn_numbers)
+
+    def _may_take(self, tenant: "_Tenant") -> bool:
+        has_none = not tenant.held_count and self._free > -self._extra
+        return has_none or tenant.held_count < self._free
+
     def _next(self) -> "_Tenant | None":
-        ready = [t for t in self._tenants.values() if t.waiting and t.held_count < self._free]
+        ready = [t for t in self._tenants.values() if t.waiting and self._may_take(t)]
         return min(ready, key=lambda tenant: (tenant.held_count, tenant.turn), default=None)
 
 

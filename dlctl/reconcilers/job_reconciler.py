@@ -33,15 +33,23 @@ from dlctl.reconcilers.failures.failure_logs import FailureLogs, LogsOfJob
 from dlctl.reconcilers.job.cache import JobCache
 from dlctl.reconcilers.job.content_error_log import ContentErrorLog
 from dlctl.reconcilers.job.crd_check import StatusDroppedError
-from dlctl.reconcilers.job.decoding import DecodedJob, JobDecoder
+from dlctl.reconcilers.job.decoding import (
+    DecodedJob,
+    JobDecoder,
+    replica_count,
+    with_own_status,
+)
 from dlctl.reconcilers.job.metrics import JobMetrics
 from dlctl.reconcilers.job.rendering import desired_children
-from dlctl.reconcilers.job.status_conflicts import restore_own_status
 from dlctl.reconcilers.job.status_guard import StatusGuard
 from dlctl.reconcilers.job.status_rejection import StatusRejectedError
 from dlctl.reconcilers.job.stores import JobStores
 from dlctl.reconcilers.job.writer import JobGoneError, StatusSupersededError
-from dlctl.reconcilers.large_jobs import planning_size, to_thread_if_large
+from dlctl.reconcilers.large_jobs import (
+    LARGE_JOB_SLOTS,
+    planning_size,
+    to_thread_if_large,
+)
 from dlctl.reconcilers.membership.manager import MembershipManager
 from dlctl.reconcilers.membership.membership_plan import MembershipPlan
 from dlctl.reconcilers.membership.planning import with_current_members, with_membership_plan
@@ -94,14 +102,18 @@ class JobReconciler:
             cache.stale_count += 1
             return Result(requeue_after_s=_STALE_BACKOFF.delay_s(cache.stale_count))
         cache.stale_count = 0
-        has_pods = self.stores.pods.owned_count(key.namespace, stored.metadata.uid) > 0
-        obj, decoded = await self._decoder.decode(stored, cache.last_good_spec, has_pods=has_pods)
+        pods = self.stores.pods.owned_count(key.namespace, stored.metadata.uid)
+        obj, decoded = await self._decoder.decode(stored, cache.last_good_spec, has_pods=pods > 0)
         if self.stores.jobs.get(key) is not stored:
             # It has changed while its spec was read.
             return Result(requeue_after_s=0)
         try:
             try:
-                return await self._step(stored, obj, decoded, cache)
+                size = max(pods, replica_count(decoded))
+                with LARGE_JOB_SLOTS.slot_if_large(key.namespace, size) as has_slot:
+                    if not has_slot:
+                        return Result(requeue_after_s=LARGE_JOB_SLOTS.retry_delay_s())
+                    return await self._step(stored, obj, decoded, cache)
             except ContentError as error:
                 return await self._apply_malformed(obj, cache, error)
         except StatusDroppedError:
@@ -129,7 +141,7 @@ class JobReconciler:
             raise decoded
         self._record_read(stored, decoded, cache)
         await self.guard.check_stored(decoded.obj, decoded.status)
-        read = _with_own_status(decoded, cache)
+        read = with_own_status(decoded, cache.last_status)
         if read.job is None:
             error = str(read.error)
             context, plan = self._plan_status(invalid_plan, read.obj, read.status, cache, error)
@@ -336,12 +348,3 @@ class JobReconciler:
 def _read_status(obj: DecodedObject) -> JobStatus:
     with wrap_content_errors("reading the status"):
         return obj.dialect.read_status(obj)
-
-
-def _with_own_status(read: DecodedJob, cache: JobCache) -> DecodedJob:
-    """Return a job with the fields of dlctl's last status that another operator's has dropped."""
-    job = read.job
-    if job is None or not job.status.written_by_other_operator or not cache.last_status:
-        return read
-    status = restore_own_status(job.status, cache.last_status)
-    return attrs.evolve(read, job=attrs.evolve(job, status=status))

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Final, ParamSpec, TypeVar
 
@@ -23,6 +24,12 @@ LARGE_JOB: Final = 500
 _REPLICAS_PER_OUTPUT: Final = 100
 # A log is longer than a termination message.
 _OUTPUTS_PER_LOG: Final = 5
+# Jobs with more replicas make more writes than others wait for.
+_FEW_REPLICAS: Final = 64
+# Each look at a job costs a millisecond or two.
+_BETWEEN_LOOKS_S: Final = 0.02
+_MIN_SLOT_RETRY_S: Final = 0.5
+_MAX_SLOT_RETRY_S: Final = 10.0
 # Reading this part of a spec takes as long as planning one replica.
 _BYTES_PER_REPLICA: Final = 64
 
@@ -48,6 +55,30 @@ class SharedThread:
             return await asyncio.get_running_loop().run_in_executor(self._executor, function)
 
 
+@attrs.define(eq=False)
+class LargeJobSlots:
+    """The slots for reconciles of jobs with many replicas, each of which may take minutes, and MB.
+
+    Large jobs of a namespace hold up neither small ones nor those of other namespaces.
+    """
+
+    _slots: FairSemaphore = attrs.field(factory=partial(FairSemaphore, 64, extra=64))
+    # When the last job without a slot looks again, on the loop's clock.
+    _last_look_s: float = attrs.field(init=False, default=0.0)
+
+    def slot_if_large(self, namespace: str, replicas: int) -> AbstractContextManager[bool]:
+        """Return a context for the reconcile of a job; it yields whether there is a slot now."""
+        return nullcontext(True) if replicas <= _FEW_REPLICAS else self._slots.slot_now(namespace)
+
+    def retry_delay_s(self) -> float:
+        """Return when a job without a slot looks again: the more wait, the later."""
+        now_s = asyncio.get_running_loop().time()
+        look_s = max(now_s + _MIN_SLOT_RETRY_S, self._last_look_s + _BETWEEN_LOOKS_S)
+        self._last_look_s = min(look_s, now_s + _MAX_SLOT_RETRY_S)
+        return self._last_look_s - now_s
+
+
+LARGE_JOB_SLOTS: Final = LargeJobSlots()
 _PLANNER: Final = SharedThread("plan")
 # Of its own: a spec takes longer than a plan, and plans of other jobs must not wait for it.
 _READER: Final = SharedThread("read")

@@ -68,3 +68,29 @@ async def test_slot_granted_during_a_cancellation_is_not_lost() -> None:
         await asyncio.sleep(5)
         await group.create_task(use(slots, "c", 1, log))
     assert log[-1] == "c"
+
+
+async def test_tenant_without_a_slot_gets_an_extra_one_once_a_few_others_hold_all() -> None:
+    slots, log = FairSemaphore(64, extra=2), list[str]()
+    async with asyncio.TaskGroup() as group:
+        tasks = []
+        for number in range(7):
+            tasks += [group.create_task(use(slots, f"t{number}", 1000, log)) for _ in range(64)]
+            await asyncio.sleep(1)
+        assert len(log) == 64
+        for tenant in ("new", "new", "newer", "late"):
+            tasks.append(group.create_task(use(slots, tenant, 1000, log)))
+        await asyncio.sleep(1)
+        assert log[64:] == ["new", "newer"]
+        for task in tasks:
+            task.cancel()
+
+
+async def test_slot_that_is_not_waited_for_is_shared_likewise() -> None:
+    slots = FairSemaphore(2, extra=1)
+    with slots.slot_now("a") as first, slots.slot_now("a") as second:
+        assert (first, second) == (True, False)
+        with slots.slot_now("b") as third, slots.slot_now("c") as extra, slots.slot_now("d") as no:
+            assert (third, extra, no) == (True, True, False)
+    with slots.slot_now("d") as found:
+        assert found

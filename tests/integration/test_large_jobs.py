@@ -6,7 +6,9 @@ import pytest
 
 from dlctl.api.json_types import JSON
 from dlctl.api.meta import MANAGED_BY, MANAGED_BY_LABEL, NAMESPACES, PODS
+from dlctl.controller.fair_semaphore import FairSemaphore
 from dlctl.local.apiserver.faults import Fault
+from dlctl.reconcilers import large_jobs
 from dlctl.reconcilers.children.creation import MAX_PARALLEL
 from tests.builders import kind_of, manifest, template, training_job
 from tests.support.harness import StartCluster, start_cluster
@@ -74,6 +76,23 @@ async def test_jobs_of_one_namespace_do_not_delay_those_of_another() -> None:
         await cluster.until(lambda: "small-worker-0" in cluster.pods())
         others = await cluster.user.list(PODS, JSON, namespace="crowd")
         assert len(others.items) < 5
+
+
+async def test_few_large_jobs_are_reconciled_at_the_same_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(large_jobs.LARGE_JOB_SLOTS, "_slots", FairSemaphore(4))
+    kind = kind_of("kubeflow.org/v1", "JAXJob")
+    async with start_cluster(kinds=[kind]) as cluster:
+        cluster.server.faults.add(SLOW_PODS)
+        for number in range(4):
+            await cluster.submit(training_job("JAXJob", f"large-{number}", Worker=65))
+        [controller] = cluster.start().manager._parts.controllers
+        await cluster.until(lambda: len(cluster.history.created) > 4)
+        await cluster.advance(3)
+        # The others leave their workers, and half of the slots, to other namespaces.
+        assert len(controller.queue._processing) == 2
+        await cluster.until(lambda: len(cluster.pods()) == 4 * 65)
 
 
 @pytest.mark.embedded_only("it slows down the server")

@@ -4,7 +4,14 @@ import asyncio
 import threading
 import time
 
-from dlctl.reconcilers.large_jobs import LARGE_JOB, planning_size, to_thread_if_large
+import pytest
+
+from dlctl.reconcilers.large_jobs import (
+    LARGE_JOB,
+    LargeJobSlots,
+    planning_size,
+    to_thread_if_large,
+)
 from tests.builders import RUNNING, exited, make_job, make_pod, observed_of, training_job
 
 
@@ -50,3 +57,12 @@ def test_jobs_whose_logs_were_read_are_large() -> None:
     pod = make_pod(job, next(job.replicas), phase="Failed", state=exited(1))
     observed = observed_of(job, pod, logs={pod.metadata.uid: "no data\n"})
     assert planning_size(job, observed) >= LARGE_JOB
+
+
+@pytest.mark.looptime
+async def test_the_more_large_jobs_wait_for_a_slot_the_later_each_looks_again() -> None:
+    slots = LargeJobSlots()
+    delays_s = [slots.retry_delay_s() for _ in range(1000)]
+    assert (delays_s[0], delays_s[100], delays_s[-1]) == pytest.approx((0.5, 2.5, 10))
+    await asyncio.sleep(20)
+    assert slots.retry_delay_s() == pytest.approx(0.5)

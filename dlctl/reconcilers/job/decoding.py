@@ -20,6 +20,7 @@ from dlctl.dialects.dialect import DecodedObject
 from dlctl.dialects.kind import Kind
 from dlctl.errors import InvalidJobError
 from dlctl.reconcilers.content_errors import ContentError, wrap_content_errors
+from dlctl.reconcilers.job.status_conflicts import restore_own_status
 from dlctl.reconcilers.large_jobs import LARGE_JOB, read_in_thread, reading_size
 
 T = TypeVar("T")
@@ -39,6 +40,21 @@ class DecodedJob:
     obj: DecodedObject
     status: JobStatus
     error: DecodingFailure | None = None
+
+
+def replica_count(decoded: DecodedJob | ContentError) -> int:
+    """Return the number of replicas that a job has; 0 if they are not known."""
+    job = decoded.job if isinstance(decoded, DecodedJob) else None
+    return job.total_replicas if job is not None else 0
+
+
+def with_own_status(decoded: DecodedJob, own: JobStatus | None) -> DecodedJob:
+    """Return a job with the fields of dlctl's last status that another operator's has dropped."""
+    job = decoded.job
+    if job is None or not job.status.written_by_other_operator or not own:
+        return decoded
+    status = restore_own_status(job.status, own)
+    return attrs.evolve(decoded, job=attrs.evolve(job, status=status))
 
 
 @attrs.define(eq=False)
