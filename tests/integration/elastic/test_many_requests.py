@@ -57,6 +57,30 @@ async def test_slow_scripts_of_one_namespace_delay_neither_others_nor_deliveries
         assert stage.cluster.clock.monotonic() - began <= 2
 
 
+async def test_slow_scripts_of_a_few_namespaces_do_not_delay_those_of_another() -> None:
+    async with start_elastic_cluster(Options(max_concurrent_scaler_scripts=4)) as stage:
+        stage.launchers.programs["/slow.sh"] = Program(lasts_s=3000)
+        names = ("one", "two", "three", "quiet")
+        for name in names:
+            await stage.cluster.user.create(NAMESPACES, "", {"metadata": {"name": name}})
+        *crowd, quiet = (
+            ElasticHarness(attrs.evolve(stage.cluster, namespace=name), stage.launchers)
+            for name in names
+        )
+        for own in crowd:
+            for number in range(3):
+                job = f"{own.cluster.namespace}-{number}"
+                await own.running(1, name=job)
+                await own.scale_out(job, job, toAdd=ONE, script="/slow.sh", timeout=3600)
+            await stage.cluster.advance(10)
+        assert len(stage.launchers.runs) == 4
+        await quiet.running(1)
+        began = stage.cluster.clock.monotonic()
+        await quiet.scale_out(toAdd=ONE, script="/quick.sh")
+        assert (await quiet.scaler_result("out"))[0] == "ScaleSucceeded"
+        assert stage.cluster.clock.monotonic() - began <= 2
+
+
 async def test_request_for_a_missing_job_fails_after_a_while() -> None:
     async with start_elastic_cluster() as stage:
         await stage.scale_out(job="absent", toAdd=ONE)
