@@ -9,7 +9,7 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from functools import cache
-from typing import Self, TypeVar
+from typing import Final, Self, TypeVar
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -35,6 +35,9 @@ from dlctl.kube.streams import websockets
 from dlctl.metrics import Metrics
 
 T = TypeVar("T")
+
+# Many may be due at once, and each takes milliseconds.
+_LARGE_BODY_BYTES: Final = 64 << 10
 
 
 @attrs.frozen
@@ -90,6 +93,7 @@ class Transport:
         self._max_retries = max_retries
         self._may_write = may_write
         self._rate_limiter = rate_limiter
+        self._rendering = asyncio.Lock()
         self._session: aiohttp.ClientSession | None = None
         self._websocket_session: aiohttp.ClientSession | None = None
 
@@ -145,7 +149,7 @@ class Transport:
         timeout_s = request.timeout_s or self._timeout_s
         limits = aiohttp.ClientTimeout(total=timeout_s, sock_connect=CONNECT_TIMEOUT_S)
         if request.render:
-            request = attrs.evolve(request, body=request.render())
+            request = attrs.evolve(request, body=await self._rendered(request.render))
         async with self._authorized(request, limits) as response:
             with translate_errors(request.description):
                 if request.timeout_s is None:
@@ -155,6 +159,14 @@ class Transport:
                     async for _ in response.content.iter_any():
                         pass
         self._observe_bytes(request, body)
+        return body
+
+    async def _rendered(self, render: Callable[[], bytes]) -> bytes:
+        """Return a body; after a large one, the event loop runs before another is rendered."""
+        async with self._rendering:
+            body = render()
+            if len(body) > _LARGE_BODY_BYTES:
+                await asyncio.sleep(0)
         return body
 
     @asynccontextmanager

@@ -105,6 +105,29 @@ async def test_write_sends_json_with_its_patch_type(server: Server, client: Clie
     ]
 
 
+async def test_loop_runs_between_large_bodies_that_are_due_at_the_same_time(
+    server: Server, client: Client
+) -> None:
+    server.handlers += [replies(POD)]
+    turn, rendered_in = 0, list[int]()
+
+    async def count() -> None:
+        nonlocal turn
+        while True:
+            turn += 1
+            await asyncio.sleep(0)
+
+    def body() -> dict[str, object]:
+        rendered_in.append(turn)
+        return {"kind": "Pod", "data": "x" * 100_000}
+
+    async with asyncio.TaskGroup() as group:
+        counting = group.create_task(count())
+        await asyncio.gather(*(client.create(PODS, "ns", body) for _ in range(8)))
+        counting.cancel()
+    assert len(set(rendered_in)) == len(rendered_in) == 8
+
+
 async def test_delete_sends_uid_grace_period_and_propagation_policy(
     server: Server, client: Client
 ) -> None:
