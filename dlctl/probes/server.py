@@ -5,8 +5,9 @@ skips one, and each has a path of its own below the endpoint.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager
+from copy import copy
 from typing import Final
 
 import attrs
@@ -23,6 +24,8 @@ from dlctl.probes.health_checks import Checks, health_response
 
 # Rendering takes tens of milliseconds, and anybody may request it.
 METRICS_CACHE_S: Final = 1.0
+# A few milliseconds.
+_SAMPLES_PER_TURN: Final = 1000
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -88,12 +91,26 @@ def _metrics(registry: CollectorRegistry, authorize: Authorize) -> _Handler:
 
 
 async def _render(registry: CollectorRegistry) -> bytes:
-    """Return the metrics as text; yields to the event loop after each metric."""
-    parts = []
+    """Return the metrics as text; yields to the event loop after a part of each metric."""
+    lines: list[bytes] = []
+    headers = set[bytes]()
     for metric in registry.collect():
-        parts.append(generate_latest(_SingleMetric(metric)))
-        await asyncio.sleep(0)
-    return b"".join(parts)
+        for part in _parts(metric):
+            text = generate_latest(_SingleMetric(part)).splitlines(keepends=True)
+            # Each part begins with the name, help and type of the metric.
+            lines += (line for line in text if not line.startswith(b"#") or line not in headers)
+            headers.update(line for line in text if line.startswith(b"#"))
+            await asyncio.sleep(0)
+    return b"".join(lines)
+
+
+def _parts(metric: Metric) -> Iterator[Metric]:
+    """Yield a metric with some of its samples at a time; times of creation are one of their own."""
+    samples = sorted(metric.samples, key=lambda sample: sample.name.endswith("_created"))
+    for start in range(0, max(len(samples), 1), _SAMPLES_PER_TURN):
+        part = copy(metric)
+        part.samples = samples[start : start + _SAMPLES_PER_TURN]
+        yield part
 
 
 @attrs.frozen

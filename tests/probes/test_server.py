@@ -1,10 +1,12 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from typing import Any
 
 import aiohttp
 import pytest
-from prometheus_client import CollectorRegistry
+from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client.exposition import generate_latest
 
 from dlctl.errors import ConfigError
 from dlctl.metrics import Metrics
@@ -54,6 +56,30 @@ async def test_metrics_are_rendered_at_most_once_a_second(monkeypatch: pytest.Mo
         await asyncio.sleep(1)
         await get("/metrics")
     assert len(rendered) <= 3
+
+
+async def test_metrics_of_many_namespaces_are_rendered_in_parts_to_the_same_text() -> None:
+    registry = CollectorRegistry()
+    labels: Any = {"labelnames": ["namespace"], "registry": registry}
+    created = Counter("created", "Jobs created", **labels)
+    waited = Histogram("waited", "Seconds waited", **labels)
+    for number in range(2000):
+        created.labels(f"n{number}").inc()
+        waited.labels(f"n{number}").observe(number)
+    turns = 0
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async with asyncio.TaskGroup() as group:
+        counting = group.create_task(count())
+        assert await server._render(registry) == generate_latest(registry)
+        counting.cancel()
+    # Of 17 samples and a time of creation for each histogram, and one of each for a counter.
+    assert turns >= 40
 
 
 async def test_malformed_request_is_refused_and_not_logged(
