@@ -25,6 +25,8 @@ MAX_COUNT_OF_RESTART: Final = 100
 MAX_EXAMINED_PER_CHILD: Final = 500
 # Children that stay are listed in the URL.
 MAX_KEPT: Final = 16
+# So are the labels of the children, which come from the user's template as well.
+MAX_LABELS: Final = 64
 
 
 @attrs.frozen
@@ -50,6 +52,8 @@ def collection_deletion(
     """
     count = len(children)
     if not MIN_COUNT <= count <= max_count or len(store) > MAX_EXAMINED_PER_CHILD * count:
+        return None
+    if len(children[0].metadata.labels or ()) > MAX_LABELS:
         return None
     labels, namespace = _shared_labels(children), children[0].metadata.namespace or ""
     if labels.get(MANAGED_BY_LABEL) != MANAGED_BY:

@@ -26,6 +26,7 @@ from dlctl.reconcilers.children.collection_deletion import (
     MAX_COUNT_OF_RESTART,
     MAX_EXAMINED_PER_CHILD,
     MAX_KEPT,
+    MAX_LABELS,
     MIN_COUNT,
     CollectionDeletion,
     collection_deletion,
@@ -109,6 +110,14 @@ def test_few_children_are_deleted_singly() -> None:
 def test_more_children_than_a_request_has_time_for_are_deleted_singly() -> None:
     assert deletion(children(MAX_COUNT))
     assert deletion(children(MAX_COUNT + 1)) is None
+
+
+def test_children_with_more_labels_than_a_url_takes_are_deleted_singly() -> None:
+    for count, is_single in ((MAX_LABELS, False), (MAX_LABELS + 1, True)):
+        # Beside its own.
+        more = {f"label-{n}": "" for n in range(count - len(LABELS) - 1)}
+        deleted = children(MIN_COUNT, labels=more)
+        assert (deletion(deleted) is None) is is_single
 
 
 @pytest.mark.parametrize("phase", JobPhase)
