@@ -1,6 +1,8 @@
 """Maps Kueue's Workloads, and their changes, to the jobs that they belong to."""
 
 from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
+from typing import Final
 
 from dlctl.api.meta import PODS, ObjectKey, OwnerReference
 from dlctl.api.objects.pods import Pod
@@ -11,6 +13,8 @@ from dlctl.reconcilers.kueue.workload_waiting import workload_waiting
 from dlctl.reconcilers.settle_delays import SETTLE_S
 from dlctl.workqueue.queue import WorkQueue
 
+# Kueue names one. Whoever may write a Workload could name thousands, each time to be reconciled.
+_MAX_JOBS: Final = 8
 JobQueues = Mapping[tuple[str, str], WorkQueue[ObjectKey]]
 
 
@@ -35,7 +39,7 @@ def jobs_of_workload(
 
     ``queues`` are by group and kind of the job. A Workload belongs to a job, or to pods of one.
     """
-    for ref in _owners(workload, pods):
+    for ref in islice(_owners(workload, pods), _MAX_JOBS):
         if (queue := queues.get((ref.group, ref.kind))) is not None:
             yield queue, ObjectKey(workload.metadata.namespace or "", ref.name)
 
