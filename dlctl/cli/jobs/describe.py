@@ -105,7 +105,8 @@ def _configure(parser: argparse.ArgumentParser, show: "Callable[..., Iterator[st
         pods = await cluster.pods(job)
         events = await events_of(cluster, job, replica_names(job, pods))
         failure = first_failure(job, pods)
-        output = await _last_lines(cluster, job, failure) if failure else ()
+        has_output = failure is not None and not failure.is_replaced
+        output = await _last_lines(cluster, job, failure) if failure and has_output else ()
         for line in show(job, pods, events, cluster.clock.now(), output):
             # Writers of events and statuses must not control the reader's terminal.
             print(displayable(line.encode()))

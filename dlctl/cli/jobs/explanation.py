@@ -35,6 +35,8 @@ class FirstFailure:
     # True if another run has followed in the same pod.
     previous: bool = False
     verdict: Verdict | None = None
+    # True if another pod has its pod's name by now: the output is gone.
+    is_replaced: bool = False
 
 
 def first_failure(job: JobSnapshot, pods: Sequence[Pod]) -> FirstFailure | None:
@@ -46,15 +48,25 @@ def first_failure(job: JobSnapshot, pods: Sequence[Pod]) -> FirstFailure | None:
         shown = by_replica.get(verdict.replica)
         container = container_of(job, verdict.replica)
         previous = shown is not None and shown.previous
+        replaced = shown is None and _is_created_since(pods, verdict.pod, verdict.time)
         return FirstFailure(
-            verdict.replica, verdict.pod, verdict.message, container, previous, verdict
+            verdict.replica, verdict.pod, verdict.message, container, previous, verdict, replaced
         )
     if (failure := job.status.failure) is not None:
         shown = by_replica.get(failure.replica)
         container = container_of(job, failure.replica)
         previous = shown is not None and shown.previous
-        return FirstFailure(failure.replica, failure.pod, failure.message, container, previous)
+        replaced = shown is None and _is_created_since(pods, failure.pod, failure.time)
+        return FirstFailure(
+            failure.replica, failure.pod, failure.message, container, previous, None, replaced
+        )
     return next(_failures(job, pods), None)
+
+
+def _is_created_since(pods: Sequence[Pod], name: str, time: datetime.datetime) -> bool:
+    """Return whether the pod of a name was created at a time or later."""
+    found = (pod.metadata.creation_timestamp for pod in pods if pod.metadata.name == name)
+    return any(created is not None and created >= time for created in found)
 
 
 def explain(

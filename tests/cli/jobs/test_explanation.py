@@ -2,12 +2,13 @@
 
 import datetime
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
 from dlctl.api.meta import ObjectMeta
-from dlctl.cli.jobs.explanation import explain
+from dlctl.cli.jobs.explanation import explain, first_failure
 from tests.builders import NOW
 from tests.cli.jobs.outcomes import (
     BEGIN,
@@ -20,6 +21,7 @@ from tests.cli.jobs.outcomes import (
     ended,
     event,
     failed,
+    lost_gang,
     pod,
     running,
     snapshot,
@@ -36,6 +38,25 @@ def why(situation: Situation) -> str:
 @pytest.mark.parametrize("name", SITUATIONS)
 def test_explanation_of_a_situation_is_the_expected_one(name: str) -> None:
     assert why(SITUATIONS[name]()) == (FOLDER / f"{name}.txt").read_text()
+
+
+@pytest.mark.parametrize(
+    ("state", "created", "replaced"),
+    [
+        pytest.param(running(61), 60, True, id="successor"),
+        pytest.param(running(60), 59, True, id="successor of the same second"),
+        pytest.param(running(1), 1, False, id="pod that is about to go"),
+        pytest.param(ended(1, 59, 59), 59, False, id="pod of one second"),
+    ],
+)
+def test_output_of_another_pod_of_its_name_is_not_that_of_the_first_failure(
+    state: dict[str, Any], created: int, replaced: bool
+) -> None:
+    job, name = lost_gang().job, "worker-1"
+    found = pod(job, name, state=state, metadata={"creationTimestamp": at(created)})
+    failure = first_failure(job, [found])
+    assert failure is not None
+    assert (failure.pod, failure.is_replaced) == (found.metadata.name, replaced)
 
 
 def test_event_that_repeats_what_a_pod_shows_is_left_out() -> None:
