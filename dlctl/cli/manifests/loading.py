@@ -28,7 +28,8 @@ _MAX_PREFIX_CHARS: Final = 58
 # How many objects a message names.
 _MAX_NAMED: Final = 3
 _SET_BY_SERVERS: Final = frozenset({"managedFields", "resourceVersion", "uid"})
-_SHEBANG: Final = b"#!"
+# How scripts and compiled programs begin.
+_PROGRAMS: Final = (b"#!", b"\x7fELF")
 # The names under which kustomize looks for what to build.
 _KUSTOMIZATIONS: Final = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 
@@ -258,7 +259,7 @@ def _text(name: str) -> str:
         raise ConfigError(f"{name} is a directory: name its files, such as {path}/*.yaml")
     with config_errors(f"cannot read {name}"):
         data = sys.stdin.buffer.read() if name == "-" else path.read_bytes()
-    if data.startswith(_SHEBANG) or path.suffix == ".py":
+    if data.startswith(_PROGRAMS) or path.suffix == ".py":
         raise program_error(name)
     try:
         return data.decode()

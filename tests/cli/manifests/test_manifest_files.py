@@ -34,7 +34,8 @@ def test_files_of_a_directory_have_to_be_named(dlctl: Dlctl, tmp_path: Path) -> 
 
 @pytest.mark.parametrize("command", ["run", "check", "render"])
 @pytest.mark.parametrize(
-    ("name", "text"), [("train.py", "print(1)\n"), ("train.sh", "#!/bin/sh\n"), ("a b", "#!sh\n")]
+    ("name", "text"),
+    [("train.py", "print(1)\n"), ("a b.sh", "#!/bin/sh\n"), ("train", "\x7fELF")],
 )
 def test_program_is_no_manifest(
     dlctl: Dlctl, tmp_path: Path, command: str, name: str, text: str
