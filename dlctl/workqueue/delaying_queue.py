@@ -13,6 +13,8 @@ K = TypeVar("K")
 # Deadline on the loop's clock, order of arrival (so that keys are never compared), key, priority.
 _Entry: TypeAlias = tuple[float, int, K, int]
 
+# Thousands may be due at the same time: the event loop runs in between.
+_MAX_PER_TURN: Final = 250
 # A heap of mostly dead entries is rebuilt only above this size.
 _MIN_COMPACT: Final = 64
 
@@ -79,7 +81,9 @@ class DelayingQueue(Generic[K]):
         self._timer = None
         # A loop may run a timer early, by up to its clock's resolution.
         now = max(deadline, asyncio.get_running_loop().time())
-        while self._heap and self._heap[0][0] <= now:
+        for _ in range(_MAX_PER_TURN):
+            if not self._heap or self._heap[0][0] > now:
+                break
             entry = heapq.heappop(self._heap)
             key, priority = entry[2:]
             if self.waiting.get(key) is entry:

@@ -252,3 +252,17 @@ async def test_deadlines_of_a_key_made_ready_repeatedly_do_not_accumulate(
         queue.done(await queue.get())
 
     assert len(queue._delaying._heap) < 100
+
+
+async def test_event_loop_runs_between_many_keys_that_are_due_at_the_same_time(
+    queue: WorkQueue[str],
+) -> None:
+    for number in range(2000):
+        queue.add_after(f"key-{number}", 5)
+    await asyncio.sleep(5 - TICK_S)
+    seen = set[int]()
+    while len(queue) < 2000:
+        await asyncio.sleep(TICK_S if not queue else 0)
+        seen.add(len(queue))
+    assert len(seen) >= 8
+    assert await taken(queue) == [f"key-{number}" for number in range(2000)]
