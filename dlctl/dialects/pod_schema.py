@@ -63,39 +63,50 @@ _CLOSED_IF_CASE_SENSITIVE: Final = frozenset(
     """.split()
 )
 
+# The types whose required fields have to be in templates: what people write by hand. With those of
+# all types, a kind that is served in five versions would exceed the size limit.
+_COMPLETE_TYPES: Final = frozenset(
+    """
+    ConfigMapKeySelector Container ContainerPort EnvVar HostPathVolumeSource KeyToPath
+    ObjectFieldSelector PersistentVolumeClaimVolumeSource SecretKeySelector Volume VolumeMount
+    """.split()
+)
 # Preserving unknown fields in more types would exceed the size limit.
 _OPEN_IN_FORMER_VERSIONS: Final = frozenset({POD_TEMPLATE_TYPE, "PodSpec", "Container"})
 
 
-def pod_template_schema(*, case_insensitive: bool = False, is_current: bool = True) -> JSON:
+def pod_template_schema(
+    *, case_insensitive: bool = False, is_current: bool = True, with_required: bool = False
+) -> JSON:
     """Return the schema of a pod template, without descriptions of its fields.
 
     Unknown fields are preserved in types that may get new ones, unless the schema is for a former
     version of a kind, whose users need none; if ``case_insensitive``, also in those where only the
-    case may differ.
+    case may differ. ``with_required``, most of what core/v1 requires has to be there.
     """
     closed = _CLOSED_TYPES if case_insensitive else _CLOSED_TYPES | _CLOSED_IF_CASE_SENSITIVE
     if not is_current:
         closed = frozenset(pod_types()) - _OPEN_IN_FORMER_VERSIONS
-    template = _struct(POD_TEMPLATE_TYPE, closed)
+    complete = _COMPLETE_TYPES if with_required else frozenset()
+    template = _struct(POD_TEMPLATE_TYPE, closed, complete)
     return {"type": "object", "description": "A pod template, as in core/v1.", **template}
 
 
 def type_schema(name: str, *, with_required: bool = False) -> JSON:
     """Return the schema of another type in jobs, such as MetricSpec."""
     closed = _CLOSED_TYPES | _CLOSED_IF_CASE_SENSITIVE
-    return _struct(name, closed, with_required=with_required)
+    return _struct(name, closed, frozenset(pod_types()) if with_required else frozenset())
 
 
 @cache
-def _struct(name: str, closed_types: frozenset[str], *, with_required: bool = False) -> JSON:
+def _struct(name: str, closed_types: frozenset[str], complete_types: frozenset[str]) -> JSON:
     fields = pod_types()[name].fields.values()
 
     def nested(type_: str) -> JSON:
-        return _struct(type_, closed_types, with_required=with_required)
+        return _struct(type_, closed_types, complete_types)
 
     properties = {field.name: _field(field, field.shape, nested) for field in fields}
-    required = [field.name for field in fields if field.required and with_required]
+    required = [field.name for field in fields if field.required and name in complete_types]
     if name == _CLAIM_TEMPLATE_TYPE:
         metadata = properties["metadata"]
         emptied = {**metadata["properties"], **dict.fromkeys(_EMPTY_IN_CLAIMS, _EMPTY_LIST)}

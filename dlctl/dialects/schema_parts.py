@@ -129,9 +129,12 @@ def _time() -> JSON:
     return {"type": "string", "format": "date-time", "nullable": True, "pattern": TIME_PATTERN}
 
 
-def required_pod_template(*, is_current: bool = True) -> JSON:
-    """Return the schema of a pod template with at least one container and its image."""
-    template = pod_schema.pod_template_schema(is_current=is_current)
+def required_pod_template(*, is_current: bool = True, with_required: bool = False) -> JSON:
+    """Return the schema of a pod template with at least one container and its image.
+
+    ``with_required``, most of what else core/v1 requires has to be there, too.
+    """
+    template = pod_schema.pod_template_schema(is_current=is_current, with_required=with_required)
     spec = template["properties"]["spec"]
     containers = spec["properties"]["containers"]
     container = containers["items"]

@@ -18,6 +18,10 @@ def container(kind: str, type_: str = "Worker", **fields: Any) -> JSON:
     return replicas(kind, type_, {"template": {"spec": {"containers": [given]}}})
 
 
+def secret_variable(**fields: str) -> JSON:
+    return {"env": [{"name": "A", "valueFrom": {"secretKeyRef": fields}}]}
+
+
 def bad(kind: str, change: JSON, said: str, /, id_: str, **counts: int) -> Any:
     return pytest.param(job(kind, change, counts), said, id=f"{kind}, {id_}")
 
@@ -184,6 +188,21 @@ TEMPLATES = [
         container("PyTorchJob", image=""),
         "Worker.template.spec.containers[0].image in body should be at least 1 chars long",
         "an empty image",
+    ),
+    *(
+        bad(
+            kind,
+            container(kind, **fields),
+            f"Worker.template.spec.containers[0].{said}: Required value",
+            said,
+        )
+        for kind in ("PyTorchJob", "MPIJob")
+        for said, fields in (
+            ("env[0].name", {"env": [{"value": "a"}]}),
+            ("env[0].valueFrom.secretKeyRef.key", secret_variable(name="s")),
+            ("ports[0].containerPort", {"ports": [{"name": "a"}]}),
+            ("volumeMounts[0].mountPath", {"volumeMounts": [{"name": "a"}]}),
+        )
     ),
     bad(
         "PyTorchJob",

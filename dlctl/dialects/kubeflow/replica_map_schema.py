@@ -73,7 +73,9 @@ def _replica_specs(kind: KubeflowKind, unknown_fields: JSON, *, is_v1: bool) -> 
                 "description": _restart_policy_description(kind),
             },
             "template": schema_parts.required_pod_template(
-                is_current=is_v1 or kind.keeps_unknown_fields
+                is_current=is_v1 or kind.keeps_unknown_fields,
+                # Former versions had no schema of templates.
+                with_required=is_v1,
             ),
         },
     }
