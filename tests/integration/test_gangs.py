@@ -239,6 +239,8 @@ async def test_launcher_is_in_its_jobs_queue(start_cluster: StartCluster) -> Non
         own = [pod["metadata"]["annotations"] for pod in pods(cluster)]
         assert [a["scheduling.k8s.io/group-name"] for a in own] == ["linear"] * 3
         assert groups(cluster)[0]["spec"]["queue"] == "research"
+        # training-operator's spelling: scripts look for it.
+        await cluster.until(lambda: "SettedPodTemplateSchedulerName" in cluster.events())
 
 
 async def test_list_form_jobs_get_pod_groups_too(start_cluster: StartCluster) -> None:

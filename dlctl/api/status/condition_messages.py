@@ -41,6 +41,8 @@ class ConditionMessages:
     emits_exit_codes: bool = False
     # The reason of the event about a child whose name is taken; without it, no event.
     name_conflict_reason: str = ""
+    # The reason of the event about pods that another scheduler than the gang's places.
+    other_scheduler_reason: str = "SetPodTemplateSchedulerName"
     # The source component of events.
     event_source: str = "dlctl"
     # Conditions that only report progress: they are written together with the next other change.

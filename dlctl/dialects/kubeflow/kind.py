@@ -134,4 +134,5 @@ class KubeflowKind:
             emits_exit_codes=self.messages.emits_exit_codes,
             uncounted_after_finish=self.messages.uncounted_after_finish,
             name_conflict_reason=self.messages.name_conflict_reason,
+            other_scheduler_reason=self.messages.other_scheduler_reason,
         )

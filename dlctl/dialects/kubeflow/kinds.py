@@ -293,6 +293,7 @@ _MPI: Final = KubeflowKind(
         name_conflict_reason="ErrResourceExists",
         # Misspelt by training-operator; scripts look for what it writes.
         template_restart_policy_reason="SettedPodTemplateRestartPolicy",
+        other_scheduler_reason="SettedPodTemplateSchedulerName",
         uncounted_after_finish=frozenset({"worker"}),
     ),
 )

@@ -35,6 +35,8 @@ class KindMessages:
     ttl_deletion_reason: str = "SuccessfulDeleteJob"
     # The reason of the event about a restart policy in a pod template.
     template_restart_policy_reason: str = "SetPodTemplateRestartPolicy"
+    # The reason of the event about pods that another scheduler than the gang's places.
+    other_scheduler_reason: str = "SetPodTemplateSchedulerName"
     # Types whose replicas are no longer counted once the job has ended.
     uncounted_after_finish: Collection[str] = ()
 

@@ -16,7 +16,6 @@ from dlctl.reconcilers.plan import Plan
 
 SUCCESSFUL_CREATE: Final = "SuccessfulCreate"
 SUCCESSFUL_DELETE: Final = "SuccessfulDelete"
-OTHER_SCHEDULER: Final = "SetPodTemplateSchedulerName"
 POD_FORCE_DELETED: Final = "PodForceDeleted"
 SECRET_EXISTS: Final = "SecretExists"
 
@@ -53,7 +52,8 @@ class JobEvents:
             return
         warnings = [EventNote("Warning", w.reason, w.message) for w in job.warnings]
         if types := sorted(types):
-            warnings.append(EventNote("Warning", OTHER_SCHEDULER, _other_scheduler(job, types)))
+            reason = job.messages.other_scheduler_reason
+            warnings.append(EventNote("Warning", reason, _other_scheduler(job, types)))
         self.record_all(job, obj, warnings)
 
     def found_secrets(self, job: Job, obj: Object, names: Iterable[str]) -> None:
