@@ -46,7 +46,8 @@ def batch_messages(
     if len(shown) <= MAX_NAMES:
         return [f"{verb} {kind}s: {', '.join(shown)}"] if shown else []
     first, rest = ", ".join(shown[:MAX_NAMES]), len(shown) - MAX_NAMES
-    return [f"{verb} {len(shown)} {kind}s: {first} and {rest} others"]
+    others = "1 other" if rest == 1 else f"{rest} others"
+    return [f"{verb} {len(shown)} {kind}s: {first} and {others}"]
 
 
 def exit_events(job: Job, new: JobStatus, observed: Observed) -> Iterator[EventNote]:

@@ -303,6 +303,8 @@ def test_children_of_one_operation_share_an_event_that_names_the_first() -> None
     assert batch_messages("Created", "Pod", names) == [
         "Created 10 pods: w-00, w-01, w-02, w-03, w-04, w-05, w-06, w-07 and 2 others"
     ]
+    (message,) = batch_messages("Created", "Pod", names[:9])
+    assert message.endswith("w-07 and 1 other")
 
 
 def test_children_get_events_of_their_own_if_asked_for_and_few() -> None:
