@@ -50,6 +50,7 @@ from dlctl.reconcilers.job.writer import JobWriter
 from dlctl.reconcilers.job_reconciler import JobReconciler
 from dlctl.reconcilers.kueue.queue_positions import QueuePositions
 from dlctl.reconcilers.kueue.workload_handlers import jobs_of_workload
+from dlctl.reconcilers.large_jobs import LargeJobSlots, large_job_slots
 from dlctl.reconcilers.membership.exec_runner import ExecLimiter, ExecRunner, exec_limiter
 from dlctl.reconcilers.membership.manager import BY_JOB, MembershipManager, index_by_job
 from dlctl.reconcilers.membership.scaler_reconciler import ScalerReconciler, read_scaler
@@ -80,6 +81,7 @@ class ControllerBuilder:
     _log_reads: FairSemaphore = attrs.field(
         init=False, factory=partial(FairSemaphore, MAX_CONCURRENT_READS)
     )
+    _large_jobs: FairSemaphore = attrs.field(init=False, factory=large_job_slots)
     _exec_limiter: ExecLimiter = attrs.field(init=False)
     _log_tails: TailCache = attrs.field(init=False, factory=TailCache)
     _queue_positions: Mapping[ObjectKey, str] = attrs.field(init=False, factory=dict)
@@ -148,7 +150,8 @@ class ControllerBuilder:
         membership, scalers = self._membership(kind, queue, jobs)
         self.runnables.append(membership.tasks)
         stores = self._stores(kind, jobs, membership)
-        reconciler = self._reconciler(kind, stores, membership, self._failure_logs(kind, queue))
+        failure_logs = self._failure_logs(kind, queue)
+        reconciler = self._reconciler(kind, stores, membership, failure_logs, queue)
         # Nodes need not be known, but what is known of them decides about failures.
         waits = [nodes.wait_caught_up] if (nodes := self.informers.nodes) else []
         controller = Controller(
@@ -208,6 +211,7 @@ class ControllerBuilder:
         stores: JobStores,
         membership: MembershipManager,
         failure_logs: FailureLogs | None,
+        queue: WorkQueue[ObjectKey],
     ) -> JobReconciler:
         crd = CRDCheck(kind.resource, self.metrics, self.clock)
         self.crd_checks.append(crd)
@@ -232,6 +236,7 @@ class ControllerBuilder:
             adopter=Adopter(self._writer, self.clock, _adopted_resources(kind)),
             membership=membership,
             executor=executor,
+            large_job_slots=LargeJobSlots(self._large_jobs, queue.add),
             metrics=metrics,
             content_errors=errors,
             clock=self.clock,

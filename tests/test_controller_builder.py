@@ -42,7 +42,7 @@ async def test_scripts_of_all_kinds_share_one_limit() -> None:
             builder.add_kind(kind)
         runnables = [one for one in builder.runnables if isinstance(one, BackgroundTasks)]
         for number, tasks in enumerate(runnables):
-            pod = ObjectKey(f"team-{number}", "linear-launcher")
+            pod = ObjectKey("team", f"linear-{number}-launcher")
             script = RunScript(LauncherContainer(pod, UID("1"), "mpi"), UID("2"), Script("x"), ())
             tasks.set_wanted(ObjectKey(pod.namespace, "linear"), [script])
         async with asyncio.TaskGroup() as group:

@@ -3,14 +3,14 @@
 import asyncio
 import itertools
 from collections import deque
-from collections.abc import AsyncIterator, Hashable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Hashable
+from contextlib import asynccontextmanager
 
 import attrs
 
 
 class FairSemaphore:
-    """A number of slots, granted by tenant.
+    """A number of slots of one event loop, granted by tenant.
 
     A tenant gets another slot only while it holds fewer than are free, so a single one gets half of
     them, and each newcomer finds one. Of the waiting tenants, the one with the fewest slots is
@@ -27,88 +27,80 @@ class FairSemaphore:
         self._free = count
         self._extra = extra
         self._tenants: dict[Hashable, _Tenant] = {}
-        self._turn_numbers = itertools.count(1)
+        self._turn_numbers = itertools.count()
 
     @asynccontextmanager
     async def slot(self, tenant: Hashable) -> AsyncIterator[None]:
         """Hold a slot for the duration of the block, once it is the tenant's turn."""
-        one = self._tenants.setdefault(tenant, _Tenant())
-        one.user_count += 1
+        granted = asyncio.Event()
+        request = self.request(tenant, granted.set)
         try:
-            await self._acquire(one)
-            try:
-                yield
-            finally:
-                self._release(one)
+            if not request.is_granted:
+                await granted.wait()
+            yield
         finally:
-            self._leave(tenant, one)
+            request.end()
 
-    @contextmanager
-    def slot_now(self, tenant: Hashable) -> Iterator[bool]:
-        """Hold a slot for the duration of the block if the tenant may have one; yield whether."""
-        one = self._tenants.get(tenant) or _Tenant()
-        if one.waiting or not self._may_take(one):
-            yield False
-            return
-        self._tenants[tenant] = one
-        one.user_count += 1
-        self._take(one)
-        try:
-            yield True
-        finally:
-            self._release(one)
-            self._leave(tenant, one)
+    def request(self, tenant: Hashable, on_granted: Callable[[], None]) -> "SlotRequest":
+        """Request a slot, to be ended; ``on_granted`` is called if it is granted later."""
+        one = self._tenants.get(tenant)
+        if one is None:
+            # Not before those who have waited since.
+            one = self._tenants[tenant] = _Tenant(next(self._turn_numbers))
+        request = SlotRequest(self, tenant, on_granted)
+        one.waiting.append(request)
+        self._grant(request)
+        return request
 
-    def _leave(self, tenant: Hashable, one: "_Tenant") -> None:
-        one.user_count -= 1
-        if not one.user_count:
-            del self._tenants[tenant]
-
-    async def _acquire(self, tenant: "_Tenant") -> None:
-        granted = asyncio.get_running_loop().create_future()
-        tenant.waiting.append(granted)
-        self._grant()
-        try:
-            await granted
-        except asyncio.CancelledError:
-            if not granted.cancelled():
-                # Granted and cancelled at the same moment.
-                self._release(tenant)
-            raise
-
-    def _release(self, tenant: "_Tenant") -> None:
-        self._free += 1
-        tenant.held_count -= 1
+    def end(self, request: "SlotRequest") -> None:
+        """Free the slot of a request, or withdraw it."""
+        one = self._tenants[request.tenant]
+        if request.is_granted:
+            self._free += 1
+            one.held_count -= 1
+            one.turn = next(self._turn_numbers)
+        else:
+            one.waiting.remove(request)
+        if not one.held_count and not one.waiting:
+            del self._tenants[request.tenant]
         self._grant()
 
-    def _grant(self) -> None:
+    def _grant(self, new: "SlotRequest | None" = None) -> None:
         while (tenant := self._next()) is not None:
-            granted = tenant.waiting.popleft()
-            if granted.done():
-                # Cancelled while waiting.
-                continue
-            self._take(tenant)
-            granted.set_result(None)
-
-    def _take(self, tenant: "_Tenant") -> None:
-        self._free -= 1
-        tenant.held_count += 1
-        tenant.turn = next(self._turn_numbers)
-
-    def _may_take(self, tenant: "_Tenant") -> bool:
-        has_none = not tenant.held_count and self._free > -self._extra
-        return has_none or tenant.held_count < self._free
+            request = tenant.waiting.popleft()
+            self._free -= 1
+            tenant.held_count += 1
+            tenant.turn = next(self._turn_numbers)
+            request.is_granted = True
+            if request is not new:
+                request.on_granted()
 
     def _next(self) -> "_Tenant | None":
         ready = [t for t in self._tenants.values() if t.waiting and self._may_take(t)]
         return min(ready, key=lambda tenant: (tenant.held_count, tenant.turn), default=None)
 
+    def _may_take(self, tenant: "_Tenant") -> bool:
+        has_none = not tenant.held_count and self._free > -self._extra
+        return has_none or tenant.held_count < self._free
+
+
+@attrs.define(eq=False)
+class SlotRequest:
+    """A request for a slot, which keeps its place among the tenant's others."""
+
+    semaphore: FairSemaphore
+    tenant: Hashable
+    on_granted: Callable[[], None]
+    is_granted: bool = attrs.field(init=False, default=False)
+
+    def end(self) -> None:
+        """Free the slot, or withdraw the request; once."""
+        self.semaphore.end(self)
+
 
 @attrs.define(eq=False)
 class _Tenant:
-    # The number of users that hold a slot or wait for one.
-    user_count: int = 0
+    # When it appeared, or last got or gave up a slot.
+    turn: int
     held_count: int = 0
-    # When it last got a slot; 0 before the first.
-    turn: int = 0
-    waiting: deque["asyncio.Future[None]"] = attrs.field(factory=deque)
+    waiting: deque[SlotRequest] = attrs.field(factory=deque)

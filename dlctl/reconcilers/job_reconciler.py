@@ -45,11 +45,7 @@ from dlctl.reconcilers.job.status_guard import StatusGuard
 from dlctl.reconcilers.job.status_rejection import StatusRejectedError
 from dlctl.reconcilers.job.stores import JobStores
 from dlctl.reconcilers.job.writer import JobGoneError, StatusSupersededError
-from dlctl.reconcilers.large_jobs import (
-    LARGE_JOB_SLOTS,
-    planning_size,
-    to_thread_if_large,
-)
+from dlctl.reconcilers.large_jobs import LargeJobSlots, planning_size, to_thread_if_large
 from dlctl.reconcilers.membership.manager import MembershipManager
 from dlctl.reconcilers.membership.membership_plan import MembershipPlan
 from dlctl.reconcilers.membership.planning import with_current_members, with_membership_plan
@@ -80,6 +76,7 @@ class JobReconciler:
     adopter: Adopter
     membership: MembershipManager
     executor: Executor
+    large_job_slots: LargeJobSlots
     metrics: JobMetrics
     content_errors: ContentErrorLog
     clock: Clock
@@ -97,6 +94,7 @@ class JobReconciler:
         stored = self.stores.jobs.get(key)
         cache = self._cache_for(key, stored)
         if stored is None or cache is None or stored.metadata.is_terminating:
+            self.large_job_slots.withdraw(key)
             return Result()
         if not self.stores.show_own_writes(key.namespace, stored.metadata.uid):
             cache.stale_count += 1
@@ -110,9 +108,9 @@ class JobReconciler:
         try:
             try:
                 size = max(pods, replica_count(decoded))
-                with LARGE_JOB_SLOTS.slot_if_large(key.namespace, size) as has_slot:
-                    if not has_slot:
-                        return Result(requeue_after_s=LARGE_JOB_SLOTS.retry_delay_s())
+                with self.large_job_slots.slot_if_large(key, size) as may_go_on:
+                    if not may_go_on:
+                        return Result()
                     return await self._step(stored, obj, decoded, cache)
             except ContentError as error:
                 return await self._apply_malformed(obj, cache, error)

@@ -1,18 +1,20 @@
 """Reading and planning of large jobs in a thread, so that none of them blocks the event loop."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import contextmanager
 from functools import partial
 from typing import Final, ParamSpec, TypeVar
+from weakref import WeakKeyDictionary
 
 import attrs
 import msgspec
 
 from dlctl.api.exit_codes import ExitClass
 from dlctl.api.job import Job
-from dlctl.controller.fair_semaphore import FairSemaphore
+from dlctl.api.meta import ObjectKey
+from dlctl.controller.fair_semaphore import FairSemaphore, SlotRequest
 from dlctl.reconcilers.observe import Observed, ObservedReplica
 
 P = ParamSpec("P")
@@ -26,10 +28,8 @@ _REPLICAS_PER_OUTPUT: Final = 100
 _OUTPUTS_PER_LOG: Final = 5
 # Jobs with more replicas make more writes than others wait for.
 _FEW_REPLICAS: Final = 64
-# Each look at a job costs a millisecond or two.
-_BETWEEN_LOOKS_S: Final = 0.02
-_MIN_SLOT_RETRY_S: Final = 0.5
-_MAX_SLOT_RETRY_S: Final = 10.0
+# For reconciles of large jobs; as many more are for namespaces without one.
+_SLOTS: Final = 64
 # Reading this part of a spec takes as long as planning one replica.
 _BYTES_PER_REPLICA: Final = 64
 
@@ -42,7 +42,10 @@ class SharedThread:
     """
 
     name: str
-    _turns: FairSemaphore = attrs.field(init=False, factory=partial(FairSemaphore, 1))
+    # A process may have several event loops, one after the other or in threads.
+    _turns: WeakKeyDictionary[asyncio.AbstractEventLoop, FairSemaphore] = attrs.field(
+        init=False, factory=WeakKeyDictionary
+    )
     _executor: ThreadPoolExecutor = attrs.field(init=False)
 
     @_executor.default
@@ -51,34 +54,57 @@ class SharedThread:
 
     async def run(self, namespace: str, function: Callable[[], R]) -> R:
         """Return the result of a pure function for a job of a namespace."""
-        async with self._turns.slot(namespace):
-            return await asyncio.get_running_loop().run_in_executor(self._executor, function)
+        loop = asyncio.get_running_loop()
+        async with self._turns.setdefault(loop, FairSemaphore(1)).slot(namespace):
+            return await loop.run_in_executor(self._executor, function)
 
 
-@attrs.define(eq=False)
+def large_job_slots() -> FairSemaphore:
+    """Return the slots for reconciles of large jobs of all kinds, by namespace."""
+    return FairSemaphore(_SLOTS, extra=_SLOTS)
+
+
+@attrs.frozen(eq=False)
 class LargeJobSlots:
-    """The slots for reconciles of jobs with many replicas, each of which may take minutes, and MB.
+    """The slots of jobs of one kind with many replicas, whose reconciles may take minutes, and MB.
 
     Large jobs of a namespace hold up neither small ones nor those of other namespaces.
     """
 
-    _slots: FairSemaphore = attrs.field(factory=partial(FairSemaphore, 64, extra=64))
-    # When the last job without a slot looks again, on the loop's clock.
-    _last_look_s: float = attrs.field(init=False, default=0.0)
+    # Shared by all kinds.
+    slots: FairSemaphore
+    # Makes a job be reconciled again.
+    wake: Callable[[ObjectKey], None]
+    _requests: dict[ObjectKey, SlotRequest] = attrs.field(init=False, factory=dict)
 
-    def slot_if_large(self, namespace: str, replicas: int) -> AbstractContextManager[bool]:
-        """Return a context for the reconcile of a job; it yields whether there is a slot now."""
-        return nullcontext(True) if replicas <= _FEW_REPLICAS else self._slots.slot_now(namespace)
+    @contextmanager
+    def slot_if_large(self, key: ObjectKey, replicas: int) -> Iterator[bool]:
+        """Hold a slot for the reconcile of a large job; yield whether it may go on.
 
-    def retry_delay_s(self) -> float:
-        """Return when a job without a slot looks again: the more wait, the later."""
-        now_s = asyncio.get_running_loop().time()
-        look_s = max(now_s + _MIN_SLOT_RETRY_S, self._last_look_s + _BETWEEN_LOOKS_S)
-        self._last_look_s = min(look_s, now_s + _MAX_SLOT_RETRY_S)
-        return self._last_look_s - now_s
+        Otherwise it is woken once it is its turn, and has a slot then.
+        """
+        if replicas <= _FEW_REPLICAS:
+            self.withdraw(key)
+            yield True
+            return
+        request = self._requests.get(key)
+        if request is None:
+            request = self.slots.request(key.namespace, partial(self.wake, key))
+            self._requests[key] = request
+        if not request.is_granted:
+            yield False
+            return
+        try:
+            yield True
+        finally:
+            self.withdraw(key)
+
+    def withdraw(self, key: ObjectKey) -> None:
+        """Forget the request of a job, if there is one."""
+        if (request := self._requests.pop(key, None)) is not None:
+            request.end()
 
 
-LARGE_JOB_SLOTS: Final = LargeJobSlots()
 _PLANNER: Final = SharedThread("plan")
 # Of its own: a spec takes longer than a plan, and plans of other jobs must not wait for it.
 _READER: Final = SharedThread("read")

@@ -1,6 +1,7 @@
 """Fair sharing of slots between tenants."""
 
 import asyncio
+import contextlib
 from collections import Counter
 
 import pytest
@@ -86,11 +87,33 @@ async def test_tenant_without_a_slot_gets_an_extra_one_once_a_few_others_hold_al
             task.cancel()
 
 
-async def test_slot_that_is_not_waited_for_is_shared_likewise() -> None:
-    slots = FairSemaphore(2, extra=1)
-    with slots.slot_now("a") as first, slots.slot_now("a") as second:
-        assert (first, second) == (True, False)
-        with slots.slot_now("b") as third, slots.slot_now("c") as extra, slots.slot_now("d") as no:
-            assert (third, extra, no) == (True, True, False)
-    with slots.slot_now("d") as found:
-        assert found
+async def test_tenants_that_come_and_go_do_not_overtake_one_that_waits() -> None:
+    slots, log = FairSemaphore(1), list[str]()
+
+    async def come_and_go(tenant: str) -> None:
+        for _ in range(20):
+            await use(slots, tenant, 1, log)
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(10):
+            group.create_task(use(slots, "waits", 1, log))
+        for tenant in ("b", "c"):
+            group.create_task(come_and_go(tenant))
+    assert log[:30].count("waits") == 10
+
+
+async def test_request_is_told_once_it_has_a_slot_and_keeps_its_place() -> None:
+    slots, log = FairSemaphore(1), list[str]()
+    first = slots.request("a", lambda: log.append("first"))
+    second = slots.request("a", lambda: log.append("second"))
+    third = slots.request("a", lambda: log.append("third"))
+    assert (first.is_granted, second.is_granted, log) == (True, False, [])
+    first.end()
+    assert (second.is_granted, log) == (True, ["second"])
+    third.end()
+    second.end()
+    assert log == ["second"]
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(1), slots.slot("b"):
+            log.append("b")
+    assert log == ["second", "b"]

@@ -3,9 +3,10 @@
 import asyncio
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
-import pytest
-
+from dlctl.api.meta import ObjectKey
+from dlctl.controller.fair_semaphore import FairSemaphore
 from dlctl.reconcilers.large_jobs import (
     LARGE_JOB,
     LargeJobSlots,
@@ -59,10 +60,38 @@ def test_jobs_whose_logs_were_read_are_large() -> None:
     assert planning_size(job, observed) >= LARGE_JOB
 
 
-@pytest.mark.looptime
-async def test_the_more_large_jobs_wait_for_a_slot_the_later_each_looks_again() -> None:
-    slots = LargeJobSlots()
-    delays_s = [slots.retry_delay_s() for _ in range(1000)]
-    assert (delays_s[0], delays_s[100], delays_s[-1]) == pytest.approx((0.5, 2.5, 10))
-    await asyncio.sleep(20)
-    assert slots.retry_delay_s() == pytest.approx(0.5)
+def test_large_jobs_have_slots_in_order_and_small_ones_need_none() -> None:
+    woken = list[str]()
+    slots = LargeJobSlots(FairSemaphore(2), lambda key: woken.append(key.name))
+
+    def may_go_on(name: str, replicas: int = 65) -> bool:
+        with slots.slot_if_large(ObjectKey("ml", name), replicas) as yielded:
+            return yielded
+
+    with slots.slot_if_large(ObjectKey("ml", "first"), 65) as is_first:
+        assert is_first
+        assert [may_go_on(name) for name in ("second", "third", "second")] == [False] * 3
+        assert may_go_on("small", replicas=64)
+        assert woken == []
+    assert woken == ["second"]
+    # A job that has just had a slot is behind those that wait.
+    assert not may_go_on("first")
+    slots.withdraw(ObjectKey("ml", "second"))
+    assert woken == ["second", "third"]
+    assert may_go_on("third")
+    assert woken == ["second", "third", "first"]
+
+
+def test_large_jobs_are_planned_in_each_event_loop_of_a_process() -> None:
+    async def plan() -> int:
+        async def one() -> None:
+            await to_thread_if_large("default", LARGE_JOB, time.sleep, 0.001)
+
+        async with asyncio.timeout(10), asyncio.TaskGroup() as group:
+            for _ in range(20):
+                group.create_task(one())
+        return 20
+
+    with ThreadPoolExecutor() as threads:
+        loops = [threads.submit(asyncio.run, plan()) for _ in range(2)]
+        assert [loop.result() for loop in loops] == [20, 20]

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from typing import Final
 
 import attrs
 
@@ -21,8 +20,6 @@ from dlctl.reconcilers.membership.exec_tasks import (
 )
 from dlctl.reconcilers.membership.launcher_shell import LauncherShell
 
-# For namespaces without a command, where those of a few others hold all slots for an hour.
-_EXTRA_SLOTS: Final = 128
 ExecLimiter = Callable[[ObjectKey, ExecTask], AbstractAsyncContextManager[None]]
 
 
@@ -65,9 +62,13 @@ class ExecRunner:
 
 
 def exec_limiter(max_scripts: int, max_others: int) -> ExecLimiter:
-    """Return the limiter of tasks in launchers: scaler scripts have slots of their own."""
-    scripts = FairSemaphore(max_scripts, extra=_EXTRA_SLOTS)
-    others = FairSemaphore(max_others, extra=_EXTRA_SLOTS)
+    """Return the limiter of tasks in launchers: scaler scripts have slots of their own.
+
+    As many more are for namespaces without a task, since those of a few others may hold all slots
+    for an hour.
+    """
+    scripts = FairSemaphore(max_scripts, extra=max_scripts)
+    others = FairSemaphore(max_others, extra=max_others)
 
     def slot(owner: ObjectKey, task: ExecTask) -> AbstractAsyncContextManager[None]:
         return (scripts if isinstance(task, RunScript) else others).slot(owner.namespace)
