@@ -1,6 +1,10 @@
-"""What holds up a job until somebody acts whom an embedded cluster does not have. Pure."""
+"""The fields of a manifest that hold a job back on an embedded cluster. Pure.
 
-from collections.abc import Iterator, Mapping
+Each makes the job wait for a component that such a cluster lacks: another scheduler, node or
+controller, or one that resumes jobs or removes scheduling gates.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from dlctl.api.json_types import JSON, ReadOnlyJSON
@@ -13,7 +17,7 @@ from dlctl.local.node.scheduling_filters import DEFAULT_SCHEDULER
 
 
 def held_job(kind: Kind, manifest: JSON) -> Iterator[tuple[Path, str]]:
-    """Yield the fields of a valid job for which it would get no pods, or none that is scheduled."""
+    """Yield the fields of a valid job for which it would get no pods."""
     obj = kind.decode(as_job_object(kind, manifest))
     if obj.dialect.managed_by_external_controller(obj):
         yield ("spec", "runPolicy", "managedBy"), "that controller is not here: leave it out"
@@ -22,25 +26,30 @@ def held_job(kind: Kind, manifest: JSON) -> Iterator[tuple[Path, str]]:
         for path in _leaves(resumed):
             if path[0] == "metadata" or _value(manifest, path):
                 yield path, "the job is suspended, and nobody resumes it here: set it to false"
-    if isinstance(spec := manifest.get("spec"), Mapping):
-        yield from _of_scheduler(spec, ("spec",))
 
 
-def held_pods(spec: ReadOnlyJSON, path: Path) -> Iterator[tuple[Path, str]]:
-    """Yield the fields of a pod template by which its pods wait; ``path`` is that of ``spec``."""
-    yield from _of_scheduler(spec, path)
-    if spec.get("nodeName") not in (None, "", NODE_NAME):
+def held_pods(
+    spec: ReadOnlyJSON, path: Path, pods: Sequence[ReadOnlyJSON]
+) -> Iterator[tuple[Path, str]]:
+    """Yield the fields of a job or pod template, at ``path``, by which pods are not scheduled.
+
+    ``pods`` are the specs of the job's pods: they have no field that the job overrides, and those
+    of a type with 0 replicas do not exist.
+    """
+    scheduler, node = spec.get("schedulerName"), spec.get("nodeName")
+    if scheduler not in (None, "", DEFAULT_SCHEDULER) and _any(pods, "schedulerName", scheduler):
+        where = (*path, "schedulerName")
+        yield where, f'this machine has no scheduler "{scheduler}": leave it out'
+    if node not in (None, "", NODE_NAME) and _any(pods, "nodeName", node):
         yield (*path, "nodeName"), f'the only node here is "{NODE_NAME}": leave it out'
     for index, gate in entries(spec, "schedulingGates"):
-        where = (*path, "schedulingGates", index)
-        yield where, f"nobody removes {gate.get('name')} here: leave it out"
+        if any(gate in (pod.get("schedulingGates") or ()) for pod in pods):
+            where = (*path, "schedulingGates", index)
+            yield where, f"nobody removes {gate.get('name')} here: leave it out"
 
 
-def _of_scheduler(spec: ReadOnlyJSON, path: Path) -> Iterator[tuple[Path, str]]:
-    name = spec.get("schedulerName")
-    if name not in (None, "", DEFAULT_SCHEDULER):
-        where = (*path, "schedulerName")
-        yield where, f'this machine has no scheduler "{name}": leave it out'
+def _any(pods: Sequence[ReadOnlyJSON], field: str, value: Any) -> bool:
+    return any(pod.get(field) == value for pod in pods)
 
 
 def _leaves(patch: ReadOnlyJSON, path: Path = ()) -> Iterator[Path]:

@@ -68,13 +68,17 @@ class StartChecks:
         # All replicas of a type have the same containers.
         of_type = {replica.type: replica for replica in renderer.job.replicas}
         pods = [renderer.pod(replica) for replica in of_type.values()]
-        found = [*held_job(kind, named)] if self.alone else []
+        specs = [pod["spec"] for pod in pods]
+        found: list[tuple[FieldPath, str]] = []
+        if self.alone:
+            found += held_job(kind, named)
+            found += held_pods(entry(manifest.obj, "spec"), ("spec",), specs)
         for path, spec in templates(manifest.obj):
             found += self._commands(spec, path, pods)
             found += _volumes(spec, path)
             if self.alone:
                 found += _missing(spec, path, home, existing)
-                found += held_pods(spec, path)
+                found += held_pods(spec, path, specs)
         for where, message in found:
             yield Problem(manifest, where, f"{dotted(where)}: {message}")
 

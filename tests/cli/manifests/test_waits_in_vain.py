@@ -93,6 +93,36 @@ def test_job_that_would_wait_in_vain_is_refused(
     assert f"  dlctl run would refuse it: {message}" in checked.out
 
 
+def list_job_of_template(scheduler: str) -> JSON:
+    job = list_job(schedulerName="default-scheduler")
+    job["spec"]["replicaSpecs"][0]["template"]["spec"]["schedulerName"] = scheduler
+    return job
+
+
+def job_without_its_ps(pod: JSON) -> JSON:
+    job = training_job("TFJob", Worker=1, PS=0)
+    for spec in job["spec"]["tfReplicaSpecs"].values():
+        spec["template"]["spec"]["containers"][0]["command"] = ["true"]
+    job["spec"]["tfReplicaSpecs"]["PS"]["template"]["spec"] |= pod
+    return job
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        pytest.param(list_job_of_template("volcano"), id="scheduler of the job"),
+        pytest.param(job_without_its_ps({"nodeName": "gpu-7"}), id="node"),
+        pytest.param(job_without_its_ps({"schedulerName": "volcano"}), id="scheduler"),
+        pytest.param(job_without_its_ps({"schedulingGates": [{"name": "a.b/c"}]}), id="gate"),
+    ],
+)
+def test_fields_that_no_pod_gets_do_not_stop_a_job(
+    dlctl: Dlctl, written: Written, job: JSON
+) -> None:
+    done = dlctl("run", written(job), "--timeout", "20")
+    assert done.code == 0, done.err
+
+
 @pytest.mark.parametrize(
     "pod", [{"schedulerName": "default-scheduler"}, {"nodeName": "localhost"}, {"nodeName": ""}]
 )
