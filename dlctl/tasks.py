@@ -41,6 +41,9 @@ async def map_all(do: Callable[[A], Awaitable[B]], items: Iterable[A], *, limit:
         tasks += [group.create_task(run()) for _ in range(min(limit, len(given)))]
     if failures:
         raise failures[0]
+    for task in tasks:
+        # Raises if ``do`` ended with a cancellation of its own: the group takes no notice of it.
+        task.result()
     return [results[number] for number in range(len(given))]
 
 

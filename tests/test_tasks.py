@@ -108,3 +108,13 @@ async def test_failure_leaves_no_cancellation_behind() -> None:
     task = asyncio.current_task()
     assert task is not None
     assert task.cancelling() == 0
+
+
+async def test_cancellation_of_one_call_by_itself_is_raised() -> None:
+    async def run(item: int) -> int:
+        if item == 1:
+            raise asyncio.CancelledError
+        return item
+
+    with pytest.raises(asyncio.CancelledError):
+        await map_all(run, range(4), limit=2)
