@@ -128,7 +128,7 @@ def test_restarts_include_those_in_place_and_new_pods() -> None:
 
 
 def with_init(number: int, **state: Any) -> Pod:
-    """Return a pod whose init container is in the given state, after so many restarts."""
+    """Return a pod whose init container is in the given state, after ``number`` restarts."""
     init = {"name": "fetch", "restartCount": number, **state}
     waiting = {"waiting": {"reason": "PodInitializing"}}
     return make_pod(JOB, WORKER, phase="Pending", state=waiting, initContainerStatuses=[init])

@@ -264,7 +264,7 @@ class PodRuntime:
         mounts = []
         if self.account and not self._is_mounted(MOUNT_PATH, container):
             mounts.append(self.account.mount())
-        # A user without a home directory has no such files.
+        # A user without a home directory has neither kubeconfig nor startup files.
         home = Path(os.path.expanduser("~"))
         theirs = home / ".kube"
         # Unlike methods of Path, these also take what may not be looked into as missing.
