@@ -1,6 +1,7 @@
 """Load manifests: YAML or JSON, several documents, ``-`` for stdin."""
 
 import pathlib
+import re
 import shlex
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -28,8 +29,9 @@ _MAX_PREFIX_CHARS: Final = 58
 # How many objects a message names.
 _MAX_NAMED: Final = 3
 _SET_BY_SERVERS: Final = frozenset({"managedFields", "resourceVersion", "uid"})
-# How scripts and compiled programs begin.
-_PROGRAMS: Final = (b"#!", b"\x7fELF")
+_COMPILED: Final = b"\x7fELF"
+# The first line of scripts; that of a manifest which dlctl executes is a comment.
+_SHEBANG: Final = re.compile("#!(?!.*dlctl)")
 # The names under which kustomize looks for what to build.
 _KUSTOMIZATIONS: Final = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 
@@ -259,7 +261,7 @@ def _text(name: str) -> str:
         raise ConfigError(f"{name} is a directory: name its files, such as {path}/*.yaml")
     with config_errors(f"cannot read {name}"):
         data = sys.stdin.buffer.read() if name == "-" else path.read_bytes()
-    if data.startswith(_PROGRAMS) or path.suffix == ".py":
+    if name != "-" and (data.startswith(_COMPILED) or path.suffix == ".py"):
         raise program_error(name)
     try:
         return data.decode()
@@ -269,10 +271,17 @@ def _text(name: str) -> str:
 
 
 def _documents(text: str, name: str) -> list[tuple[Any, yaml.Node]]:
+    is_script = name != "-" and _SHEBANG.match(text) is not None
     try:
-        return list(documents(text))
+        read = list(documents(text))
     except RecursionError:
         raise ConfigError(f"{name}: its lists and mappings are nested too deeply") from None
+    except DuplicateFieldError as error:
+        raise ConfigError(f"{name}: {describe_yaml_error(error, text)}") from error
     except yaml.YAMLError as error:
-        title = name if isinstance(error, DuplicateFieldError) else f"{name} is not YAML"
-        raise ConfigError(f"{title}: {describe_yaml_error(error, text)}") from error
+        if is_script:
+            raise program_error(name) from error
+        raise ConfigError(f"{name} is not YAML: {describe_yaml_error(error, text)}") from error
+    if is_script and not any(isinstance(value, dict) for value, _ in read):
+        raise program_error(name)
+    return read

@@ -1,10 +1,11 @@
 """Files that are no manifests as they are: the message has the way to read them."""
 
+import io
 from pathlib import Path
 
 import pytest
 
-from tests.support.command_line import Dlctl
+from tests.support.command_line import Dlctl, Written, script_job
 
 TYPED = "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: [a.yaml]\n"
 UNTYPED = "resources: [a.yaml]\n"
@@ -35,7 +36,13 @@ def test_files_of_a_directory_have_to_be_named(dlctl: Dlctl, tmp_path: Path) -> 
 @pytest.mark.parametrize("command", ["run", "check", "render"])
 @pytest.mark.parametrize(
     ("name", "text"),
-    [("train.py", "print(1)\n"), ("a b.sh", "#!/bin/sh\n"), ("train", "\x7fELF")],
+    [
+        ("train.py", "print(1)\n"),
+        ("a b.sh", "#!/bin/sh\n"),
+        ("a.sh", "#!/bin/sh\necho one two\n"),
+        ("b.sh", "#!/bin/sh\nif true; then\n  a: {\nfi\n"),
+        ("train", "\x7fELF"),
+    ],
 )
 def test_program_is_no_manifest(
     dlctl: Dlctl, tmp_path: Path, command: str, name: str, text: str
@@ -46,6 +53,38 @@ def test_program_is_no_manifest(
     assert (done.code, done.out) == (2, "")
     assert f"{path} is a program: " in done.err
     assert "--kind pytorch" in done.err
+
+
+@pytest.mark.parametrize("shebang", ["#!/usr/bin/env -S dlctl run", "#!/usr/bin/less"])
+def test_manifest_may_be_executable(dlctl: Dlctl, written: Written, shebang: str) -> None:
+    path = Path(written(script_job("exit 0")))
+    path.write_text(f"{shebang}\n{path.read_text()}")
+    done = dlctl("check", str(path))
+    assert done.code == 0, done.err
+
+
+def test_mistake_in_an_executable_manifest_is_named(dlctl: Dlctl, tmp_path: Path) -> None:
+    path = tmp_path / "job"
+    path.write_text("#!/usr/bin/env -S dlctl run\nkind: {\n")
+    done = dlctl("check", str(path))
+    assert done.code == 2
+    assert f"{path} is not YAML: line " in done.err
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("#!/bin/sh\nkind: {\n", "- is not YAML: line "),
+        ("#!/bin/sh\necho a\n", "-, line 2: a document has no kind"),
+    ],
+)
+def test_script_on_stdin_is_no_manifest(
+    dlctl: Dlctl, monkeypatch: pytest.MonkeyPatch, text: str, message: str
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+    done = dlctl("run", "-")
+    assert (done.code, done.out) == (2, "")
+    assert message in done.err
 
 
 @pytest.mark.parametrize("command", ["run", "render"])
