@@ -72,8 +72,11 @@ class ReplicaProgress:
     pod: str = ""
     phase: str = _PHASE_BY_STATE[ReplicaState.MISSING]
     restarts: int = 0
+    # Of these restarts, those of its init containers.
+    init_restarts: int = 0
     exit_code: int | None = None
     started: datetime.datetime | None = None
+    # When its program ended, or the init container that it waits for failed.
     ended: datetime.datetime | None = None
     run: ContainerRun | None = None
     # How its last runs ended, in order.
@@ -216,15 +219,18 @@ def _replica(
     ended = state.terminated or (_last_termination(status) if state.waiting else None)
     start, exit_ = state.running or ended, end or ended
     init = None if start else pod.unfinished_init_status
+    last_end = init.last_terminated if init else ended
     init_run = ContainerRun(run.pod_uid, init.name, init.restart_count or 0) if init else None
+    init_restarts = _init_restarts(last, init_run)
     return attrs.evolve(
         last,
         pod=pod.metadata.name,
         phase=_phase(observed, init if init and init.state and init.state.waiting else status),
-        restarts=last.restarts + _starts_since(last.run, run) + _init_restarts(last, init_run),
+        restarts=last.restarts + _starts_since(last.run, run) + init_restarts,
+        init_restarts=last.init_restarts + init_restarts,
         exit_code=exit_.exit_code if exit_ else None,
         started=start.started_at if start else None,
-        ended=ended.finished_at if ended else None,
+        ended=last_end.finished_at if last_end else None,
         run=run,
         exits=_exits_of_init(last, init_run, init)
         if init_run

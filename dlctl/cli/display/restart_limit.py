@@ -5,12 +5,14 @@ import re
 from typing import Final
 
 from dlctl.api.exit_codes import describe_exit_code
+from dlctl.api.status.job_status import JobPhase
 from dlctl.cli.display.progress import JobProgress, ReplicaProgress
 
 DEFAULT: Final = 3
 _UNLIMITED: Final = "unlimited"
 _CRASHED: Final = "CrashLoopBackOff"
 _LOST: Final = "Lost"
+_RUNNING: Final = "Running"
 # In the words of the node's scheduler; GPUs that are in use may become free.
 _NEVER_FITS: Final = re.compile(
     "Insufficient .* and this machine has|didn't match Pod's node affinity/selector"
@@ -29,9 +31,12 @@ def max_restarts(text: str) -> int | None:
 def replica_beyond(job: JobProgress, limit: int | None) -> ReplicaProgress | None:
     """Return a replica that has been restarted more often, or waits for a restart too many.
 
+    Init containers may exit until another replica has done its part: their restarts count only
+    while no other replica runs, and no longer once the program has started.
     Restarts and waiting do not help one that cannot start: it is found at once.
     """
-    if limit is None or job.is_finished:
+    # The outcome of a job that cleans up is known.
+    if limit is None or job.is_finished or job.phase is JobPhase.CLEAN_UP:
         return None
     return next((r for r in job.replicas if _needed(job, r) > limit or cannot_start(r)), None)
 
@@ -48,7 +53,22 @@ def cannot_start(replica: ReplicaProgress) -> bool:
 def _needed(job: JobProgress, replica: ReplicaProgress) -> int:
     # A notice about a replica that has failed says that the controller restarts it.
     waits = replica.phase == _CRASHED or (replica.phase == _LOST and bool(job.notice))
+    if not replica.init_container:
+        return replica.restarts - replica.init_restarts + waits
+    if _may_await_another(job, replica):
+        return replica.restarts - replica.init_restarts
     return replica.restarts + waits
+
+
+def _may_await_another(job: JobProgress, replica: ReplicaProgress) -> bool:
+    """Return whether another replica runs, or has ended since an init container last failed."""
+    since = replica.ended
+    return any(
+        other.phase == _RUNNING
+        # Its end may soon be that of the job.
+        or bool(since and other.started and other.ended and other.ended >= since)
+        for other in job.replicas
+    )
 
 
 def describe_restarts(replica: ReplicaProgress) -> str:

@@ -146,6 +146,7 @@ def test_failures_of_an_init_container_are_restarts_of_its_replica() -> None:
     waits = look(with_init(1, **CRASHED), before=again)
     assert [worker(state).restarts for state in (first, again, waits)] == [0, 1, 1]
     seen = worker(waits)
+    assert (seen.init_restarts, seen.ended) == (1, NOW)
     assert (seen.phase, seen.init_container) == ("CrashLoopBackOff", "fetch")
     assert [(end.run.container, end.run.number, end.exit_code) for end in seen.exits] == [
         ("fetch", 0, 137),

@@ -1,4 +1,5 @@
 import argparse
+import datetime
 
 import attrs
 import pytest
@@ -8,13 +9,18 @@ from dlctl.api.status.job_status import JobPhase
 from dlctl.cli.display.progress import ContainerExit, ContainerRun, JobProgress, ReplicaProgress
 from dlctl.cli.display.restart_limit import max_restarts, replica_beyond
 from dlctl.local.node.scheduling_filters import rejection
+from tests.builders import NOW
 from tests.local.node.builders import GPU, make_container, make_node, make_pod
 
 JOB = JobProgress("mxjob", ObjectKey("ml", "linear"), phase=JobPhase.RUNNING)
 
 
-def found(limit: int | None, phase: str, restarts: int, **job: object) -> bool:
-    replica = ReplicaProgress("worker-0", "worker", phase=phase, restarts=restarts)
+def found(
+    limit: int | None, state: str, restarts: int, init_restarts: int = 0, **job: object
+) -> bool:
+    replica = ReplicaProgress(
+        "worker-0", "worker", phase=state, restarts=restarts, init_restarts=init_restarts
+    )
     changed = attrs.evolve(JOB, replicas=(replica,), **job)  # type: ignore[arg-type]
     return replica_beyond(changed, limit) is replica
 
@@ -56,8 +62,57 @@ def test_replica_whose_program_cannot_be_executed_is_given_up_at_once(
     assert replica_beyond(failed, limit) is None
 
 
+INIT_LOOPS = ReplicaProgress(
+    "worker-0",
+    "worker",
+    phase="CrashLoopBackOff",
+    restarts=3,
+    init_restarts=3,
+    init_run=ContainerRun("uid-1", "wait", 3),
+    ended=NOW,
+)
+
+
+@pytest.mark.parametrize(
+    ("others", "given_up"),
+    [
+        pytest.param([], True, id="alone"),
+        pytest.param(["Running"], False, id="another runs"),
+        pytest.param(["Succeeded", "CrashLoopBackOff"], True, id="no other runs any more"),
+    ],
+)
+def test_init_container_may_exit_while_another_replica_runs(
+    others: list[str], given_up: bool
+) -> None:
+    replicas = [ReplicaProgress(f"ps-{n}", "ps", phase=phase) for n, phase in enumerate(others)]
+    job = attrs.evolve(JOB, replicas=(*replicas, INIT_LOOPS))
+    assert replica_beyond(job, 3) is (INIT_LOOPS if given_up else None)
+
+
+@pytest.mark.parametrize(("ended_s", "given_up"), [(-1, True), (1, False)])
+def test_init_container_tries_again_after_another_replica_has_ended(
+    ended_s: int, given_up: bool
+) -> None:
+    ended = NOW + datetime.timedelta(seconds=ended_s)
+    master = ReplicaProgress("master-0", "master", phase="Succeeded", ended=ended)
+    master = attrs.evolve(master, started=NOW - datetime.timedelta(seconds=60))
+    job = attrs.evolve(JOB, replicas=(master, INIT_LOOPS))
+    assert replica_beyond(job, 3) is (INIT_LOOPS if given_up else None)
+
+
+@pytest.mark.parametrize(
+    ("phase", "restarts", "given_up"),
+    [("Running", 9, False), ("CrashLoopBackOff", 12, True), ("CrashLoopBackOff", 11, False)],
+)
+def test_restarts_of_init_containers_do_not_count_once_the_program_has_started(
+    phase: str, restarts: int, given_up: bool
+) -> None:
+    assert found(3, phase, restarts, init_restarts=9) is given_up
+
+
 def test_job_that_has_finished_has_its_own_outcome() -> None:
     assert not found(0, "Running", 5, is_deleted=True)
+    assert not found(0, "Running", 5, phase=JobPhase.CLEAN_UP)
 
 
 @pytest.mark.parametrize(("text", "limit"), [("0", 0), ("12", 12), ("unlimited", None)])
