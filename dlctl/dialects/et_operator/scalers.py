@@ -42,11 +42,24 @@ COUNT_MISSING: Final = ".spec.toAdd.count shouldn't be empty"
 COUNT_TOO_SMALL: Final = ".spec.toAdd.count should be greater than 0"
 
 
+class _Selector(msgspec.Struct, frozen=True):
+    name: str | None = None
+
+
+class _LargeSpec(msgspec.Struct, frozen=True, rename="camel"):
+    """What is read of a request that is too large: no values but the name of the job."""
+
+    selector: _Selector | None = None
+    to_delete: msgspec.Raw = msgspec.Raw()
+    env: msgspec.Raw = msgspec.Raw()
+
+
 def read(obj: ScalerObject, resource: Resource) -> Scaler:
     """Read a request; an invalid one may lack the fields after its first error."""
     empty = attrs.evolve(metadata_only(obj, resource), status=read_status(obj.status, resource))
     try:
-        _check_size(obj.spec)
+        if (size := memoryview(obj.spec).nbytes) > MAX_SPEC_BYTES:
+            return _too_large(empty, obj.spec, size)
         fields = FieldReader(msgspec.json.decode(obj.spec), ".spec")
         known = attrs.evolve(empty, job=fields.object("selector").string("name"))
     except (InvalidJobError, msgspec.DecodeError) as error:
@@ -57,10 +70,13 @@ def read(obj: ScalerObject, resource: Resource) -> Scaler:
         return attrs.evolve(known, invalid_reason=str(error))
 
 
-def _check_size(spec: msgspec.Raw) -> None:
-    if (size := memoryview(spec).nbytes) > MAX_SPEC_BYTES:
-        message = f"has {size} bytes, but a request may have {MAX_SPEC_BYTES}: remove by count"
-        raise InvalidJobError(message, field=".spec")
+def _too_large(scaler: Scaler, spec: msgspec.Raw, size: int) -> Scaler:
+    found = msgspec.json.decode(spec, type=_LargeSpec)
+    has_long_names = memoryview(found.to_delete).nbytes > memoryview(found.env).nbytes
+    fix = "remove by count" if has_long_names else "shorten the variables, or use a file"
+    message = f".spec: has {size} bytes, but a request may have {MAX_SPEC_BYTES}: {fix}"
+    job = (found.selector.name if found.selector else None) or ""
+    return attrs.evolve(scaler, job=job, invalid_reason=message)
 
 
 def metadata_only(obj: ScalerObject, resource: Resource, invalid_reason: str = "") -> Scaler:

@@ -136,6 +136,27 @@ def test_impossible_request_has_an_invalid_reason(wire: Any, reason: str) -> Non
     assert read_scaler(wire).invalid_reason == reason
 
 
+@pytest.mark.parametrize("request_", [scale_out, scale_in])
+def test_variables_of_a_request_that_is_too_large_are_to_be_shortened(request_: Any) -> None:
+    env = [{"name": f"A{number}", "value": "x" * 600} for number in range(900)]
+    scaler = read_scaler(request_(script="/a.sh", env=env))
+    assert scaler.invalid_reason.endswith(": shorten the variables, or use a file")
+
+
+@pytest.mark.parametrize(
+    ("selector", "job"), [({"name": "linear"}, "linear"), ({"name": None}, ""), (None, "")]
+)
+def test_request_that_is_too_large_names_its_job_if_it_can(selector: Any, job: str) -> None:
+    scaler = read_scaler(scale_in(selector=selector, toDelete={"podNames": ["a" * 99] * 6000}))
+    assert scaler.job == job
+    assert scaler.invalid_reason.endswith(": remove by count")
+
+
+def test_malformed_selector_of_a_request_that_is_too_large_is_named() -> None:
+    scaler = read_scaler(scale_in(selector=5, toDelete={"podNames": ["a" * 99] * 6000}))
+    assert "$.selector" in scaler.invalid_reason
+
+
 FORBIDDEN_SCRIPTS = [
     "/proc/self/environ",
     "//proc//self/environ",
