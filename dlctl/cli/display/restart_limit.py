@@ -12,7 +12,6 @@ DEFAULT: Final = 3
 _UNLIMITED: Final = "unlimited"
 _CRASHED: Final = "CrashLoopBackOff"
 _LOST: Final = "Lost"
-_RUNNING: Final = "Running"
 # In the words of the node's scheduler; GPUs that are in use may become free.
 _NEVER_FITS: Final = re.compile(
     "Insufficient .* and this machine has|didn't match Pod's node affinity/selector"
@@ -61,12 +60,15 @@ def _needed(job: JobProgress, replica: ReplicaProgress) -> int:
 
 
 def _may_await_another(job: JobProgress, replica: ReplicaProgress) -> bool:
-    """Return whether another replica runs, or has ended since an init container last failed."""
+    """Return whether another program runs, or has ended since an init container last failed.
+
+    One that is restarted counts as one that runs: it has a limit of its own.
+    """
     since = replica.ended
     return any(
-        other.phase == _RUNNING
-        # Its end may soon be that of the job.
-        or bool(since and other.started and other.ended and other.ended >= since)
+        other.started
+        # The end of another may soon be that of the job.
+        and (not other.is_settled or bool(since and other.ended and other.ended >= since))
         for other in job.replicas
     )
 

@@ -73,19 +73,29 @@ INIT_LOOPS = ReplicaProgress(
 )
 
 
+def started(name: str, phase: str) -> ReplicaProgress:
+    minute = datetime.timedelta(minutes=1)
+    return ReplicaProgress(name, name.rpartition("-")[0], phase=phase, started=NOW - minute)
+
+
+def test_init_containers_that_only_wait_for_each_other_are_given_up() -> None:
+    other = attrs.evolve(INIT_LOOPS, name="worker-1", phase="PodInitializing", restarts=0)
+    assert replica_beyond(attrs.evolve(JOB, replicas=(other, INIT_LOOPS)), 3) is INIT_LOOPS
+
+
 @pytest.mark.parametrize(
     ("others", "given_up"),
     [
         pytest.param([], True, id="alone"),
         pytest.param(["Running"], False, id="another runs"),
-        pytest.param(["Succeeded", "CrashLoopBackOff"], True, id="no other runs any more"),
+        pytest.param(["CrashLoopBackOff"], False, id="another is restarted"),
+        pytest.param(["Succeeded", "Failed"], True, id="no other runs any more"),
     ],
 )
 def test_init_container_may_exit_while_another_replica_runs(
     others: list[str], given_up: bool
 ) -> None:
-    replicas = [ReplicaProgress(f"ps-{n}", "ps", phase=phase) for n, phase in enumerate(others)]
-    job = attrs.evolve(JOB, replicas=(*replicas, INIT_LOOPS))
+    job = attrs.evolve(JOB, replicas=(*(started("ps-0", phase) for phase in others), INIT_LOOPS))
     assert replica_beyond(job, 3) is (INIT_LOOPS if given_up else None)
 
 
@@ -94,8 +104,7 @@ def test_init_container_tries_again_after_another_replica_has_ended(
     ended_s: int, given_up: bool
 ) -> None:
     ended = NOW + datetime.timedelta(seconds=ended_s)
-    master = ReplicaProgress("master-0", "master", phase="Succeeded", ended=ended)
-    master = attrs.evolve(master, started=NOW - datetime.timedelta(seconds=60))
+    master = attrs.evolve(started("master-0", "Succeeded"), ended=ended)
     job = attrs.evolve(JOB, replicas=(master, INIT_LOOPS))
     assert replica_beyond(job, 3) is (INIT_LOOPS if given_up else None)
 
