@@ -221,13 +221,15 @@ def _replica(
     init = None if start else pod.unfinished_init_status
     last_end = init.last_terminated if init else ended
     init_run = ContainerRun(run.pod_uid, init.name, init.restart_count or 0) if init else None
-    init_restarts = _init_restarts(last, init_run)
+    starts, init_restarts = _starts_since(last.run, run), _init_restarts(last, init_run)
+    # A pod that replaces one is another try of the init container that it was in.
+    is_init_retry = last.init_run and last.init_run.pod_uid != run.pod_uid
     return attrs.evolve(
         last,
         pod=pod.metadata.name,
         phase=_phase(observed, init if init and init.state and init.state.waiting else status),
-        restarts=last.restarts + _starts_since(last.run, run) + init_restarts,
-        init_restarts=last.init_restarts + init_restarts,
+        restarts=last.restarts + starts + init_restarts,
+        init_restarts=last.init_restarts + init_restarts + (starts if is_init_retry else 0),
         exit_code=exit_.exit_code if exit_ else None,
         started=start.started_at if start else None,
         ended=last_end.finished_at if last_end else None,

@@ -156,6 +156,14 @@ def test_failures_of_an_init_container_are_restarts_of_its_replica() -> None:
     assert not seen.has_log
 
 
+def test_pod_that_replaces_one_whose_init_container_failed_restarts_that() -> None:
+    failed = look(with_init(0, state=exited(137)))
+    again = look(make_pod(JOB, WORKER, metadata=with_uid("next")), before=failed)
+    lost = look(make_pod(JOB, WORKER, metadata=with_uid("third")), before=again)
+    seen = [(worker(one).restarts, worker(one).init_restarts) for one in (failed, again, lost)]
+    assert seen == [(0, 0), (1, 1), (2, 1)]
+
+
 def test_init_container_that_runs_is_what_a_replica_waits_for() -> None:
     seen = worker(look(with_init(0, state=RUNNING)))
     assert (seen.phase, seen.waiting_message) == ("PodInitializing", "init container fetch runs")
