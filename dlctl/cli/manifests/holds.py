@@ -33,8 +33,7 @@ def held_pods(
 ) -> Iterator[tuple[Path, str]]:
     """Yield the fields of a job or pod template, at ``path``, by which pods are not scheduled.
 
-    ``pods`` are the specs of the job's pods: they have no field that the job overrides, and those
-    of a type with 0 replicas do not exist.
+    ``pods`` are the specs of the job's pods: they lack what the job overrides in a template.
     """
     scheduler, node = spec.get("schedulerName"), spec.get("nodeName")
     if scheduler not in (None, "", DEFAULT_SCHEDULER) and _any(pods, "schedulerName", scheduler):

@@ -74,6 +74,8 @@ class StartChecks:
             found += held_job(kind, named)
             found += held_pods(entry(manifest.obj, "spec"), ("spec",), specs)
         for path, spec in templates(manifest.obj):
+            if _has_no_replicas(manifest.obj, path):
+                continue
             found += self._commands(spec, path, pods)
             found += _volumes(spec, path)
             if self.alone:
@@ -102,6 +104,15 @@ class StartChecks:
     def _key(self, obj: JSON) -> tuple[str, str, str]:
         metadata = as_new(obj, self.namespace)["metadata"]
         return str(obj.get("kind")), metadata["namespace"], str(metadata.get("name"))
+
+
+def _has_no_replicas(obj: JSON, path: FieldPath) -> bool:
+    """Return whether a template is that of a replica type with 0 replicas."""
+    of_type: Any = obj
+    for step in path[:-2]:
+        of_type = of_type[step]
+    # A template of the whole job is also that of its launcher.
+    return of_type is not obj.get("spec") and of_type.get("replicas") == 0
 
 
 def _missing(

@@ -114,6 +114,19 @@ def job_without_its_ps(pod: JSON) -> JSON:
         pytest.param(job_without_its_ps({"nodeName": "gpu-7"}), id="node"),
         pytest.param(job_without_its_ps({"schedulerName": "volcano"}), id="scheduler"),
         pytest.param(job_without_its_ps({"schedulingGates": [{"name": "a.b/c"}]}), id="gate"),
+        pytest.param(job_without_its_ps({"serviceAccountName": "trainer"}), id="account"),
+        pytest.param(
+            job_without_its_ps(
+                {"volumes": [{"name": "data", "nfs": {"server": "nas", "path": "/data"}}]}
+            ),
+            id="volume",
+        ),
+        pytest.param(
+            job_without_its_ps(
+                {"volumes": [{"name": "data", "hostPath": {"path": "/not/on/this/machine"}}]}
+            ),
+            id="path",
+        ),
     ],
 )
 def test_fields_that_no_pod_gets_do_not_stop_a_job(
