@@ -136,10 +136,10 @@ def test_impossible_request_has_an_invalid_reason(wire: Any, reason: str) -> Non
     assert read_scaler(wire).invalid_reason == reason
 
 
-@pytest.mark.parametrize("request_", [scale_out, scale_in])
-def test_variables_of_a_request_that_is_too_large_are_to_be_shortened(request_: Any) -> None:
+@pytest.mark.parametrize("make", [scale_out, scale_in])
+def test_request_with_too_large_variables_says_to_shorten_them(make: Any) -> None:
     env = [{"name": f"A{number}", "value": "x" * 600} for number in range(900)]
-    scaler = read_scaler(request_(script="/a.sh", env=env))
+    scaler = read_scaler(make(script="/a.sh", env=env))
     assert scaler.invalid_reason.endswith(": shorten the variables, or use a file")
 
 
