@@ -38,11 +38,13 @@ class Result:
     """The request of a successful reconcile; by default, none.
 
     ``requeue_after_s`` resets the back-off and wins over ``requeue``, which continues it. Zero or
-    less means at once. The key keeps its priority.
+    less means at once. The key keeps its priority. ``is_waiting`` says that nothing was tried, and
+    that the key will be added again: the back-off stays as it is.
     """
 
     requeue_after_s: float | None = None
     requeue: bool = False
+    is_waiting: bool = False
 
 
 @attrs.define(eq=False)
@@ -175,7 +177,8 @@ class Controller(Generic[K]):
         if result.requeue:
             self.queue.add_rate_limited(key)
             return "requeue"
-        self.queue.forget(key)
+        if not result.is_waiting:
+            self.queue.forget(key)
         return "success"
 
     async def _reconcile_with_timeout(self, key: K) -> Result:

@@ -76,6 +76,8 @@ class FairSemaphore:
                 request.on_granted()
 
     def _next(self) -> "_Tenant | None":
+        if self._free <= -self._extra:
+            return None
         ready = [t for t in self._tenants.values() if t.waiting and self._may_take(t)]
         return min(ready, key=lambda tenant: (tenant.held_count, tenant.turn), default=None)
 

@@ -110,7 +110,7 @@ class JobReconciler:
                 size = max(pods, replica_count(decoded))
                 with self.large_job_slots.slot_if_large(key, size) as may_go_on:
                     if not may_go_on:
-                        return Result()
+                        return Result(is_waiting=True)
                     return await self._step(stored, obj, decoded, cache)
             except ContentError as error:
                 return await self._apply_malformed(obj, cache, error)

@@ -62,6 +62,18 @@ async def test_requeue_continues_the_backoff(
     assert results(metrics) == {"requeue": 3, "success": 1}
 
 
+async def test_reconcile_that_waits_neither_requeues_nor_resets_the_backoff(
+    make: Make, queue: WorkQueue[str], metrics: Metrics
+) -> None:
+    reconcile = ScriptedReconciler(CONFLICT, CONFLICT, Result(is_waiting=True), CONFLICT)
+    queue.add("a")
+    asyncio.get_running_loop().call_later(10, queue.add, "a")
+    await run_for(make(reconcile), 60)
+
+    assert reconcile.times_s == [0, 1, 3, 10, 14]
+    assert results(metrics) == {"error": 3, "success": 2}
+
+
 async def test_requeue_after_resets_the_backoff_and_waits_as_long_as_given(
     make: Make, queue: WorkQueue[str], metrics: Metrics
 ) -> None:

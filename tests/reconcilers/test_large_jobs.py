@@ -5,14 +5,19 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
+
 from dlctl.api.meta import ObjectKey
+from dlctl.controller.controller import Controller, Result
 from dlctl.controller.fair_semaphore import FairSemaphore
+from dlctl.metrics import Metrics
 from dlctl.reconcilers.large_jobs import (
     LARGE_JOB,
     LargeJobSlots,
     planning_size,
     to_thread_if_large,
 )
+from dlctl.workqueue.queue import WorkQueue
 from tests.builders import RUNNING, exited, make_job, make_pod, observed_of, training_job
 
 
@@ -80,6 +85,30 @@ def test_large_jobs_have_slots_in_order_and_small_ones_need_none() -> None:
     assert woken == ["second", "third"]
     assert may_go_on("third")
     assert woken == ["second", "third", "first"]
+
+
+@pytest.mark.looptime
+async def test_large_jobs_that_fail_again_and_again_are_tried_ever_less_often() -> None:
+    queue = WorkQueue[ObjectKey]()
+    slots = LargeJobSlots(FairSemaphore(8), queue.add)
+    tried_s = list[float]()
+
+    async def reconcile(key: ObjectKey) -> Result:
+        with slots.slot_if_large(key, 65) as may_go_on:
+            if not may_go_on:
+                return Result(is_waiting=True)
+            tried_s.append(asyncio.get_running_loop().time())
+            await asyncio.sleep(0.1)
+            raise RuntimeError("the server is broken")
+
+    controller = Controller("jobs", queue, reconcile, Metrics())
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(controller.run())
+        for number in range(30):
+            queue.add(ObjectKey("ml", f"job-{number}"))
+        await asyncio.sleep(300)
+        running.cancel()
+    assert sum(time > 240 for time in tried_s) <= 30
 
 
 def test_large_jobs_are_planned_in_each_event_loop_of_a_process() -> None:
