@@ -66,10 +66,7 @@ _CLOSED_IF_CASE_SENSITIVE: Final = frozenset(
 # The types whose required fields have to be in templates: what people write by hand. With those of
 # all types, a kind that is served in five versions would exceed the size limit.
 _COMPLETE_TYPES: Final = frozenset(
-    """
-    ConfigMapKeySelector Container ContainerPort EnvVar HostPathVolumeSource KeyToPath
-    ObjectFieldSelector PersistentVolumeClaimVolumeSource SecretKeySelector Volume VolumeMount
-    """.split()
+    ("Container", "ContainerPort", "EnvVar", "Volume", "VolumeMount")
 )
 # Preserving unknown fields in more types would exceed the size limit.
 _OPEN_IN_FORMER_VERSIONS: Final = frozenset({POD_TEMPLATE_TYPE, "PodSpec", "Container"})
