@@ -306,7 +306,8 @@ class FakeKubelet:
         if fake_pod.gone.is_set():
             return
         try:
-            if not _finished(self.server, fake_pod.key):
+            # One that was deleted before it was started has no container to report.
+            if fake_pod.started and not _finished(self.server, fake_pod.key):
                 fake_pod.sidecars_ended.set()
                 ended = fake_pod.terminated or self._terminated(fake_pod, 143, "Error")
                 await self._report(fake_pod, _final_phase(ended), ended)

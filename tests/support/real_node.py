@@ -84,12 +84,18 @@ class RealNode(FakeKubelet):
         return super()._placed(fake_pod) if self._is_ours(fake_pod) else {}
 
     async def _until(self, fake_pod: FakePod, holds: Callable[[JSON], object]) -> None:
-        while not fake_pod.leaving.is_set():
+        while True:
+            # Also of a pod that is being deleted: it may have been bound a moment before.
             stored = self.server.storage.get(PODS, fake_pod.key)
             if stored is not None and holds(pod := stored.decoded(PODS)):
                 fake_pod.pod = pod
                 return
-            await asyncio.sleep(_POLL_S)
+            if fake_pod.leaving.is_set():
+                return
+            await self._read_again()
+
+    async def _read_again(self) -> None:
+        await asyncio.sleep(_POLL_S)
 
     def _is_ours(self, fake_pod: FakePod) -> bool:
         return bool(fake_pod.pod["spec"].get("nodeName") == self.name)
