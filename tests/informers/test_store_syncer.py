@@ -2,7 +2,6 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable
 from typing import Any
 
 import attrs
@@ -16,6 +15,7 @@ from dlctl.informers.store import Store
 from dlctl.informers.store_syncer import StoreSyncer, version_number
 from dlctl.kube.decoding import Malformed
 from dlctl.metrics import Metrics
+from tests.support.timing import turns_during
 
 METRICS = Metrics()
 
@@ -151,23 +151,6 @@ async def test_pruned_object_stays_pruned_until_it_changes() -> None:
     assert list(store) == [changed]
 
 
-async def turns_during(happens: Awaitable[object]) -> int:
-    """Return how often the event loop ran another task meanwhile."""
-    turns = 0
-
-    async def count() -> None:
-        nonlocal turns
-        while True:
-            turns += 1
-            await asyncio.sleep(0)
-
-    async with asyncio.TaskGroup() as group:
-        counting: asyncio.Task[Any] = group.create_task(count())
-        await happens
-        counting.cancel()
-    return turns
-
-
 async def test_long_list_yields_to_the_event_loop() -> None:
     syncer = StoreSyncer(PODS, Store[Object](), Handlers(PODS, METRICS), METRICS)
     objects = [Object(metadata=ObjectMeta(name=f"o{n}")) for n in range(5000)]
@@ -270,22 +253,11 @@ async def test_objects_that_take_long_let_the_event_loop_run_in_between() -> Non
             pass
         return []
 
-    store, turns = Store[Object](), 0
+    store = Store[Object]()
     store.add_index("slow", take_long)
     handlers = Handlers[Object](PODS, METRICS)
     handlers.add(take_long, ())
     syncer = StoreSyncer(PODS, store, handlers, METRICS)
-
-    async def count() -> None:
-        nonlocal turns
-        while True:
-            turns += 1
-            await asyncio.sleep(0)
-
     found = [Object(metadata=ObjectMeta(name=f"p{n}", uid=UID(f"u{n}"))) for n in range(10)]
-    async with asyncio.TaskGroup() as group:
-        counting = group.create_task(count())
-        await syncer.replace(found, [], "1")
-        counting.cancel()
     # Each is stored, and shown to the handler.
-    assert turns >= 20
+    assert await turns_during(syncer.replace(found, [], "1")) >= 20

@@ -1,6 +1,5 @@
 """Pages with malformed objects, and pages too large for one step."""
 
-import asyncio
 from typing import Any
 
 import msgspec
@@ -12,6 +11,7 @@ from dlctl.api.objects.pods import Pod
 from dlctl.api.objects.undecoded_object import TOO_DEEP
 from dlctl.kube.decoding import decode, decode_page, identify_malformed
 from dlctl.kube.errors import UnexpectedResponseError
+from tests.support.timing import turns_during
 
 
 def page(*items: Any, kind: str = "PodList", **meta: Any) -> bytes:
@@ -35,36 +35,20 @@ async def test_malformed_object_is_separated_from_the_page() -> None:
 async def test_large_page_is_decoded_in_steps_with_the_same_result() -> None:
     body = page(*(obj(f"p{n}") for n in range(1200)), resourceVersion="9")
     at_once = await decode_page(body, Object)
-    turns = 0
 
-    async def count() -> None:
-        nonlocal turns
-        while True:
-            turns += 1
-            await asyncio.sleep(0)
-
-    async with asyncio.TaskGroup() as group:
-        counting = group.create_task(count())
+    async def decode() -> None:
         assert await decode_page(body, Object, single_pass_bytes=0) == at_once
-        counting.cancel()
-    assert turns >= 3
+
+    assert await turns_during(decode()) >= 3
 
 
 async def test_page_of_large_objects_is_decoded_in_a_step_for_each() -> None:
     body = page(*(obj(f"p{n}", annotations={"a": "x" * 300_000}) for n in range(30)))
-    turns = 0
 
-    async def count() -> None:
-        nonlocal turns
-        while True:
-            turns += 1
-            await asyncio.sleep(0)
-
-    async with asyncio.TaskGroup() as group:
-        counting = group.create_task(count())
+    async def decode() -> None:
         assert len((await decode_page(body, Object)).items) == 30
-        counting.cancel()
-    assert turns >= 30
+
+    assert await turns_during(decode()) >= 30
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """Splitting a stream of chunks into lines."""
 
-import asyncio
 import itertools
 from collections.abc import AsyncIterator
 
@@ -10,6 +9,7 @@ from hypothesis import strategies as st
 
 from dlctl.kube.errors import UnexpectedResponseError
 from dlctl.kube.framing import split_lines
+from tests.support.timing import turns_during
 
 
 async def chunks(*parts: bytes) -> AsyncIterator[bytes]:
@@ -36,18 +36,8 @@ async def test_endless_line_is_rejected() -> None:
 
 
 async def test_chunk_of_many_lines_gives_others_their_turns() -> None:
-    turns = 0
-
-    async def count_turns() -> None:
-        nonlocal turns
-        while True:
-            turns += 1
-            await asyncio.sleep(0)
-
-    counting = asyncio.create_task(count_turns())
-    try:
+    async def split() -> None:
         lines = [line async for line in split_lines(chunks(b"{}\n" * 1_000))]
-    finally:
-        counting.cancel()
-    assert len(lines) == 1_000
-    assert turns >= 30
+        assert len(lines) == 1_000
+
+    assert await turns_during(split()) >= 30

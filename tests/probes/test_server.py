@@ -12,6 +12,7 @@ from dlctl.errors import ConfigError
 from dlctl.metrics import Metrics
 from dlctl.probes import server
 from dlctl.probes.server import Health, serving
+from tests.support.timing import turns_during
 
 Get = Callable[[str], Awaitable[tuple[int, str]]]
 HEALTH = Health(
@@ -66,20 +67,12 @@ async def test_metrics_of_many_namespaces_are_rendered_in_parts_to_the_same_text
     for number in range(2000):
         created.labels(f"n{number}").inc()
         waited.labels(f"n{number}").observe(number)
-    turns = 0
 
-    async def count() -> None:
-        nonlocal turns
-        while True:
-            turns += 1
-            await asyncio.sleep(0)
-
-    async with asyncio.TaskGroup() as group:
-        counting = group.create_task(count())
+    async def render() -> None:
         assert await server._render(registry) == generate_latest(registry)
-        counting.cancel()
+
     # Of 17 samples and a time of creation for each histogram, and one of each for a counter.
-    assert turns >= 40
+    assert await turns_during(render()) >= 40
 
 
 async def test_malformed_request_is_refused_and_not_logged(

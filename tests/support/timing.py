@@ -1,9 +1,10 @@
-"""Clocks for tests: one that a test sets, and those of an event loop that compacts time."""
+"""Clocks for tests: one that a test sets, those of an event loop that compacts time, and turns."""
 
 import asyncio
 import datetime
 import itertools
-from typing import Final
+from collections.abc import Awaitable
+from typing import Any, Final
 
 import attrs
 
@@ -47,3 +48,20 @@ def tick_on_read() -> None:
     loop = asyncio.get_running_loop()
     compacted, ticks = loop.time, itertools.count(1)
     loop.time = lambda: compacted() + next(ticks) * _TICK_S  # type: ignore[method-assign]
+
+
+async def turns_during(happens: Awaitable[object]) -> int:
+    """Return how often the event loop ran another task meanwhile."""
+    turns = 0
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async with asyncio.TaskGroup() as group:
+        counting: asyncio.Task[Any] = group.create_task(count())
+        await happens
+        counting.cancel()
+    return turns
