@@ -39,21 +39,21 @@ class FairSemaphore:
                 await granted.wait()
             yield
         finally:
-            request.end()
+            self.end(request)
 
     def request(self, tenant: Hashable, on_granted: Callable[[], None]) -> "SlotRequest":
-        """Request a slot, to be ended; ``on_granted`` is called if it is granted later."""
+        """Request a slot, up to :meth:`end`; ``on_granted`` is called if it is granted later."""
         one = self._tenants.get(tenant)
         if one is None:
             # Not before those who have waited since.
             one = self._tenants[tenant] = _Tenant(next(self._turn_numbers))
-        request = SlotRequest(self, tenant, on_granted)
+        request = SlotRequest(tenant, on_granted)
         one.waiting.append(request)
         self._grant(request)
         return request
 
     def end(self, request: "SlotRequest") -> None:
-        """Free the slot of a request, or withdraw it."""
+        """Free the slot of a request, or withdraw it; once."""
         one = self._tenants[request.tenant]
         if request.is_granted:
             self._free += 1
@@ -90,14 +90,9 @@ class FairSemaphore:
 class SlotRequest:
     """A request for a slot, which keeps its place among the tenant's others."""
 
-    semaphore: FairSemaphore
     tenant: Hashable
     on_granted: Callable[[], None]
     is_granted: bool = attrs.field(init=False, default=False)
-
-    def end(self) -> None:
-        """Free the slot, or withdraw the request; once."""
-        self.semaphore.end(self)
 
 
 @attrs.define(eq=False)

@@ -102,7 +102,7 @@ class LargeJobSlots:
     def withdraw(self, key: ObjectKey) -> None:
         """Forget the request of a job, if there is one."""
         if (request := self._requests.pop(key, None)) is not None:
-            request.end()
+            self.slots.end(request)
 
 
 _PLANNER: Final = SharedThread("plan")

@@ -108,10 +108,10 @@ async def test_request_is_told_once_it_has_a_slot_and_keeps_its_place() -> None:
     second = slots.request("a", lambda: log.append("second"))
     third = slots.request("a", lambda: log.append("third"))
     assert (first.is_granted, second.is_granted, log) == (True, False, [])
-    first.end()
+    slots.end(first)
     assert (second.is_granted, log) == (True, ["second"])
-    third.end()
-    second.end()
+    slots.end(third)
+    slots.end(second)
     assert log == ["second"]
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(1), slots.slot("b"):
