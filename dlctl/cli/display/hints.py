@@ -23,8 +23,8 @@ def _missing_file(path: str) -> str:
     if relative := _IN_WORK.search(path):
         path = relative[1]
     elif path.startswith("/"):
-        return f"no such file: {path}: {_mount(path)}"
-    return f"no such file: {path}: --workdir DIR is where containers start"
+        return f"file not found: {path}: {_mount(path)}"
+    return f"file not found: {path}: --workdir DIR is where containers start"
 
 
 def _no_access(path: str) -> str:
@@ -43,7 +43,7 @@ def _mount(path: str) -> str:
 _HINTS: Final[Sequence[tuple[str, str | Callable[[str], str]]]] = (
     (
         r"cannot start the container: (.+): No such file or directory",
-        "no such file: {}: is the image mapped? see --image; own code needs --mount",
+        "file not found: {}: is the image mapped? see --image; own code needs --mount",
     ),
     (
         r"cannot start the container: (.+): Permission denied",
@@ -55,12 +55,12 @@ _HINTS: Final[Sequence[tuple[str, str | Callable[[str], str]]]] = (
     ),
     (
         r"^[^:\n]+: (?:line )?\d+: (\S+): (?:command )?not found$",
-        "no such program: {}: is the image mapped? see --image",
+        "program not found: {}: is the image mapped? see --image",
     ),
     (
         # As Python's subprocess reports a program.
         r"in _execute_child\n(?: .*\n)*FileNotFoundError: .*No such file or directory: '([^']+)'",
-        "no such program: {}: is the image mapped? see --image",
+        "program not found: {}: is the image mapped? see --image",
     ),
     (r"can't open file '([^']+)': \[Errno 2\]", _missing_file),
     (r"FileNotFoundError: .*No such file or directory: '([^']+)'", _missing_file),

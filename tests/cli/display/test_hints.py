@@ -10,35 +10,35 @@ from dlctl.cli.display.hints import hints
     [
         pytest.param(
             "cannot start the container: train: No such file or directory",
-            "no such file: train: is the image mapped? see --image; own code needs --mount",
+            "file not found: train: is the image mapped? see --image; own code needs --mount",
             id="program",
         ),
         pytest.param(
             "python3: can't open file '/opt/app/train.py': [Errno 2] No such file or directory",
-            "no such file: /opt/app/train.py: --mount DIR:/opt/app shows a directory of this"
+            "file not found: /opt/app/train.py: --mount DIR:/opt/app shows a directory of this"
             " machine there",
             id="script",
         ),
         pytest.param(
             "python3: can't open file '/tmp/dlctl-a1/pods/b-2/work/train.py': [Errno 2] No such",
-            "no such file: train.py: --workdir DIR is where containers start",
+            "file not found: train.py: --workdir DIR is where containers start",
             id="relative script",
         ),
         pytest.param(
             "FileNotFoundError: [Errno 2] No such file or directory: '/data/train.csv'",
-            "no such file: /data/train.csv: --mount DIR:/data shows a directory of this"
+            "file not found: /data/train.csv: --mount DIR:/data shows a directory of this"
             " machine there",
             id="file",
         ),
         pytest.param(
             "python3: can't open file '/train.py': [Errno 2] No such file or directory",
-            "no such file: /train.py: --mount PATH:/train.py shows a file or directory of"
+            "file not found: /train.py: --mount PATH:/train.py shows a file or directory of"
             " this machine there",
             id="script at the root",
         ),
         pytest.param(
             "FileNotFoundError: [Errno 2] No such file or directory: 'data/train.csv'",
-            "no such file: data/train.csv: --workdir DIR is where containers start",
+            "file not found: data/train.csv: --workdir DIR is where containers start",
             id="relative file",
         ),
         pytest.param(
@@ -66,7 +66,7 @@ from dlctl.cli.display.hints import hints
         ),
         *(
             pytest.param(
-                line, "no such program: torchrun: is the image mapped? see --image", id=id_
+                line, "program not found: torchrun: is the image mapped? see --image", id=id_
             )
             for id_, line in (
                 ("dash", "sh: 1: torchrun: not found"),
