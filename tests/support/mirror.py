@@ -83,17 +83,18 @@ class Mirror:
         return await self.client.list(table.resource, JSON, namespace=self.namespace)
 
     async def _watch(self, table: _Table, version: str) -> None:
-        watch = self.client.watch(
-            table.resource, namespace=self.namespace, resource_version=version, bookmarks=True
-        )
-        async with watch as lines:
-            async for line in lines:
-                # Objects that nest too deep for the decoder are reduced to their identity.
-                event = msgspec.json.decode(truncate_to_depth(line).text)
-                if event["type"] == "BOOKMARK":
-                    continue
-                self._apply(table, WatchEventType(event["type"]), event["object"])
-        raise ConnectionError(f"the watch on {table.resource} has ended: what comes is not seen")
+        """Follow a table; the server may end a watch at any time, which is then resumed."""
+        while True:
+            watch = self.client.watch(
+                table.resource, namespace=self.namespace, resource_version=version, bookmarks=True
+            )
+            async with watch as lines:
+                async for line in lines:
+                    # Objects that nest too deep for the decoder are reduced to their identity.
+                    event = msgspec.json.decode(truncate_to_depth(line).text)
+                    version = event["object"]["metadata"]["resourceVersion"]
+                    if event["type"] != "BOOKMARK":
+                        self._apply(table, WatchEventType(event["type"]), event["object"])
 
     def _apply(self, table: _Table, type_: WatchEventType, obj: JSON) -> None:
         version = int(obj["metadata"]["resourceVersion"])
