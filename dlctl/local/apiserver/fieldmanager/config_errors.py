@@ -7,7 +7,7 @@ import msgspec
 
 from dlctl.local.apiserver.fieldmanager.list_items import element_of, keys_of, repeated_text
 from dlctl.local.apiserver.fieldmanager.merge_schemas import MergeSchema
-from dlctl.local.apiserver.serialization.decoding_errors import go_map
+from dlctl.local.apiserver.serialization.decoding_errors import go_value
 
 
 def config_errors(value: Any, schema: MergeSchema, path: str = "") -> Iterator[str]:
@@ -25,7 +25,7 @@ def config_errors(value: Any, schema: MergeSchema, path: str = "") -> Iterator[s
 
 def _map_errors(value: Any, schema: MergeSchema, path: str) -> Iterator[str]:
     if not isinstance(value, dict):
-        yield f"{path}: expected map, got &{{{go_map(value)}}}"
+        yield f"{path}: expected map, got &{{{go_value(value)}}}"
         return
     for name, each in value.items():
         below = schema.field(name)
@@ -37,7 +37,7 @@ def _map_errors(value: Any, schema: MergeSchema, path: str) -> Iterator[str]:
 
 def _list_errors(value: Any, schema: MergeSchema, path: str) -> Iterator[str]:
     if not isinstance(value, list):
-        yield f"{path}: expected list, got &{{{go_map(value)}}}"
+        yield f"{path}: expected list, got &{{{go_value(value)}}}"
         return
     seen = set()
     for index, item in enumerate(value):

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from dlctl.local.apiserver import status
 from dlctl.local.apiserver.hashable_json import hashable
-from dlctl.local.apiserver.serialization.decoding_errors import go_map
+from dlctl.local.apiserver.serialization.decoding_errors import go_value
 
 MergeKeys = Mapping[str, str]
 _PATCH: Final = "$patch"
@@ -34,7 +34,7 @@ def _merged(target: Any, patch: Mapping[str, Any], keys: MergeKeys, path: str) -
     if directive == "replace":
         return _plain(body)
     if directive not in (None, "merge"):
-        message = f"unknown patch type: {directive} in map: {go_map(dict(patch))}"
+        message = f"unknown patch type: {directive} in map: {go_value(dict(patch))}"
         raise status.StatusError(500, "", message)
     result = dict(target) if isinstance(target, Mapping) else {}
     if _RETAIN in patch:
@@ -90,7 +90,7 @@ def _merged_list(old: Sequence[Any], patch: Sequence[Any], keys: MergeKeys, path
         positions.setdefault(hashable(item.get(key)), []).append(at)
     for item in patch:
         if not isinstance(item, Mapping) or key not in item:
-            message = f"map: {go_map(item)} does not contain declared merge key: {key}"
+            message = f"map: {go_value(item)} does not contain declared merge key: {key}"
             raise status.StatusError(500, "", message)
         found = positions.setdefault(hashable(item[key]), [])
         if item.get(_PATCH) == "delete":

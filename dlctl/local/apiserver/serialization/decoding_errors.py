@@ -135,10 +135,10 @@ def go_kind(api_version: str, kind: str) -> str:
     return f"{api_version if '/' in api_version else f'/{api_version}'}, Kind={kind}"
 
 
-def go_map(value: Any) -> str:
+def go_value(value: Any) -> str:
     """Return a value as Go prints it."""
     if isinstance(value, dict):
-        return f"map[{' '.join(f'{key}:{go_map(value[key])}' for key in sorted(value))}]"
+        return f"map[{' '.join(f'{key}:{go_value(value[key])}' for key in sorted(value))}]"
     if isinstance(value, list):
-        return f"[{' '.join(go_map(each) for each in value)}]"
+        return f"[{' '.join(go_value(each) for each in value)}]"
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()

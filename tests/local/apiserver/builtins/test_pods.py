@@ -1,4 +1,4 @@
-"""Defaults and checks of built-in kinds, by their strategies."""
+"""Defaults and checks of pods, by their strategy."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -6,33 +6,10 @@ from typing import Any
 import pytest
 
 from dlctl.api.json_types import JSON
-from dlctl.local.apiserver.builtins import strategies
 from dlctl.local.apiserver.builtins.pod_defaults import qos_class
-from dlctl.local.apiserver.resources import ResourceRegistry, Strategy
+from dlctl.local.apiserver.resources import Strategy
 from dlctl.local.apiserver.status import StatusError
-
-
-@pytest.fixture(scope="module")
-def registry() -> ResourceRegistry:
-    served = ResourceRegistry()
-    strategies.register(served)
-    return served
-
-
-def strategy(registry: ResourceRegistry, plural: str, group: str = "") -> Strategy:
-    served = registry.find(group, "v1", plural)
-    assert served is not None
-    return served.strategy
-
-
-@pytest.fixture
-def pods(registry: ResourceRegistry) -> Strategy:
-    return strategy(registry, "pods")
-
-
-@pytest.fixture
-def services(registry: ResourceRegistry) -> Strategy:
-    return strategy(registry, "services")
+from tests.local.apiserver.builtins.admitting import refusals
 
 
 def container(name: str = "main", **fields: Any) -> JSON:
@@ -48,24 +25,12 @@ def pod(*containers: JSON, **spec: Any) -> JSON:
     }
 
 
-def service(**spec: Any) -> JSON:
-    return {"kind": "Service", "metadata": {"name": "s"}, "spec": {"ports": [{"port": 80}], **spec}}
-
-
 def values(value: Any) -> Iterator[Any]:
     """Yield the value and everything in it."""
     yield value
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     for each in inner:
         yield from values(each)
-
-
-def refusals(strategy: Strategy, obj: JSON) -> list[str]:
-    with pytest.raises(StatusError) as error:
-        strategy.admit_create(obj)
-    assert error.value.code == 422
-    assert error.value.details is not None
-    return [f"{c['field']}: {c['message']}" for c in error.value.details["causes"]]
 
 
 def test_pod_gets_the_defaults_that_clients_rely_on(pods: Strategy) -> None:
@@ -339,77 +304,3 @@ def test_status_update_writes_only_the_status(pods: Strategy) -> None:
     updated = pods.admit_status(old, sent)
 
     assert updated == {**old, "status": {"phase": "Running"}}
-
-
-def test_service_gets_its_defaults(services: Strategy) -> None:
-    created = services.admit_create(service())
-
-    assert created["spec"] == {
-        "type": "ClusterIP",
-        "sessionAffinity": "None",
-        "ports": [{"port": 80, "protocol": "TCP", "targetPort": 80}],
-        "ipFamilies": ["IPv4"],
-        "ipFamilyPolicy": "SingleStack",
-        "internalTrafficPolicy": "Cluster",
-    }
-    assert created["status"] == {"loadBalancer": {}}
-
-
-@pytest.mark.parametrize(
-    ("spec", "message"),
-    [
-        pytest.param({"ports": []}, "spec.ports: Required value", id="no ports"),
-        pytest.param(
-            {"type": "Magic"},
-            'spec.type: Unsupported value: "Magic": supported values: '
-            '"ClusterIP", "ExternalName", "LoadBalancer", "NodePort"',
-            id="type",
-        ),
-        pytest.param(
-            {"ports": [{"port": 0}]},
-            "spec.ports[0].port: Invalid value: 0: must be between 1 and 65535, inclusive",
-            id="port",
-        ),
-    ],
-)
-def test_invalid_service_is_rejected(services: Strategy, spec: JSON, message: str) -> None:
-    assert message in refusals(services, service(**spec))
-
-
-def test_headless_service_needs_no_ports_and_keeps_its_address(services: Strategy) -> None:
-    old = services.admit_create(service(clusterIP="None", ports=[]))
-
-    assert services.admit_update(old, service(ports=[]))["spec"]["clusterIPs"] == ["None"]
-    with pytest.raises(StatusError, match="may not change once set"):
-        services.admit_update(old, service(clusterIP="10.0.0.1"))
-
-
-def test_string_data_of_a_secret_is_merged_and_encoded(registry: ResourceRegistry) -> None:
-    secrets = strategy(registry, "secrets")
-    sent = {"metadata": {"name": "s"}, "data": {"a": "YQ=="}, "stringData": {"b": "b"}}
-
-    created = secrets.admit_create(sent)
-
-    assert created["data"] == {"a": "YQ==", "b": "Yg=="}
-    assert created["type"] == "Opaque"
-    assert "stringData" not in created
-
-
-def test_immutable_config_map_does_not_change(registry: ResourceRegistry) -> None:
-    maps = strategy(registry, "configmaps")
-    old = maps.admit_create({"metadata": {"name": "c"}, "data": {"a": "1"}, "immutable": True})
-
-    with pytest.raises(StatusError, match="field is immutable when `immutable` is set"):
-        maps.admit_update(old, {**old, "data": {"a": "2"}})
-
-
-def test_every_kind_has_columns_and_merge_keys_come_from_its_type(
-    registry: ResourceRegistry,
-) -> None:
-    served = registry.find("", "v1", "pods")
-    assert served is not None
-
-    assert all(each.columns for each in registry)
-    assert served.merge_keys["spec.containers.volumeMounts"] == "mountPath"
-    assert served.merge_keys["spec.containers.ports"] == "containerPort"
-    assert served.merge_keys["metadata.finalizers"] == ""
