@@ -2,7 +2,7 @@
 
 from dlctl.api.json_types import JSON
 from dlctl.api.status.job_status import JobPhase, JobStatus
-from dlctl.dialects import attempts_codec, index_ranges
+from dlctl.dialects import attempts_codec, index_ranges, restarts_codec
 from dlctl.dialects import status_codec as codec
 
 
@@ -13,7 +13,7 @@ def write(status: JobStatus) -> JSON:
         # The reason of an invalid spec shows whether it has been reported.
         "reason": status.reason,
         "observedGeneration": status.observed_generation,
-        "restarts": {name: codec.write_restart(r) for name, r in sorted(status.restarts.items())},
+        restarts_codec.FIELD: restarts_codec.write(status.restarts),
         "failure": codec.write_failure(status.failure) if status.failure else None,
         "attempts": attempts_codec.write(status.attempts),
         "firstRunTime": codec.write_time(status.first_run_time),
@@ -26,13 +26,12 @@ def write(status: JobStatus) -> JSON:
 
 def read(wire: JSON) -> JobStatus:
     """Return a status with this state alone; malformed fields count as absent."""
-    restarts = codec.mapping(wire.get("restarts"))
     failure = codec.mapping(wire.get("failure"))
     return JobStatus(
         phase=codec.enum_member(JobPhase, wire.get("phase"), JobPhase.NEW),
         reason=codec.text(wire, "reason"),
         observed_generation=codec.number(wire, "observedGeneration") or 0,
-        restarts={name: codec.read_restart(codec.mapping(r)) for name, r in restarts.items()},
+        restarts=restarts_codec.read(codec.mapping(wire.get(restarts_codec.FIELD))),
         failure=codec.read_failure(failure) if failure else None,
         attempts=attempts_codec.read(wire, "attempts"),
         first_run_time=codec.read_time(wire.get("firstRunTime")),

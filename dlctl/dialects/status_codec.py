@@ -11,7 +11,7 @@ import msgspec
 
 from dlctl.api.json_types import JSON
 from dlctl.api.status.conditions import Condition
-from dlctl.api.status.job_status import Failure, RestartRecord
+from dlctl.api.status.job_status import Failure
 from dlctl.clock import EPOCH
 from dlctl.dialects.field_reader import MAX_INT32
 
@@ -51,28 +51,6 @@ def _read_condition(wire: JSON) -> Condition:
         message=text(wire, "message"),
         last_transition_time=since,
         last_update_time=read_time(wire.get("lastUpdateTime")) or since,
-    )
-
-
-def write_restart(restart: RestartRecord) -> JSON:
-    wire: JSON = {
-        "failures": restart.failures,
-        "attempts": restart.attempts,
-        "podUID": restart.pod_uid,
-        "reason": restart.reason,
-        "finishedAt": write_time(restart.finished_at),
-    }
-    return wire if restart.exit_code is None else {**wire, "exitCode": restart.exit_code}
-
-
-def read_restart(wire: JSON) -> RestartRecord:
-    return RestartRecord(
-        failures=number(wire, "failures") or 0,
-        attempts=number(wire, "attempts") or 0,
-        pod_uid=text(wire, "podUID"),
-        reason=text(wire, "reason"),
-        finished_at=read_time(wire.get("finishedAt")) or EPOCH,
-        exit_code=number(wire, "exitCode"),
     )
 
 

@@ -39,6 +39,9 @@ _SCALE_OUT: Final = "ScaleOut.v1alpha1.kai.alibabacloud.com"
 _SCALE_IN: Final = "ScaleIn.v1alpha1.kai.alibabacloud.com"
 _VARIABLES: Final[JSON] = {"selector": {"name": "a"}, "toDelete": {"count": 1}, "script": "/a.sh"}
 _NO_CONDITIONS: Final[JSON] = {"conditions": [{}] * 20_000}
+_MANY_RESTARTS: Final[JSON] = {
+    "dlctl": {"restarts": {"worker": [{"replicas": [f"{i} 0 0 0 " for i in range(25_000)]}]}}
+}
 
 
 @pytest.mark.parametrize(
@@ -82,6 +85,7 @@ _NO_CONDITIONS: Final[JSON] = {"conditions": [{}] * 20_000}
             id="many variables of a script",
         ),
         pytest.param(_PADDLE, _paddle(_CONTAINER), _NO_CONDITIONS, id="a job's without types"),
+        pytest.param(_PADDLE, _paddle(_CONTAINER), _MANY_RESTARTS, id="restarts of many replicas"),
         # Variables list all replicas, and are too long: known after the plan, made in a thread.
         pytest.param(_BARE_TF, _bare_list(10_000), None, id="too many replicas for a variable"),
     ],

@@ -12,6 +12,7 @@ from dlctl.api.json_types import ReadOnlyJSON
 from dlctl.api.meta import Object, Resource
 from dlctl.api.status.job_status import JobPhase, JobStatus
 from dlctl.controller.object_writer import ObjectWriter
+from dlctl.dialects import restarts_codec
 from dlctl.dialects.dialect import DecodedObject
 from dlctl.errors import DlctlError
 from dlctl.kube.errors import ApiError, NotFoundError, RequestError
@@ -58,6 +59,7 @@ class JobWriter:
         with wrap_content_errors("writing the status"):
             # A first status is written in full, including empty fields.
             before = {} if old.phase is JobPhase.NEW else obj.dialect.write_status(old)
+            before = restarts_codec.as_stored(before, obj.status)
             wire = obj.dialect.write_status(new)
         patch = merge_patch(before, wire)
         if not patch:
