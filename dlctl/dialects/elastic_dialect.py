@@ -22,10 +22,10 @@ class ScalerCodec(Protocol):
     def read(self, obj: ScalerObject, resource: Resource) -> Scaler:
         """Read a scaler; an invalid one has an ``invalid_reason``."""
 
-    def metadata_only(
+    def without_spec(
         self, obj: ScalerObject, resource: Resource, invalid_reason: str = ""
     ) -> Scaler:
-        """Return a scaler of which only the metadata is known."""
+        """Return a scaler of which only the metadata and the status are known."""
 
     def write_status(self, status: ScalerStatus, resource: Resource) -> ReadOnlyJSON:
         """Return the wire form of a status, complete."""

@@ -56,7 +56,7 @@ class _LargeSpec(msgspec.Struct, frozen=True, rename="camel"):
 
 def read(obj: ScalerObject, resource: Resource) -> Scaler:
     """Read a request; an invalid one may lack the fields after its first error."""
-    empty = attrs.evolve(metadata_only(obj, resource), status=read_status(obj.status, resource))
+    empty = without_spec(obj, resource)
     try:
         if (size := memoryview(obj.spec).nbytes) > MAX_SPEC_BYTES:
             return _too_large(empty, obj.spec, size)
@@ -79,8 +79,8 @@ def _too_large(scaler: Scaler, spec: msgspec.Raw, size: int) -> Scaler:
     return attrs.evolve(scaler, job=job, invalid_reason=message)
 
 
-def metadata_only(obj: ScalerObject, resource: Resource, invalid_reason: str = "") -> Scaler:
-    """Return a request of which only the metadata is known."""
+def without_spec(obj: ScalerObject, resource: Resource, invalid_reason: str = "") -> Scaler:
+    """Return a request of which only the metadata and the status are known."""
     return Scaler(
         resource=resource,
         key=obj.key,
@@ -89,6 +89,7 @@ def metadata_only(obj: ScalerObject, resource: Resource, invalid_reason: str = "
         is_scale_out=resource.kind == SCALE_OUTS.kind,
         job="",
         invalid_reason=invalid_reason,
+        status=read_status(obj.status, resource),
     )
 
 

@@ -4,7 +4,6 @@ While the job exists, its own reconciler processes the scaler.
 """
 
 import datetime
-import logging
 from typing import Final
 
 import attrs
@@ -22,20 +21,20 @@ from dlctl.kube.client import Client
 from dlctl.kube.errors import ConflictError, NotFoundError
 from dlctl.reconcilers.content_errors import ContentError, wrap_content_errors
 
-logger = logging.getLogger(__name__)
-
 # A job may be applied a little later than its scaler.
 GRACE_S: Final = 120.0
 
 
 def read_scaler(dialect: ElasticDialect, resource: Resource, obj: ScalerObject) -> Scaler:
-    """Decode a scaler; a malformed one has an ``invalid_reason``, and its job continues."""
+    """Decode a scaler; a malformed one has an ``invalid_reason``, and its job continues.
+
+    Nothing is logged, for each look at a scaler reads it: its condition and event give the reason.
+    """
     try:
         with wrap_content_errors("reading"):
             return dialect.scalers.read(obj, resource)
     except ContentError as error:
-        logger.exception("cannot process a scaler's content", extra={"step": error.step})
-        return dialect.scalers.metadata_only(obj, resource, invalid_reason=str(error))
+        return dialect.scalers.without_spec(obj, resource, invalid_reason=str(error))
 
 
 @attrs.frozen
@@ -85,7 +84,8 @@ class ScalerReconciler:
             # The job may be deleted before it has started to process the scaler.
             return Result(requeue_after_s=GRACE_S)
         left_s = self._left_s(scaler.created, GRACE_S)
-        if left_s > 0:
+        # No job that is applied later is that of a scaler that names none.
+        if scaler.job and left_s > 0:
             return Result(requeue_after_s=left_s)
         failure = ScaleFailure(f"there is no {self.job_kind} {scaler.key.namespace}/{scaler.job}")
         if scaler.invalid_reason:

@@ -38,9 +38,10 @@ async def test_empty_objects_do_no_harm() -> None:
             for scaler in stage.cluster.objects(resource)
             if "status" in scaler
         ]
-        assert len(failed) == 2
-        assert "only one of them should be set" in failed[0]
-        assert "toAdd.count shouldn't be empty" in failed[1]
+        assert len([each for each in failed if "name the TrainingJob to scale" in each]) == 4
+        (scale_in, scale_out) = [each for each in failed if "TrainingJob to scale" not in each]
+        assert "only one of them should be set" in scale_in
+        assert "toAdd.count shouldn't be empty" in scale_out
         await stage.scale_out("whole", toAdd=ONE)
         assert (await stage.scaler_result("whole"))[0] == "ScaleSucceeded"
         assert stage.cluster.phase() == "Running"
@@ -66,6 +67,26 @@ async def test_malformed_request_fails_and_its_job_continues(
         await stage.scale_out("whole", toAdd=ONE)
         assert (await stage.scaler_result("whole"))[0] == "ScaleSucceeded"
         assert not stage.cluster.condition("Waiting")
+
+
+async def test_malformed_request_gets_one_event_and_no_traceback(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def faulty(obj: ScalerObject, resource: Resource) -> Scaler:
+        raise IndexError("list index out of range")
+
+    monkeypatch.setattr(scalers, "read", faulty)
+    async with start_elastic_cluster() as stage:
+        await stage.running(2)
+        await stage.scale_out("odd", toAdd=ONE)
+        await stage.scaler_result("odd")
+        written = stage.scaler("odd")
+        labels = {"metadata": {"labels": {"changed": "yes"}}}
+        await stage.cluster.user.patch(SCALE_OUTS, stage.cluster.key("odd"), labels)
+        await stage.cluster.advance(600)
+        assert stage.scaler("odd") == written
+        assert len(stage.event_messages("ScalingOutFailed")) == 1
+        assert not [record.message for record in caplog.records if record.exc_info]
 
 
 async def accept_anything(stage: ElasticHarness) -> None:
