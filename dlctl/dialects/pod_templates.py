@@ -1,6 +1,7 @@
 """The entries of replica specs: replica types and pod templates.
 
-The API server validates the values in templates.
+The API server validates the values in templates. Only what its CRDs cannot is checked here, so that
+nothing is created for a job whose pods it would refuse.
 """
 
 from collections.abc import Mapping, Sequence
@@ -36,7 +37,8 @@ def read_pod_template(value: Any, path: str, *, restart_policy: str = "") -> Map
 
     Without a restart policy of the replica, the template's decides: never, or on failure.
 
-    :raises InvalidJobError: if it has no container, one without a name, or a value of a wrong type.
+    :raises InvalidJobError: if it has no container, one without a name, a name given twice, or a
+        value of a wrong type.
     """
     if value is None:
         raise InvalidJobError("is missing: give a pod template", field=path)
@@ -51,9 +53,41 @@ def read_pod_template(value: Any, path: str, *, restart_policy: str = "") -> Map
         if not container.get("name"):
             where = f"{path}.spec.containers[{index}].name"
             raise InvalidJobError("is missing: name the container", field=where)
+    _check_unique_names(spec, f"{path}.spec")
     # A container that exits 0 is done: Always, which is also the default, would restart it.
     template_policy = "Never" if spec.get("restartPolicy") == "Never" else "OnFailure"
     return {**template, "spec": {**spec, "restartPolicy": restart_policy or template_policy}}
+
+
+def _check_unique_names(spec: Mapping[str, Any], path: str) -> None:
+    """Reject names and paths given twice, for which the API server refuses a pod."""
+    containers = _items(spec, "containers", "initContainers")
+    _check_unique(containers, path, "name", "container")
+    _check_unique(_items(spec, "volumes"), path, "name", "volume")
+    for list_, index, container in containers:
+        where = f"{path}.{list_}[{index}]"
+        _check_unique(_items(container, "ports"), where, "name", "port")
+        _check_unique(_items(container, "volumeMounts"), where, "mountPath", "volume mount")
+
+
+_Item = tuple[str, int, Mapping[str, Any]]
+
+
+def _items(owner: Mapping[str, Any], *lists: str) -> list[_Item]:
+    """Return the items of these lists, each after the name of its list and its index there."""
+    return [(name, n, item) for name in lists for n, item in enumerate(owner.get(name, ()))]
+
+
+def _check_unique(items: Sequence[_Item], path: str, field: str, kind: str) -> None:
+    seen = set[str]()
+    for list_, index, item in items:
+        value = item.get(field)
+        if value and value in seen:
+            raise InvalidJobError(
+                f"is {quoted(value)}, as another {kind}'s is: change one of them",
+                field=f"{path}.{list_}[{index}].{field}",
+            )
+        seen.add(value or "")
 
 
 def training_container(template: Mapping[str, Any], names: Sequence[str]) -> str:

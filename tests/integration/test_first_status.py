@@ -99,14 +99,14 @@ async def test_job_with_an_invalid_template_fails_even_if_its_other_pods_run_by_
     job = mxjob()
     for entry in job["spec"]["replicaSpecs"]:
         if entry["mxReplicaType"] == "WORKER":
-            entry["template"]["spec"]["volumes"] = [{"name": "data", "emptyDir": {}}] * 2
+            entry["template"]["spec"]["volumes"] = [{"name": "Data", "emptyDir": {}}]
     async with start_cluster() as cluster:
         await run_first_job(cluster)
         cluster.server.faults.add(busy)
         await cluster.submit(job, RUNS_ON)
         await cluster.until(lambda: bool(cluster.status().get("phase")))
         assert cluster.status()["phase"] == "Failed"
-        assert "Duplicate value" in cluster.condition("Failed")
+        assert 'Invalid value: "Data"' in cluster.condition("Failed")
         await cluster.until(lambda: not pods_of(cluster, "linear"))
 
 

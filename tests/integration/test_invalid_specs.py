@@ -189,3 +189,21 @@ async def test_finished_job_with_an_undecodable_spec_is_cleaned_up(
         await cluster.user.patch(jobs, cluster.key(), patch)
         cluster.start()
         await cluster.until(lambda: not cluster.objects(jobs))
+
+
+async def test_job_with_a_name_given_twice_fails_before_anything_is_created(
+    start_cluster: StartCluster,
+) -> None:
+    wire = job()
+    pod = wire["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["spec"]
+    pod["volumes"] = [{"name": "data", "emptyDir": {}}] * 2
+    async with start_cluster(kinds=only(KIND)) as cluster:
+        cluster.start()
+        await cluster.submit(wire)
+        await cluster.until(lambda: cluster.condition("Failed"))
+        assert cluster.condition("Failed") == (
+            "spec.pytorchReplicaSpecs.Worker.template.spec.volumes[1].name: is 'data', as another "
+            "volume's is: change one of them"
+        )
+        assert conditions(cluster)[-1][2] == "PyTorchJobInvalid"
+        assert not {reason for reason in cluster.events() if "Create" in reason}

@@ -243,7 +243,7 @@ def test_valid_scaler_is_no_job_but_checked(dlctl: Dlctl, written: Written) -> N
         ),
         pytest.param(
             {"containers": [_container(), _container()]},
-            f'{POD}.containers[1].name: Duplicate value: "pytorch"',
+            f"{POD}.containers[1].name: is 'pytorch', as another container's is",
             id="duplicate name",
         ),
         pytest.param(

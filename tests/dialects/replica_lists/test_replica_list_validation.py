@@ -196,6 +196,76 @@ def test_template_without_valid_children_is_rejected(pod: Any, at: str, problem:
     )
 
 
+def _container(**fields: Any) -> dict[str, Any]:
+    return {"name": "mxnet", "image": "x", **fields}
+
+
+_DATA = {"name": "data", "emptyDir": {}}
+
+
+@pytest.mark.parametrize(
+    ("pod", "at", "problem"),
+    [
+        pytest.param(
+            {"containers": [_container(), _container(name="a"), _container()]},
+            "containers[2].name",
+            "is 'mxnet', as another container's is: change one of them",
+            id="containers",
+        ),
+        pytest.param(
+            {"initContainers": [_container()], "containers": [_container()]},
+            "initContainers[0].name",
+            "is 'mxnet', as another container's is: change one of them",
+            id="init container",
+        ),
+        pytest.param(
+            {"containers": [_container()], "volumes": [_DATA, _DATA]},
+            "volumes[1].name",
+            "is 'data', as another volume's is: change one of them",
+            id="volumes",
+        ),
+        pytest.param(
+            {
+                "containers": [
+                    _container(ports=[{"name": "a", "containerPort": 80 + n} for n in range(2)])
+                ]
+            },
+            "containers[0].ports[1].name",
+            "is 'a', as another port's is: change one of them",
+            id="ports",
+        ),
+        pytest.param(
+            {
+                "containers": [_container()],
+                "initContainers": [
+                    _container(name="a"),
+                    _container(
+                        name="b",
+                        volumeMounts=[{"name": "data", "mountPath": "/d"}] * 2,
+                    ),
+                ],
+                "volumes": [_DATA],
+            },
+            "initContainers[1].volumeMounts[1].mountPath",
+            "is '/d', as another volume mount's is: change one of them",
+            id="mounts",
+        ),
+    ],
+)
+def test_template_with_a_name_given_twice_is_rejected(pod: Any, at: str, problem: str) -> None:
+    assert refusal(entry("SCHEDULER", template={"spec": pod})) == (
+        f"spec.replicaSpecs[0].template.spec.{at}: {problem}"
+    )
+
+
+def test_template_with_the_same_names_in_different_places_is_accepted() -> None:
+    ports: Any = [{"containerPort": 80}, {"containerPort": 80, "name": "a"}, {"containerPort": 81}]
+    fields = {"ports": ports, "volumeMounts": [{"name": "data", "mountPath": "/d"}]}
+    containers = [_container(**fields), _container(name="a", **fields)]
+    pod = {"containers": containers, "volumes": [_DATA, {"name": "a", "emptyDir": {}}]}
+    make_job(mxjob(replicaSpecs=[entry("SCHEDULER", template={"spec": pod})]))
+
+
 def test_server_without_template_and_image_is_rejected() -> None:
     said = refusal(entry("SCHEDULER"), entry("SERVER", template=None))
     assert said == "spec.replicaSpecs[1].template: is missing: give a pod template"
