@@ -1,7 +1,8 @@
 """An API server, a scheduler, a Job controller and a node in one process: a cluster for laptops.
 
 All files live in a run directory that only its owner may read; it is removed with the cluster
-unless the caller chose it. Other controllers are not included: they connect as to any cluster.
+unless the caller chose it. Of other controllers only the pod garbage collector is included: the
+others connect as to any cluster.
 """
 
 import asyncio
@@ -35,6 +36,8 @@ from dlctl.local.node.containers.logs import LogOptions
 from dlctl.local.node.interrupted_pods import interrupted_pod
 from dlctl.local.node.kubelet import Kubelet, KubeletOptions, LogUnavailableError
 from dlctl.local.node.network.connections import Connection
+from dlctl.local.node.pod_api import PodApi
+from dlctl.local.node.pod_garbage_collector import PodGarbageCollector
 from dlctl.local.node.scheduler import Scheduler
 from dlctl.local.private_file import write_private_file
 from dlctl.local.run_directory import temporary_run_directory
@@ -113,6 +116,9 @@ class LocalCluster:
                     devices=DEVICE_RESOURCES if self._options.hand_out_gpus else (),
                 )
                 jobs = JobController(client, self.node.pods, self.node.clock)
+                collector = PodGarbageCollector(
+                    PodApi(client), self.node.pods, scheduler.nodes, self.node.clock
+                )
                 sources = self.server.subresources
                 sources.log_source = self._log
                 sources.exec_source = self._exec
@@ -122,6 +128,7 @@ class LocalCluster:
                         group.create_task(self.node.run(), name="node"),
                         group.create_task(scheduler.run(), name="scheduler"),
                         group.create_task(jobs.run(), name="job controller"),
+                        group.create_task(collector.run(), name="pod garbage collector"),
                     ]
                     await self._wait_until_ready()
                     if self.node.sockets is not None:

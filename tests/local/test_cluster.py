@@ -18,6 +18,7 @@ from dlctl.api.objects.nodes import NODES
 from dlctl.kube import config
 from dlctl.kube.client import Client
 from dlctl.local.cluster import LocalCluster
+from dlctl.local.node import pod_garbage_collector
 from dlctl.local.node.containers.launch import PodPaths
 from dlctl.local.node.containers.logs import LogFiles
 from dlctl.local.node.kubelet import KubeletOptions
@@ -150,6 +151,18 @@ async def test_node_that_shuts_down_gives_pods_their_grace_period_and_starts_no_
         late = await client.get(PODS, ObjectKey("default", "late"), dict[str, Any])
     assert logs == {"saves": "ready\nsaved\n", "ignores": "ready\n"}
     assert late["status"]["phase"] == "Pending"
+
+
+async def test_deleted_pod_of_a_node_that_does_not_exist_does_not_stay(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(pod_garbage_collector, "PERIOD_S", 0.1)
+    monkeypatch.setattr(pod_garbage_collector, "QUARANTINE_S", 0.2)
+    async with LocalCluster(HOST) as cluster, Client(cluster.config()) as client:
+        harness = NodeHarness(cluster, client)
+        await harness.start("lost", nodeName="nowhere")
+        await harness.delete("lost")
+        await harness.gone("lost")
 
 
 async def test_error_of_the_block_is_raised_unwrapped() -> None:

@@ -37,7 +37,7 @@ class Scheduler:
     clock: Clock
     # Resources that count even while the node does not list them.
     devices: Collection[str] = ()
-    _nodes: Informer[SchedulableNode] = attrs.field(init=False)
+    nodes: Informer[SchedulableNode] = attrs.field(init=False)
     _events: PodEvents = attrs.field(init=False)
     _waiting: asyncio.Queue[ObjectKey] = attrs.field(init=False, factory=asyncio.Queue)
     # In order of arrival.
@@ -46,10 +46,10 @@ class Scheduler:
     _bound: dict[UID, NodePod] = attrs.field(init=False, factory=dict)
 
     def __attrs_post_init__(self) -> None:
-        self._nodes = Informer(self.client, NODES, SchedulableNode, clock=self.clock)
+        self.nodes = Informer(self.client, NODES, SchedulableNode, clock=self.clock)
         self._events = PodEvents(self.client, {"component": DEFAULT_SCHEDULER}, self.clock)
         self.pods.add_handler(self._on_change)
-        self._nodes.add_handler(lambda _: self._retry())
+        self.nodes.add_handler(lambda _: self._retry())
 
     def _on_change(self, change: Change[NodePod]) -> None:
         old, pod = change.old, change.new
@@ -72,9 +72,9 @@ class Scheduler:
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._nodes.run(), name="scheduler: nodes")
+            group.create_task(self.nodes.run(), name="scheduler: nodes")
             group.create_task(self._events.run(), name="scheduler: events")
-            await self._nodes.wait_synced()
+            await self.nodes.wait_synced()
             while True:
                 await self._schedule_next()
 
@@ -116,7 +116,7 @@ class Scheduler:
             self._events.record(pod, "Scheduled", message)
 
     def _rejection(self, pod: NodePod) -> str:
-        node = self._nodes.store.get(ObjectKey("", self.node_name))
+        node = self.nodes.store.get(ObjectKey("", self.node_name))
         if node is None:
             return "no nodes available to schedule pods"
         used: Counter[str] = Counter()

@@ -1,0 +1,71 @@
+"""Deletes pods bound to nodes that do not exist, as the pod garbage collector of Kubernetes does.
+
+No kubelet would: a deleted pod would stay Terminating, and another one Pending.
+"""
+
+import asyncio
+from collections import defaultdict
+from typing import Final
+
+import attrs
+
+from dlctl.api.meta import ObjectKey
+from dlctl.clock import Clock, timestamp
+from dlctl.informers.informer import Informer
+from dlctl.local.node.api_types import NodePod
+from dlctl.local.node.pod_api import PodApi
+from dlctl.local.node.scheduling_filters import SchedulableNode
+
+# As in kube-controller-manager: between two checks, and until a missing node counts as gone.
+PERIOD_S: Final = 20.0
+QUARANTINE_S: Final = 40.0
+
+
+@attrs.define(eq=False)
+class PodGarbageCollector:
+    """Fails and deletes the pods of missing nodes; the caller runs the informers."""
+
+    api: PodApi
+    pods: Informer[NodePod]
+    nodes: Informer[SchedulableNode]
+    clock: Clock
+    # When nodes were first found missing, in monotonic seconds, by name.
+    _missing_since: dict[str, float] = attrs.field(init=False, factory=dict)
+
+    async def run(self) -> None:
+        """Collect pods until cancelled."""
+        await self.pods.wait_synced()
+        await self.nodes.wait_synced()
+        while True:
+            for pod in self._find():
+                await self._delete(pod)
+            await asyncio.sleep(PERIOD_S)
+
+    def _find(self) -> list[NodePod]:
+        """Return the pods whose nodes have been missing for long enough."""
+        pods: defaultdict[str, list[NodePod]] = defaultdict(list)
+        for pod in self.pods.store:
+            name = pod.spec.node_name
+            if name and ObjectKey("", name) not in self.nodes.store:
+                pods[name].append(pod)
+        now_s = self.clock.monotonic()
+        # Only of nodes that are still missing: one that comes back starts again.
+        self._missing_since = {name: self._missing_since.get(name, now_s) for name in pods}
+        gone = [n for n, since_s in self._missing_since.items() if now_s - since_s >= QUARANTINE_S]
+        return [pod for name in gone for pod in pods[name]]
+
+    async def _delete(self, pod: NodePod) -> None:
+        if not pod.finished:
+            # Before the deletion: a finalizer may keep the pod, which would count as running.
+            condition = {
+                "type": "DisruptionTarget",
+                "status": "True",
+                "reason": "DeletionByPodGC",
+                "message": "PodGC: node no longer exists",
+                "lastTransitionTime": timestamp(self.clock.now()),
+            }
+            conditions = (pod.status or {}).get("conditions") or []
+            others = [each for each in conditions if each.get("type") != condition["type"]]
+            status = {"phase": "Failed", "conditions": [*others, condition]}
+            await self.api.write_status(pod, status)
+        await self.api.remove(pod)
