@@ -162,6 +162,12 @@ INCOMPLETE: list[tuple[str, dict[str, Any]]] = [
 ]
 TEMPLATES = [
     bad(
+        "TFJob",
+        replicas("TFJob", "Worker", {"replicas": 1.0}),
+        "invalid data, expected int, got float64 evaluating rule: a job may have at most 10000",
+        "a float of replicas",
+    ),
+    bad(
         "PyTorchJob",
         replicas("PyTorchJob", "Worker", {"template": NONE}),
         f"{PYTORCH}.Worker.template: Required value",

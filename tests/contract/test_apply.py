@@ -269,6 +269,17 @@ async def test_dry_run_stores_nothing(api: Api) -> None:
     assert (await api.get(path)).code == 404
 
 
+async def test_whole_float_is_applied_as_an_integer(gadget_api: Api) -> None:
+    path = gadget_api.path("gadgets", "a", group=V1)
+    # A rule reads the first, and the scale subresource the second.
+    answer = await apply(gadget_api, path, gadget(size=3.0, replicas=2.0, ratio=0.5))
+    assert answer.code == 201, answer.body
+    spec = answer.body["spec"]
+    assert (str(spec["size"]), str(spec["replicas"]), spec["ratio"]) == ("3", "2", 0.5)
+    again = await apply(gadget_api, path, gadget(size=3, replicas=2, ratio=0.5))
+    assert again.version == answer.version
+
+
 async def test_yaml_is_applied(api: Api) -> None:
     body = b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n  k: v\n"
     answer = await api.call(

@@ -61,6 +61,10 @@ async def test_invalid_job_is_rejected_with_the_field_and_the_fix(
         ),
         pytest.param(job("MPIJob", {"slotsPerWorker": 2, "mainContainer": "mpi"}), id="MPI"),
         pytest.param(
+            job("PyTorchJob", policy(backoffLimit=1.0, ttlSecondsAfterFinished=60.0)),
+            id="floats in the run policy",
+        ),
+        pytest.param(
             job("JAXJob", policy(managedBy="kueue.x-k8s.io/multikueue")), id="managed elsewhere"
         ),
         pytest.param(

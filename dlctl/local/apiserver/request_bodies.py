@@ -22,6 +22,7 @@ from dlctl.local.apiserver.request_info import RequestInfo
 from dlctl.local.apiserver.resources import ServedResource
 from dlctl.local.apiserver.serialization import decoding_errors, nesting_depth, protobuf
 from dlctl.local.apiserver.serialization.decoding_errors import cannot_handle
+from dlctl.local.apiserver.serialization.floats import whole_as_integer
 from dlctl.local.apiserver.serialization.typed_decoding import TypedDecoder, decode_metadata
 from dlctl.local.apiserver.status import FieldError
 
@@ -40,6 +41,8 @@ _STRATEGIC_PATCH: Final = "application/strategic-merge-patch+json"
 _APPLY_PATCH: Final = "application/apply-patch+yaml"
 
 _decode_json = msgspec.json.Decoder().decode
+# As YAML, in which 3.0 is an integer.
+_decode_configuration: Final = msgspec.json.Decoder(float_hook=whole_as_integer).decode
 
 
 def as_text(body: bytes, content_type: str) -> bytes:
@@ -224,7 +227,7 @@ def configuration(
     try:
         nesting_depth.check(body)
         if body.lstrip().startswith(b"{"):
-            value = _decode_json(body)
+            value = _decode_configuration(body)
             _find_repeated_keys(body, on_repeated_key)
         else:
             value = _load_yaml(body, on_repeated_key)

@@ -18,6 +18,7 @@ from dlctl.local.apiserver.schemas.cel_rules import Rules
 from dlctl.local.apiserver.schemas.coercion import PRESERVE, drop_nulls, fill_defaults, prune
 from dlctl.local.apiserver.schemas.list_types import duplicates
 from dlctl.local.apiserver.schemas.validation import ABSENT, ROOT, validate
+from dlctl.local.apiserver.serialization.floats import whole_as_integer
 from dlctl.local.apiserver.status import FieldError
 
 # Rules do not run on objects with these schema errors.
@@ -37,7 +38,6 @@ UNCHECKED = FieldError.invalid(
     "correct the existing errors to complete validation",
 )
 _SCALE_PATHS: Final = ("specReplicasPath", "statusReplicasPath")
-_INT64_LIMIT: Final = 2**63
 
 
 @attrs.frozen
@@ -159,12 +159,7 @@ def _stored(obj: JSON) -> JSON:
     return _decode_stored(msgspec.json.encode(obj))
 
 
-def _whole_as_integer(literal: str) -> float:
-    value = float(literal)
-    return int(value) if value.is_integer() and abs(value) < _INT64_LIMIT else value
-
-
-_decode_stored: Final = msgspec.json.Decoder(dict[str, Any], float_hook=_whole_as_integer).decode
+_decode_stored: Final = msgspec.json.Decoder(dict[str, Any], float_hook=whole_as_integer).decode
 
 
 def _copied(obj: JSON) -> JSON:

@@ -81,13 +81,15 @@ _OLD: Final = "oldSelves"
 _OPTIONAL: Final = f"{_OLD}.size() == 0 ? optional.none() : optional.of({_OLD}[0])"
 _STRINGS: Final = re.compile(r"'(\\.|[^'\\])*'|\"(\\.|[^\"\\])*\"")
 _IDENTIFIER: Final = re.compile(r"\b[A-Za-z_]\w*")
+# The last field is not read.
+_PRESENCE: Final = re.compile(r"\bhas\(([\w.]+)\.\w+\)")
 
 
 @attrs.frozen
 class Expression:
     """A compiled expression over ``self`` and ``oldSelf``."""
 
-    # The identifiers in the source.
+    # The identifiers in the source, without fields of which it checks only whether they are there.
     names: frozenset[str]
     returns: str
     _program: Any
@@ -101,7 +103,7 @@ class Expression:
         except RuntimeError as error:
             message = str(error).removeprefix("INVALID_ARGUMENT: ")
             raise CelError(message.removesuffix(" [INVALID_ARGUMENT]")) from error
-        names = frozenset(_IDENTIFIER.findall(_STRINGS.sub("''", source)))
+        names = frozenset(_IDENTIFIER.findall(_PRESENCE.sub(r"\1", _STRINGS.sub("''", source))))
         return cls(names, program.return_type().name(), program)
 
     @property

@@ -215,6 +215,14 @@ def test_float_in_a_field_that_the_rule_does_not_read_is_accepted() -> None:
     assert judged({"spec": {"a": 3.0, "b": 1}}, ruled("self.b == 1", properties)) == []
 
 
+@pytest.mark.parametrize("rule", ["!(has(self.b) && has(self.a))", "!has(self.c.a)"])
+def test_float_whose_presence_alone_the_rule_checks_is_accepted(rule: str) -> None:
+    whole = {"type": "integer"}
+    properties = {"a": whole, "b": whole, "c": {"type": "object", "properties": {"b": whole}}}
+
+    assert judged({"spec": {"a": 3.0, "c": {"b": 3.0}}}, ruled(rule, properties)) == []
+
+
 def test_integer_in_a_number_field_is_read() -> None:
     assert judged({"spec": {"a": 3.0}}, ruled("self.a > 1.0", {"a": {"type": "number"}})) == []
 
