@@ -54,6 +54,39 @@ from tests.contract.version_marks import FORMATS_OF_NUMBERS
             marks=FORMATS_OF_NUMBERS,
         ),
         pytest.param(
+            gadget(size=1, ratio=-1234567.5),
+            (
+                '422 Invalid: [FieldValueInvalid spec.ratio] Gadget.contract.dlctl.dev "a"'
+                " is invalid: spec.ratio: Invalid value: -1.2345675e+06: spec.ratio in body "
+                "should be greater than 0"
+            ),
+            id="float with an exponent below the minimum",
+        ),
+        pytest.param(
+            gadget(size=1, limits={"a": 2.0**53}),
+            (
+                "422 Invalid: [FieldValueInvalid <nil>] [FieldValueTypeInvalid spec.limits.a]"
+                ' Gadget.contract.dlctl.dev "a" is invalid: <nil>: Invalid value: null: '
+                "some validation rules were not checked because the object was invalid; "
+                "correct the existing errors to complete validation, spec.limits.a: Invalid "
+                'value: "number": spec.limits.a in body must be of type integer: "number"'
+            ),
+            id="float that is no exact integer",
+        ),
+        pytest.param(
+            gadget(size=1, limits={"a": 2**63}),
+            (
+                "422 Invalid: [FieldValueInvalid <nil>] [FieldValueTypeInvalid spec.limits.a]"
+                ' Gadget.contract.dlctl.dev "a" is invalid: <nil>: Invalid value: "": Checked '
+                "value must be of type integer (default format) in spec.limits.a, <nil>: Invalid "
+                "value: null: some validation rules were not checked because the object was "
+                "invalid; correct the existing errors to complete validation, spec.limits.a: "
+                'Invalid value: "number": spec.limits.a in body must be of type integer: "number"'
+            ),
+            id="integer beyond 64 bits",
+            marks=FORMATS_OF_NUMBERS,
+        ),
+        pytest.param(
             gadget(size=None),
             (
                 "422 Invalid: [FieldValueInvalid <nil>] [FieldValueRequired spec.size] "

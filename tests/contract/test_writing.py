@@ -80,6 +80,8 @@ async def test_stored_form_of_a_field(
     ("sent", "kept"),
     [
         pytest.param({"limits": {"a": 3.0}}, "{'a': 3}", id="integer"),
+        pytest.param({"limits": {"a": 2.0**53 - 1}}, "{'a': 9007199254740991}", id="large"),
+        pytest.param({"limits": {"a": 2**63 - 1}}, "{'a': 9223372036854775807}", id="largest"),
         pytest.param({"ratio": 2.0}, "2", id="number"),
         pytest.param({"ratio": 2.5}, "2.5", id="fraction"),
         pytest.param({"amount": 50.0}, "50", id="integer or string"),

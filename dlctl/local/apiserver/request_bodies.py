@@ -15,6 +15,7 @@ from dlctl import manifest_yaml
 from dlctl.api.json_types import JSON
 from dlctl.api.meta import Resource
 from dlctl.local.apiserver import resource_traits, status
+from dlctl.local.apiserver.go_floats import whole_as_integer
 from dlctl.local.apiserver.patches.json_patch import json_patched
 from dlctl.local.apiserver.patches.merge_patch import merged
 from dlctl.local.apiserver.patches.strategic_merge import apply_strategic_merge_patch
@@ -22,7 +23,6 @@ from dlctl.local.apiserver.request_info import RequestInfo
 from dlctl.local.apiserver.resources import ServedResource
 from dlctl.local.apiserver.serialization import decoding_errors, nesting_depth, protobuf
 from dlctl.local.apiserver.serialization.decoding_errors import cannot_handle
-from dlctl.local.apiserver.serialization.floats import whole_as_integer
 from dlctl.local.apiserver.serialization.typed_decoding import TypedDecoder, decode_metadata
 from dlctl.local.apiserver.status import FieldError
 

@@ -11,6 +11,7 @@ import msgspec
 
 from dlctl.api.meta import Resource
 from dlctl.errors import DlctlError
+from dlctl.local.apiserver import go_floats
 
 MODIFIED = (
     "the object has been modified; please apply your changes to the latest version and try again"
@@ -18,6 +19,8 @@ MODIFIED = (
 
 
 def _quoted(value: object) -> str:
+    if isinstance(value, float):
+        return go_floats.as_text(value)
     return msgspec.json.encode(value).decode()
 
 

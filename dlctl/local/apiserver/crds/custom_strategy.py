@@ -14,11 +14,11 @@ from dlctl.api.meta import Resource
 from dlctl.local.apiserver import status
 from dlctl.local.apiserver.crds.embedded_resources import embedded_errors
 from dlctl.local.apiserver.crds.scale_validation import replicas_errors
+from dlctl.local.apiserver.go_floats import whole_as_integer
 from dlctl.local.apiserver.schemas.cel_rules import Rules
 from dlctl.local.apiserver.schemas.coercion import PRESERVE, drop_nulls, fill_defaults, prune
 from dlctl.local.apiserver.schemas.list_types import duplicates
 from dlctl.local.apiserver.schemas.validation import ABSENT, ROOT, validate
-from dlctl.local.apiserver.serialization.floats import whole_as_integer
 from dlctl.local.apiserver.status import FieldError
 
 # Rules do not run on objects with these schema errors.

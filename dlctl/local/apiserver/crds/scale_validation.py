@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from dlctl.api.json_types import JSON
-from dlctl.local.apiserver.schemas.validation import number
+from dlctl.local.apiserver import go_floats
 from dlctl.local.apiserver.status import FieldError
 
 _MAX_INT32: Final = 2**31 - 1
@@ -16,7 +16,8 @@ def replicas_errors(obj: JSON, path: str) -> Iterator[FieldError]:
     for name in path.strip(".").split("."):
         value = value.get(name) if isinstance(value, Mapping) else None
     if isinstance(value, float):
-        detail = f"{path} accessor error: {number(value)} is of the type float64, expected int64"
+        shown = go_floats.as_text(value)
+        detail = f"{path} accessor error: {shown} is of the type float64, expected int64"
         yield FieldError.invalid(path, 0, detail)
     elif not isinstance(value, int):
         # Absent, or of a type that the schema rejects.

@@ -102,6 +102,8 @@ _TYPES: Final[tuple[tuple[type, str], ...]] = (
 )
 _INT32: Final = range(-(2**31), 2**31)
 _INT64: Final = range(-(2**63), 2**63)
+# Beyond it, floats leave out integers: none is taken for one.
+_MAX_WHOLE_FLOAT: Final = 2.0**53 - 1
 
 
 @attrs.frozen
@@ -120,6 +122,9 @@ class _Validation:
             yield from self._enum(value, schema, path)
             return
         actual = type_name(value)
+        if actual == "integer" and value not in _INT64:
+            # Read as a float.
+            actual = "number"
         if wanted and not _is_of(value, actual, wanted):
             yield self._wrong_type(path, wanted, actual)
         yield from self._combined(value, schema, path, old)
@@ -262,7 +267,9 @@ def _is_of(value: Any, actual: str, wanted: list[str]) -> bool:
         return True
     if actual == "integer":
         return "number" in wanted
-    return actual == "number" and "integer" in wanted and float(value).is_integer()
+    if actual != "number" or "integer" not in wanted:
+        return False
+    return abs(value) <= _MAX_WHOLE_FLOAT and float(value).is_integer()
 
 
 def _same_kind(value: Any, item: Any) -> bool:
