@@ -1,13 +1,12 @@
 """Wrong manifests end a run or a rendering with file, document, line, field and fix."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.builders import manifest, mxjob
 from tests.mpi_v2beta1 import mpi_job
-from tests.support.command_line import Dlctl, Written, script_job
+from tests.support.command_line import Dlctl, Written
 
 CONFIG = """\
 apiVersion: v1
@@ -238,148 +237,6 @@ def test_names_in_any_case_are_known_where_the_controller_reads_them(
     assert dlctl("render", written(job)).code == 0
 
 
-@pytest.mark.parametrize(
-    ("version", "fields", "said"),
-    [
-        pytest.param(
-            "v2beta1",
-            {"cleanPodPolicy": "All"},
-            "'cleanPodPolicy': it is a field of v1, or write it in spec.runPolicy",
-            id="policy of v1",
-        ),
-        pytest.param(
-            "v2beta1", {"mainContainer": "a"}, "'mainContainer': it is a field of v1", id="of v1"
-        ),
-        pytest.param(
-            "v1",
-            {"mpiImplementation": "Intel"},
-            "spec.mpiImplementation: Invalid value: is a field of v2beta1: write apiVersion "
-            "kubeflow.org/v2beta1",
-            id="of v2beta1",
-        ),
-        pytest.param(
-            "v1",
-            {"gpus": 1},
-            "spec.gpus: Invalid value: is a field of v1alpha1, where spec.template is: remove it",
-            id="of v1alpha1",
-        ),
-    ],
-)
-def test_field_of_another_version_is_named(
-    version: str, fields: dict[str, Any], said: str, dlctl: Dlctl, written: Written
-) -> None:
-    job = mpi_job(**fields)
-    del job["spec"]["sshAuthMountPath"]
-    path = written({**job, "apiVersion": f"kubeflow.org/{version}"})
-    done = dlctl("render", path)
-    assert done.code == 2
-    assert said in done.err
-    assert done.err.count("MPIJob pi:") == 1
-
-
-def test_fields_of_other_versions_are_not_suggested(dlctl: Dlctl, written: Written) -> None:
-    """v1alpha1 has a jobPriority."""
-    done = dlctl("render", written(mpi_job(priority="high")))
-    assert done.err.rstrip().endswith("unknown field 'priority'")
-
-
-def test_version_of_an_exported_job_is_asked_for(dlctl: Dlctl, written: Written) -> None:
-    """What the old server recorded does not survive a create."""
-    job = {
-        **mpi_job(),
-        "apiVersion": "kubeflow.org/v1",
-        "status": {"dlctl": {"version": "v2beta1"}},
-    }
-    job["spec"]["sshAuthMountPath"] = "/root/.ssh"
-    job["metadata"] |= {"uid": "a", "resourceVersion": "1"}
-    done = dlctl("check", written(job))
-    assert done.code == 1
-    assert "the spec was written as v1, but has sshAuthMountPath" in done.out
-
-
-def test_annotation_that_names_no_version_is_reported(dlctl: Dlctl, written: Written) -> None:
-    job = mpi_job()
-    job["metadata"]["annotations"] = {"dlctl.dev/mpijob-version": "v2"}
-    done = dlctl("render", written(job))
-    assert done.code == 2
-    assert "is 'v2', but must be v1 or v2beta1" in done.err
-
-
-def _worker(job: dict[str, Any]) -> dict[str, Any]:
-    pod = job["spec"]["replicaSpecs"][-1]["template"]["spec"]
-    assert isinstance(pod, dict)
-    return pod
-
-
-def _without_command(pod: dict[str, Any]) -> None:
-    del pod["containers"][0]["command"]
-
-
-def _volume(**source: Any) -> Any:
-    return lambda pod: pod.update(volumes=[{"name": "v", **source}])
-
-
-def _variable(**source: Any) -> Any:
-    env = [{"name": "TOKEN", "valueFrom": source}]
-    return lambda pod: pod["containers"][0].update(env=env)
-
-
-@pytest.mark.parametrize(
-    ("spoil", "message"),
-    [
-        pytest.param(_without_command, "(--image python=PREFIX)", id="command"),
-        pytest.param(
-            _volume(configMap={"name": "nowhere"}),
-            'volumes[0].configMap.name: configmap "nowhere" not found: add it to the manifests',
-            id="ConfigMap of a volume",
-        ),
-        pytest.param(
-            _volume(projected={"sources": [{"secret": {"name": "nowhere"}}]}),
-            'volumes[0].projected.sources[0].secret.name: secret "nowhere" not found',
-            id="projected Secret",
-        ),
-        pytest.param(
-            _variable(secretKeyRef={"name": "nowhere", "key": "k"}),
-            'env[0].valueFrom.secretKeyRef.name: secret "nowhere" not found',
-            id="Secret of a variable",
-        ),
-        pytest.param(
-            _variable(configMapKeyRef={"name": "there", "key": "tokn"}),
-            'key "tokn" not found in configmap "there"; it has token',
-            id="key",
-        ),
-        pytest.param(
-            lambda pod: pod.update(serviceAccountName="robot"),
-            'serviceAccountName: serviceaccount "robot" not found',
-            id="service account",
-        ),
-        pytest.param(
-            _volume(hostPath={"path": "/nowhere"}), "/nowhere does not exist", id="hostPath"
-        ),
-        pytest.param(_volume(nfs={"server": "s", "path": "/"}), "volumes[0].nfs", id="volume type"),
-    ],
-)
-def test_start_without_hope_ends_at_once_with_exit_code_1(
-    dlctl: Dlctl, written: Written, spoil: Any, message: str
-) -> None:
-    job = script_job("")
-    spoil(_worker(job))
-    config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "there"}}
-    done = dlctl("run", written(job, {**config, "data": {"token": "x"}}))
-    assert done.code == 1
-    assert message in done.err
-    # Nothing was started.
-    assert done.out == ""
-
-
-def test_optional_references_may_be_missing(dlctl: Dlctl, written: Written) -> None:
-    job = script_job("print('ready')")
-    pod = _worker(job)
-    pod["volumes"] = [{"name": "v", "secret": {"secretName": "nowhere", "optional": True}}]
-    done = dlctl("run", written(job), "--timeout", "20")
-    assert done.code == 0, done.err
-
-
 @pytest.mark.parametrize("kind", ["TFJob", "MXJob", "PyTorchJob"])
 def test_type_in_a_map_of_types_is_said_to_be_the_key(
     kind: str, dlctl: Dlctl, written: Written
@@ -414,15 +271,3 @@ def test_field_of_metadata_that_is_null_is_absent(
     job = mpi_job()
     job["metadata"][field] = None
     assert dlctl("check", written(job)).code == 0
-
-
-@pytest.mark.parametrize("spec", [{}, {"replicas": 2}], ids=["empty", "replicas"])
-def test_missing_field_is_that_of_the_manifests_version(
-    spec: dict[str, Any], dlctl: Dlctl, written: Written
-) -> None:
-    job = manifest("kubeflow.org/v1alpha1", "MPIJob", spec)
-    del job["metadata"]["uid"]
-    done = dlctl("check", written(job))
-    assert done.code == 1
-    assert "spec.template" in done.out
-    assert "mpiReplicaSpecs" not in done.out

@@ -1,0 +1,82 @@
+"""A run that cannot start ends at once: what its pods refer to is missing."""
+
+from typing import Any
+
+import pytest
+
+from tests.support.command_line import Dlctl, Written, script_job
+
+
+def _worker(job: dict[str, Any]) -> dict[str, Any]:
+    pod = job["spec"]["replicaSpecs"][-1]["template"]["spec"]
+    assert isinstance(pod, dict)
+    return pod
+
+
+def _without_command(pod: dict[str, Any]) -> None:
+    del pod["containers"][0]["command"]
+
+
+def _volume(**source: Any) -> Any:
+    return lambda pod: pod.update(volumes=[{"name": "v", **source}])
+
+
+def _variable(**source: Any) -> Any:
+    env = [{"name": "TOKEN", "valueFrom": source}]
+    return lambda pod: pod["containers"][0].update(env=env)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        pytest.param(_without_command, "(--image python=PREFIX)", id="command"),
+        pytest.param(
+            _volume(configMap={"name": "nowhere"}),
+            'volumes[0].configMap.name: configmap "nowhere" not found: add it to the manifests',
+            id="ConfigMap of a volume",
+        ),
+        pytest.param(
+            _volume(projected={"sources": [{"secret": {"name": "nowhere"}}]}),
+            'volumes[0].projected.sources[0].secret.name: secret "nowhere" not found',
+            id="projected Secret",
+        ),
+        pytest.param(
+            _variable(secretKeyRef={"name": "nowhere", "key": "k"}),
+            'env[0].valueFrom.secretKeyRef.name: secret "nowhere" not found',
+            id="Secret of a variable",
+        ),
+        pytest.param(
+            _variable(configMapKeyRef={"name": "there", "key": "tokn"}),
+            'key "tokn" not found in configmap "there"; it has token',
+            id="key",
+        ),
+        pytest.param(
+            lambda pod: pod.update(serviceAccountName="robot"),
+            'serviceAccountName: serviceaccount "robot" not found',
+            id="service account",
+        ),
+        pytest.param(
+            _volume(hostPath={"path": "/nowhere"}), "/nowhere does not exist", id="hostPath"
+        ),
+        pytest.param(_volume(nfs={"server": "s", "path": "/"}), "volumes[0].nfs", id="volume type"),
+    ],
+)
+def test_start_without_hope_ends_at_once_with_exit_code_1(
+    dlctl: Dlctl, written: Written, spoil: Any, message: str
+) -> None:
+    job = script_job("")
+    spoil(_worker(job))
+    config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "there"}}
+    done = dlctl("run", written(job, {**config, "data": {"token": "x"}}))
+    assert done.code == 1
+    assert message in done.err
+    # Nothing was started.
+    assert done.out == ""
+
+
+def test_optional_references_may_be_missing(dlctl: Dlctl, written: Written) -> None:
+    job = script_job("print('ready')")
+    pod = _worker(job)
+    pod["volumes"] = [{"name": "v", "secret": {"secretName": "nowhere", "optional": True}}]
+    done = dlctl("run", written(job), "--timeout", "20")
+    assert done.code == 0, done.err
