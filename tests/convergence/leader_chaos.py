@@ -19,9 +19,10 @@ from tests.builders import kind_of
 from tests.convergence.cases import Case, case_of
 from tests.convergence.random_faults import delay_writes
 from tests.convergence.runs import check_same, outcome
-from tests.support.harness import ClusterHarness, RunningController
+from tests.support.harness import ClusterHarness
 from tests.support.history import WRITES
 from tests.support.loop_election import LoopElection
+from tests.support.running_controller import RunningController
 from tests.support.timing import LoopClock
 
 JSON = dict[str, Any]

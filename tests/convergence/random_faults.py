@@ -9,7 +9,8 @@ from dlctl.api.json_types import JSON
 from dlctl.local.apiserver.faults import Fault
 from tests.convergence.cases import Kill, of_lists, of_requests, of_watches
 from tests.convergence.runs import COMPACTED, moment
-from tests.support.harness import ClusterHarness, RunningController
+from tests.support.harness import ClusterHarness
+from tests.support.running_controller import RunningController
 from tests.support.timing import LoopClock
 
 # Of clocks of different machines.

@@ -2,7 +2,8 @@
 
 from dlctl.api.json_types import JSON
 from tests.builders import kind_of
-from tests.support.harness import ClusterHarness, RunningController
+from tests.support.harness import ClusterHarness
+from tests.support.running_controller import RunningController
 
 JOBS = kind_of().resource
 NAME = "mxjobs.kubeflow.org"

@@ -14,8 +14,9 @@ from dlctl.local.apiserver.status import FieldError
 from dlctl.reconcilers.job import decoding
 from tests.builders import kind_of, mxjob
 from tests.integration.mxjobs import metric_value, patch_spec
-from tests.support.harness import ClusterHarness, RunningController, StartCluster
+from tests.support.harness import ClusterHarness, StartCluster
 from tests.support.outcomes import KEEPS_RUNNING, Exit
+from tests.support.running_controller import RunningController
 
 SLOW_STATUS = Fault(verb="patch", subresource="status", user_agent="dlctl", delay_s=20)
 RUNS_ON = {name: [KEEPS_RUNNING] for name in ("scheduler-0", "worker-0", "worker-1")}

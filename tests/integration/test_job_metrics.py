@@ -5,8 +5,9 @@ from typing import Any
 from tests.builders import kind_of, mxjob
 from tests.integration.kubeflow import job_of
 from tests.integration.mxjobs import metric_value
-from tests.support.harness import RunningController, StartCluster
+from tests.support.harness import StartCluster
 from tests.support.outcomes import DONE, KEEPS_RUNNING, Evicted, Exit, Outcome
+from tests.support.running_controller import RunningController
 
 
 def job_with_new_pods() -> dict[str, Any]:

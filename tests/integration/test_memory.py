@@ -6,7 +6,8 @@ from dlctl.api.json_types import JSON
 from dlctl.dialects.kind import Kind
 from tests.builders import kind_of, mxjob
 from tests.integration.kubeflow import job_of
-from tests.support.harness import ClusterHarness, RunningController, StartCluster
+from tests.support.harness import ClusterHarness, StartCluster
+from tests.support.running_controller import RunningController
 
 LARGE = "x" * 50_000
 FORMS = [

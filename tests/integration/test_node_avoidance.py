@@ -19,8 +19,9 @@ from dlctl.options import Options
 from dlctl.reconcilers.avoidance.unschedulable import PATIENCE_S
 from dlctl.reconcilers.children.node_exclusions import AVOIDED_NODES
 from tests.builders import kind_of, training_job
-from tests.support.harness import ClusterHarness, RunningController, start_cluster
+from tests.support.harness import ClusterHarness, start_cluster
 from tests.support.outcomes import DONE, KEEPS_RUNNING, Exit, Outcome
+from tests.support.running_controller import RunningController
 
 pytestmark = [
     pytest.mark.looptime(noop_cycles=8),

@@ -3,8 +3,9 @@
 from dlctl.local.apiserver import status
 from dlctl.local.apiserver.faults import Fault
 from tests.builders import bare_job, kind_of, mxjob
-from tests.support.harness import ClusterHarness, RunningController, StartCluster
+from tests.support.harness import ClusterHarness, StartCluster
 from tests.support.outcomes import DONE, KEEPS_RUNNING, Evicted, Exit, Outcome, script_of
+from tests.support.running_controller import RunningController
 
 JOBS = kind_of().resource
 FOREVER: dict[str, list[Outcome]] = {

@@ -111,7 +111,6 @@ class FakeKubelet:
             if life is not None:
                 life.gone.set()
                 life.leaving.set()
-                life.ungated.set()
                 life.released.set()
         elif change.old is None:
             self._pods[stored.uid] = life = self._fake_pod(change.new)
@@ -136,10 +135,7 @@ class FakeKubelet:
         if script is not None and replica not in script.parts:
             script = None
         address = str(next(self._addresses))
-        life = FakePod(stored.key, UID(stored.uid), pod, script, replica, address=address)
-        if not _gates(stored):
-            life.ungated.set()
-        return life
+        return FakePod(stored.key, UID(stored.uid), pod, script, replica, address=address)
 
     async def _run_pod(self, fake_pod: FakePod) -> None:
         try:
@@ -221,7 +217,7 @@ class FakeKubelet:
         return goes_on
 
     async def _wait_for_turn(self, fake_pod: FakePod) -> None:
-        await asyncio.sleep(self.run_s)
+        await fake_pod.pause(self.run_s)
         if fake_pod.script is None or fake_pod.script.may_end(fake_pod.replica):
             return
         script = fake_pod.script
@@ -246,7 +242,7 @@ class FakeKubelet:
             case Evicted(code):
                 terminated = self._terminated(fake_pod, code, "Error" if code else "Completed")
                 await self._report(fake_pod, "Running", terminated)
-                await self._unless_leaving(fake_pod, asyncio.sleep(self.phase_lag_s))
+                await self._unless_leaving(fake_pod, fake_pod.pause(self.phase_lag_s))
                 await self._report(
                     fake_pod,
                     "Failed",
@@ -270,7 +266,7 @@ class FakeKubelet:
             await self._unless_leaving(fake_pod, fake_pod.sidecars_ended.wait())
             if not fake_pod.leaving.is_set():
                 await self._report(fake_pod, "Running", fake_pod.terminated)
-        await self._unless_leaving(fake_pod, asyncio.sleep(self.phase_lag_s))
+        await self._unless_leaving(fake_pod, fake_pod.pause(self.phase_lag_s))
         if not fake_pod.leaving.is_set():
             await self._report(fake_pod, _final_phase(fake_pod.terminated), fake_pod.terminated)
 
@@ -294,7 +290,7 @@ class FakeKubelet:
     async def _restart(self, fake_pod: FakePod, code: int, reason: str) -> None:
         ended = self._terminated(fake_pod, code, reason)
         await self._report(fake_pod, "Running", ended)
-        await asyncio.sleep(self.run_s)
+        await fake_pod.pause(self.run_s)
         fake_pod.restarts += 1
         fake_pod.started = self._now()
         running = {"running": {"startedAt": fake_pod.started}}
@@ -302,7 +298,7 @@ class FakeKubelet:
 
     async def _stop(self, fake_pod: FakePod) -> None:
         """Stop and remove a pod that is being deleted."""
-        await asyncio.sleep(self.run_s)
+        await fake_pod.pause(self.run_s)
         if fake_pod.gone.is_set():
             return
         try:
@@ -368,10 +364,6 @@ class FakeKubelet:
 
 def _final_phase(terminated: JSON) -> str:
     return "Failed" if terminated["terminated"]["exitCode"] else "Succeeded"
-
-
-def _gates(stored: StoredObject) -> object:
-    return stored.decoded(PODS)["spec"].get("schedulingGates")
 
 
 def _finished(server: Server, key: ObjectKey) -> bool:

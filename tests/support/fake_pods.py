@@ -28,7 +28,6 @@ class FakePod:
     started: str = ""
     restarts: int = 0
     address: str = "10.0.0.1"
-    ungated: asyncio.Event = attrs.field(factory=asyncio.Event)
     leaving: asyncio.Event = attrs.field(factory=asyncio.Event)
     gone: asyncio.Event = attrs.field(factory=asyncio.Event)
     # Set once no scheduling gate is left.
@@ -36,6 +35,15 @@ class FakePod:
     # The final state of its terminated container.
     terminated: JSON = attrs.field(factory=dict)
     sidecars_ended: asyncio.Event = attrs.field(factory=asyncio.Event)
+    # Whether it goes on by itself in a moment.
+    is_pausing: bool = False
+
+    async def pause(self, seconds: float) -> None:
+        self.is_pausing = True
+        try:
+            await asyncio.sleep(seconds)
+        finally:
+            self.is_pausing = False
 
     @property
     def part(self) -> ReplicaScript:

@@ -27,6 +27,7 @@ from dlctl.kube.write_fence import MayWrite
 from dlctl.leaderelection.leadership import Leadership, NoLeaderElection
 from dlctl.leaderelection.lease_lock import LeaseLostError
 from dlctl.local.apiserver.server import serve
+from dlctl.local.apiserver.storage.stored_objects import StorageEvent
 from dlctl.local.job_controller.job_controller import JobController
 from dlctl.local.node.api_types import NodePod
 from dlctl.manager import Manager
@@ -36,6 +37,7 @@ from tests.builders import KINDS
 from tests.support.fake_kubelet import FakeKubelet
 from tests.support.history import History
 from tests.support.outcomes import Outcome, Script, script_of
+from tests.support.running_controller import RunningController
 from tests.support.server import Server
 from tests.support.timing import LoopClock, tick_on_read
 
@@ -55,34 +57,6 @@ class WaitTimes:
     quiet_s: float = 30.0
     patience_s: float = 600.0
     max_advance_s: float = float("inf")
-
-
-@attrs.define(eq=False)
-class RunningController:
-    """A running controller, and the ways to end it."""
-
-    task: asyncio.Task[None]
-    manager: Manager
-    stop_asked: asyncio.Event
-    namespace: str
-
-    async def kill(self) -> None:
-        """Cancel it at once: it does not see the response it was waiting for."""
-        self.task.cancel()
-        await asyncio.wait([self.task])
-        if not self.task.cancelled():
-            self.task.result()
-
-    async def stop(self) -> None:
-        """Stop it as SIGTERM does."""
-        self.stop_asked.set()
-        await self.task
-
-    def reconcile(self, kind: Kind, name: str = "linear") -> None:
-        """Make it reconcile a job that has not changed."""
-        for controller in self.manager._parts.controllers:
-            if controller.name == kind.resource.group_resource:
-                controller.queue.add(ObjectKey(self.namespace, name))
 
 
 @attrs.define(eq=False)
@@ -247,10 +221,20 @@ class ClusterHarness:
         return str(holding[0]["message"]) if holding else ""
 
     async def until(self, holds: Callable[[], object]) -> None:
-        """Wait until the predicate holds; on a timeout, fail with a dump."""
+        """Wait until the predicate holds, if only for a moment; on a timeout, fail with a dump."""
+        held = False
+
+        def look(_: StorageEvent) -> None:
+            nonlocal held
+            # An error that lasts is raised below.
+            with suppress(Exception):
+                held = held or bool(holds())
+
+        observers = self.server.storage.observers
+        observers.append(look)
         try:
             async with asyncio.timeout(self.wait_times.patience_s):
-                while not holds():
+                while not (held or holds()):
                     self.history.changed.clear()
                     # Not everything that is awaited is written to the server.
                     with suppress(TimeoutError):
@@ -258,6 +242,8 @@ class ClusterHarness:
                             await self.history.changed.wait()
         except TimeoutError:
             raise AssertionError(f"it did not come to hold:\n{self.dump()}") from None
+        finally:
+            observers.remove(look)
         await self.sync()
 
     async def advance(self, seconds: float) -> None:
@@ -268,6 +254,10 @@ class ClusterHarness:
     def require_embedded(self, why: str) -> None:
         """Skip the rest of the test on a real cluster, which other tests share."""
 
+    def is_busy(self) -> bool:
+        """Return whether a part is at work: never where time passes only when all wait."""
+        return False
+
     async def sync(self) -> None:
         """Wait until earlier writes are visible here; a storage is always up to date."""
 
@@ -277,10 +267,10 @@ class ClusterHarness:
         return self.status(name)
 
     async def settled(self) -> None:
-        """Wait until nothing has been written for a while."""
+        """Wait until nothing has been written for a while, and nothing is about to be."""
         async with asyncio.timeout(100 * self.wait_times.quiet_s):
             revision = -1
-            while revision != self.server.storage.revision:
+            while revision != self.server.storage.revision or self.is_busy():
                 revision = self.server.storage.revision
                 await asyncio.sleep(self.wait_times.quiet_s)
                 await self.sync()

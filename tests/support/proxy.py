@@ -28,6 +28,7 @@ _OURS: Final = frozenset(
     {"authorization", "connection", "content-length", "host", "transfer-encoding", "keep-alive"}
 )
 _NO_FAULT: Final = Fault()
+_READS: Final = frozenset({"get", "list", "watch"})
 # A line of a watch is as large as its object.
 _LINE_BYTES: Final = 2**22
 _GONE_S: Final = 0.05
@@ -43,6 +44,8 @@ class Proxy:
     version: int = 0
     faults: Faults = attrs.field(factory=Faults)
     audit: Counter[AuditKey] = attrs.field(factory=Counter)
+    # Writes without a response so far.
+    open_write_count: int = 0
 
     async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
         try:
@@ -63,6 +66,15 @@ class Proxy:
             return await self._discovery(request)
         call = await to_api_request(request, wanted)
         self.audit[AuditKey(call.user_agent, call.verb, wanted.qualified, wanted.subresource)] += 1
+        if call.verb in _READS:
+            return await self._passed_on(request, call)
+        self.open_write_count += 1
+        try:
+            return await self._passed_on(request, call)
+        finally:
+            self.open_write_count -= 1
+
+    async def _passed_on(self, request: web.BaseRequest, call: ApiRequest) -> web.StreamResponse:
         fault = self.faults.match(call) or _NO_FAULT
         await inject(request, fault)
         url = self._url(request, call, fault)

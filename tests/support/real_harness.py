@@ -68,6 +68,7 @@ class RealClusterHarness(ClusterHarness):
     """A namespace of a real cluster."""
 
     mirror: Mirror = attrs.field(kw_only=True)
+    proxy: Proxy = attrs.field(kw_only=True)
     # The same object as ``node``.
     kubelet: RealNode = attrs.field(kw_only=True)
 
@@ -95,6 +96,14 @@ class RealClusterHarness(ClusterHarness):
 
     def require_embedded(self, why: str) -> None:
         pytest.skip(why)
+
+    def is_busy(self) -> bool:
+        """Return whether a part is at work, if only because it is slow."""
+        return (
+            self.kubelet.is_busy
+            or self.proxy.open_write_count > 0
+            or any(controller.is_busy for controller in self._controllers)
+        )
 
     async def sync(self) -> None:
         await self.mirror.caught_up()
@@ -151,6 +160,7 @@ async def _built(
         namespace,
         wait_times,
         mirror=mirror,
+        proxy=proxy,
         kubelet=node,
     )
     stack.push_async_callback(whole.kill_all)

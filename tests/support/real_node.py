@@ -33,6 +33,11 @@ class RealNode(FakeKubelet):
 
     name: str
 
+    @property
+    def is_busy(self) -> bool:
+        """Return whether it is about to report on a pod."""
+        return any(pod.is_pausing for pod in self._pods.values())
+
     async def register(self) -> None:
         size = {"cpu": "1000", "memory": "1Ti", "ephemeral-storage": "9Ti", "pods": "10000"}
         ready = {"type": "Ready", "status": "True", "lastHeartbeatTime": self._now()}
