@@ -22,7 +22,6 @@ _HOSTNAME: Final = "kubernetes.io/hostname"
 # For our pods only: others would never run here.
 _RESERVED: Final = {"key": "dlctl-test", "value": "reserved", "effect": "NoSchedule"}
 _LEASES: Final = "kube-node-lease"
-# A node that is silent for ten seconds counts as lost.
 _RENEWAL_S: Final = 2.0
 _POLL_S: Final = 0.02
 
