@@ -107,7 +107,8 @@ async def test_job_fails_beyond_its_back_off_limit_and_its_pods_are_deleted(
         assert reason(cluster, "Failed") == "BackoffLimitExceeded"
         assert "completionTime" not in status(cluster)
         assert counts(cluster) == {"failed": 2}
-        assert [pod["metadata"]["uid"] for pod in pods(cluster)] == [failed["metadata"]["uid"]]
+        kept = [failed["metadata"]["uid"]]
+        await cluster.until(lambda: [pod["metadata"]["uid"] for pod in pods(cluster)] == kept)
         await cluster.until(lambda: "BackoffLimitExceeded" in cluster.events(NAME))
         said = cluster.events(NAME)
         assert said["BackoffLimitExceeded"] == "Job has reached the specified backoff limit"
@@ -245,7 +246,7 @@ async def test_job_fails_at_its_deadline(start_cluster: StartCluster) -> None:
         await cluster.until(lambda: reason(cluster, "Failed"))
         assert reason(cluster, "Failed") == "DeadlineExceeded"
         assert counts(cluster) == {"failed": 1}
-        assert pods(cluster) == []
+        await cluster.until(lambda: not pods(cluster))
 
 
 async def test_deleted_pod_counts_as_failed(start_cluster: StartCluster) -> None:

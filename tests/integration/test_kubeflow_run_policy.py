@@ -3,13 +3,22 @@
 import pytest
 
 from dlctl.api.json_types import JSON
-from dlctl.api.meta import EVENTS, PODS
+from dlctl.api.meta import PODS
 from dlctl.local.apiserver import status
 from dlctl.local.apiserver.faults import Fault
 from tests.builders import kind_of
-from tests.integration.kubeflow import KINDS, Outcomes, conditions, forever, job_of, only, running
+from tests.integration.kubeflow import (
+    KINDS,
+    Outcomes,
+    change,
+    conditions,
+    forever,
+    job_of,
+    only,
+    running,
+)
 from tests.support.fake_pods import replica_of
-from tests.support.harness import StartCluster
+from tests.support.harness import ClusterHarness, StartCluster
 from tests.support.outcomes import DONE, KEEPS_RUNNING, Exit, Outcome
 
 
@@ -89,7 +98,8 @@ async def test_restarts_in_place_count_towards_the_backoff_limit(
     async with start_cluster(kinds=only("PyTorchJob")) as cluster:
         cluster.start()
         job = job_of("PyTorchJob", {"Master": 1, "Worker": 1}, run_policy={"backoffLimit": 2})
-        await cluster.submit(job, {"worker-0": [Exit(1), Exit(1), KEEPS_RUNNING]})
+        restarting: Outcomes = {"worker-0": [Exit(1), Exit(1), KEEPS_RUNNING]}
+        await cluster.submit(job, {**restarting, **forever("master-0")})
         await cluster.ended()
         assert "backoff limit" in cluster.condition("Failed")
 
@@ -101,10 +111,11 @@ async def test_deadline_deletes_pods_that_have_not_ended_whatever_the_clean_up(
 ) -> None:
     async with start_cluster(kinds=only(kind)) as cluster:
         cluster.start()
-        clean_up = {"cleanPodPolicy": policy} if policy else {}
-        job = job_of(kind, run_policy={"activeDeadlineSeconds": 2, **clean_up})
+        job = job_of(kind, run_policy={"cleanPodPolicy": policy} if policy else {})
         others = {**forever(), **forever("worker-0", "worker-2")}
         await cluster.submit(job, {"worker-1": [DONE], **others})
+        await cluster.until(lambda: "Succeeded" in phases(cluster))
+        await change(cluster, kind, {"runPolicy": {"activeDeadlineSeconds": 1}})
         await cluster.ended()
         await cluster.settled()
         assert [str(replica_of(name, "linear")) for name in cluster.pods()] == ["worker-1"]
@@ -134,9 +145,10 @@ async def test_job_is_deleted_after_its_ttl_however_it_ended(
         outcomes: Outcomes = {} if last == DONE else {"worker-0": [last], **forever()}
         await cluster.submit(job, outcomes, last_replica="" if last == DONE else "worker-0")
         await cluster.until(lambda: not cluster.objects(jobs) and not cluster.objects(PODS))
-        told = {event["reason"] for event in cluster.objects(EVENTS)}
         ends = {f"{kind}Succeeded", f"{kind}Failed"}
-        assert told & ends == {f"{kind}{'Succeeded' if last == DONE else 'Failed'}"}
+        await cluster.until(lambda: ends.intersection(cluster.events()))
+        expected = {f"{kind}{'Succeeded' if last == DONE else 'Failed'}"}
+        assert ends.intersection(cluster.events()) == expected
 
 
 @pytest.mark.parametrize(
@@ -179,6 +191,7 @@ async def test_failed_deletion_of_a_service_is_retried(
         )
         await cluster.submit(job, {"worker-0": [KEEPS_RUNNING]})
         await cluster.ended()
+        await cluster.until(lambda: replicas(cluster.services()) == ["master-0"])
         await cluster.settled()
         assert replicas(cluster.services()) == ["master-0"]
 
@@ -215,8 +228,9 @@ async def test_failure_by_a_limit_is_written_before_pods_are_deleted(
 ) -> None:
     async with start_cluster(kinds=only("JAXJob")) as cluster:
         cluster.start()
-        job = job_of("JAXJob", run_policy={"activeDeadlineSeconds": 2, "cleanPodPolicy": "All"})
-        await cluster.submit(job, forever("worker-0"))
+        job = job_of("JAXJob", run_policy={"cleanPodPolicy": "All"})
+        await cluster.submit(job, forever("worker-0", "worker-1", "worker-2"))
+        await cluster.until(lambda: phases(cluster) == ["Running"] * 3)
         await running(cluster)
         jobs = kind_of("kubeflow.org/v1", "JAXJob").resource
         conflict = status.conflict(jobs, "linear", "somebody else was faster")
@@ -229,8 +243,13 @@ async def test_failure_by_a_limit_is_written_before_pods_are_deleted(
                 times=3,
             )
         )
+        await change(cluster, "JAXJob", {"runPolicy": {"activeDeadlineSeconds": 1}})
         await cluster.until(lambda: len(cluster.pods()) < 3)
         assert cluster.condition("Failed")
+
+
+def phases(cluster: ClusterHarness) -> list[str]:
+    return [pod["status"]["phase"] for pod in cluster.objects(PODS)]
 
 
 def replicas(names: list[str]) -> list[str]:

@@ -128,21 +128,24 @@ async def test_success_of_the_chief_beats_a_simultaneous_failure(
     kind: str, chief: str, start_cluster: StartCluster
 ) -> None:
     async with start_cluster(kinds=only(kind)) as cluster:
-        cluster.node.run_s = 2.0
         controller = cluster.start()
         job = job_of(kind, {"Worker": 1, chief: 1}, policy="Never")
-        await cluster.submit(job, {"worker-0": [Exit(1)]}, last_replica=f"{chief.lower()}-0")
-        await cluster.until(lambda: len(cluster.pods()) == 2 and bool(cluster.condition("Running")))
+        await cluster.submit(job, forever("worker-0", f"{chief.lower()}-0"))
+        await cluster.until(lambda: phases(cluster) == ["Running"] * 2)
+        await running(cluster)
         await controller.kill()
-        await cluster.until(lambda: phases(cluster) == {"Succeeded", "Failed"})
+        for pod in cluster.objects(PODS):
+            is_worker = pod["metadata"]["name"] == "linear-worker-0"
+            await cluster.node.finish(pod["metadata"]["uid"], 1 if is_worker else 0)
+        await cluster.until(lambda: sorted(phases(cluster)) == ["Failed", "Succeeded"])
         cluster.start()
         await cluster.ended()
         assert cluster.condition("Succeeded")
         assert not cluster.condition("Failed")
 
 
-def phases(cluster: ClusterHarness) -> set[str]:
-    return {pod["status"]["phase"] for pod in cluster.objects(PODS)}
+def phases(cluster: ClusterHarness) -> list[str]:
+    return [pod["status"]["phase"] for pod in cluster.objects(PODS)]
 
 
 async def test_success_policy_all_workers_waits_for_all(start_cluster: StartCluster) -> None:
@@ -225,13 +228,19 @@ async def test_restarting_is_reported_until_the_job_runs_again(
     async with start_cluster(kinds=only("PyTorchJob")) as cluster:
         cluster.start()
         job = job_of("PyTorchJob", {"Master": 1, "Worker": 1}, policy="ExitCode")
-        outcomes: Outcomes = {"master-0": [Exit(137), KEEPS_RUNNING], **forever("worker-0")}
-        await cluster.submit(job, outcomes)
+        await cluster.submit(job, forever("master-0", "worker-0"))
+        await cluster.until(lambda: phases(cluster) == ["Running"] * 2)
+        await running(cluster)
+        # The new pod does not start before the test has looked.
+        cluster.node.has_room.clear()
+        [master] = (p for p in cluster.objects(PODS) if p["metadata"]["name"] == "linear-master-0")
+        await cluster.node.finish(master["metadata"]["uid"], 137)
         await cluster.until(lambda: bool(cluster.condition("Restarting")))
         assert cluster.condition("Restarting") == (
             "job linear is restarting because Master replica(s) failed."
         )
         assert conditions(cluster)[-1] == ("Restarting", "True", "PyTorchJobRestarting")
+        cluster.node.has_room.set()
         await running(cluster)
         assert [c[0] for c in conditions(cluster)] == ["Created", "Running"]
 

@@ -19,7 +19,7 @@ from tests.integration.mpi_v1_jobs import (
     suspend,
 )
 from tests.support.harness import ClusterHarness, StartCluster
-from tests.support.outcomes import DONE, KEEPS_RUNNING, Evicted, Exit
+from tests.support.outcomes import DONE, Exit
 from tests.support.training_operator import operator_children
 
 
@@ -96,10 +96,12 @@ async def test_hosts_follow_the_running_workers(start_cluster: StartCluster) -> 
         cluster.options = attrs.evolve(
             cluster.options, restart_backoff_s=8.0, restart_backoff_cap_s=8.0
         )
-        # Until the job runs.
-        cluster.node.run_s = 2.0
         cluster.start()
-        await cluster.submit(job, {**RUNS, "worker-0": [Evicted(), KEEPS_RUNNING]})
+        await cluster.submit(job, RUNS)
+        await cluster.until(lambda: cluster.phase() == "Running")
+        await cluster.until(lambda: hosts(cluster) == ["linear-worker-0", "linear-worker-1"])
+        (worker,) = (p for p in cluster.objects(PODS) if p["metadata"]["name"] == "linear-worker-0")
+        await cluster.node.evict(worker["metadata"]["uid"])
         await cluster.until(lambda: hosts(cluster) == ["linear-worker-1"])
         await cluster.until(lambda: hosts(cluster) == ["linear-worker-0", "linear-worker-1"])
         assert cluster.phase() == "Running"

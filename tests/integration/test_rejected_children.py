@@ -1,5 +1,7 @@
 """Children that the API server rejects: the job waits, and others continue."""
 
+from datetime import datetime
+
 import pytest
 
 from dlctl.api.meta import CONFIG_MAPS, PODS, SERVICES, Resource
@@ -51,7 +53,7 @@ async def test_job_whose_pods_are_rejected_waits(
         await cluster.submit(job_of(kind, counts), {})
         await cluster.until(lambda: answer.message in cluster.condition("Waiting"))
         await cluster.advance(60)
-        assert answer.message in cluster.events()["FailedCreatePod"]
+        await cluster.until(lambda: answer.message in cluster.events().get("FailedCreatePod", ""))
         assert cluster.history.writes()["create", "pods"] <= 8, "it is tried now and then"
         assert not cluster.condition("Failed")
 
@@ -174,9 +176,11 @@ async def test_waiting_job_fails_exactly_at_its_deadline(start_cluster: StartClu
         refuse(cluster, PODS, status.forbidden(PODS, "linear", "exceeded quota"))
         cluster.start()
         await cluster.submit(mxjob(runPolicy={"activeDeadlineSeconds": 13}), {})
-        begun = cluster.clock.now()
-        assert (await cluster.ended())["failure"]["reason"] == "DeadlineExceeded"
-        assert (cluster.clock.now() - begun).total_seconds() < 15
+        ended = await cluster.ended()
+        assert ended["failure"]["reason"] == "DeadlineExceeded"
+        # As the controller saw it: a busy server shows it later.
+        begun, over = (datetime.fromisoformat(ended[n]) for n in ("startTime", "completionTime"))
+        assert 13 <= (over - begun).total_seconds() < 15
 
 
 async def test_replica_that_cannot_be_replaced_does_not_change_the_job(

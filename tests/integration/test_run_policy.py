@@ -27,14 +27,13 @@ async def test_job_is_suspended_and_resumed(start_cluster: StartCluster) -> None
         await cluster.until(lambda: cluster.status().get("phase") == "Running")
 
         await suspend(cluster, True)
-        await cluster.until(lambda: not cluster.pods())
-        assert cluster.status()["phase"] == "Suspended"
-        assert cluster.services() == []
+        await cluster.until(lambda: not cluster.pods() and not cluster.services())
+        await cluster.until(lambda: cluster.status()["phase"] == "Suspended")
 
         await suspend(cluster, False)
         await cluster.until(lambda: cluster.status().get("phase") == "Running")
         assert len(cluster.pods()) == 3
-        assert {"MXJobSuspended", "MXJobResumed"} <= set(cluster.events())
+        await cluster.until(lambda: {"MXJobSuspended", "MXJobResumed"} <= set(cluster.events()))
 
 
 async def test_job_fails_at_its_active_deadline(start_cluster: StartCluster) -> None:

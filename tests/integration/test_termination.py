@@ -9,7 +9,7 @@ import pytest
 from dlctl.api.json_types import JSON
 from dlctl.api.meta import PODS
 from tests.builders import mxjob
-from tests.support.fake_pods import replica_of
+from tests.support.fake_pods import is_running, replica_of
 from tests.support.harness import ClusterHarness, StartCluster
 from tests.support.outcomes import DONE, KEEPS_RUNNING, OOM_KILLED, Deleted, Evicted, Exit, Outcome
 
@@ -171,11 +171,15 @@ async def test_completed_worker_is_not_recreated_however_fast_its_pod_is_deleted
         ]
         async with asyncio.TaskGroup() as group:
             group.create_task(cluster.node.finish(uid))
-            await asyncio.sleep(0.3)
+            await cluster.until(lambda: not is_running(pod_of(cluster, uid)))
             await cluster.user.delete(PODS, cluster.key(name), grace_period_s=0)
         await cluster.settled()
         assert completed(cluster) == "0-1"
         assert created(cluster, "worker-0") == 1
+
+
+def pod_of(cluster: ClusterHarness, uid: str) -> JSON:
+    return next(pod for pod in cluster.objects(PODS) if pod["metadata"]["uid"] == uid)
 
 
 def completed(cluster: ClusterHarness) -> str:

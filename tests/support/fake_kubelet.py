@@ -88,6 +88,10 @@ class FakeKubelet:
         """Terminate a pod now, whatever its script says; the default exit code is 0."""
         await self._end(self._pods[uid], code, "")
 
+    async def evict(self, uid: str) -> None:
+        """Evict a pod now, whatever its script says."""
+        await self._play(self._pods[uid], Evicted())
+
     def disconnect(self, uid: str) -> None:
         """Let a pod go on without being stopped, as on a node that is silent."""
         if uid in self._pods:
