@@ -52,3 +52,17 @@ def client_of(kind: str, kubeconfig: Path | str, namespace: str = "default") -> 
 def job(client: TrainingClient, wire: JSON) -> Any:
     """Return a manifest as an object of the SDK."""
     return client.api_client.deserialize(FakeResponse(wire), f"KubeflowOrgV1{wire['kind']}")
+
+
+def suspend(client: TrainingClient, name: str, suspended: bool) -> bool:
+    """Set the field once; return False if the controller has written the job meanwhile."""
+    found = client.get_job(name)
+    found.spec.run_policy = {"suspend": suspended}
+    try:
+        client.update_job(found, name)
+    except RuntimeError as error:
+        # The client repeats the server's error as text.
+        if "(409)" not in str(error):
+            raise
+        return False
+    return True

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,11 +14,10 @@ from kubeflow.training import TrainingClient
 from kubernetes.client import CoreV1Api
 from kubernetes.config import new_client_from_config
 
-from tests.sdk.jobs import IMAGE, KINDS, client_of, job, manifest, master
+from tests.sdk.jobs import IMAGE, KINDS, client_of, job, manifest, master, suspend
 
 pytestmark = [pytest.mark.sdk, pytest.mark.timeout(120)]
 STARTUP_S = 30
-RUNS = ("sh", "-c", "echo begun; sleep 3; echo ended")
 
 
 @pytest.fixture(scope="module")
@@ -58,9 +58,11 @@ def until(probe: Callable[[], object]) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_job_is_created_watched_and_deleted(kind: str, kubeconfig: Path) -> None:
+def test_job_is_created_watched_and_deleted(kind: str, kubeconfig: Path, tmp_path: Path) -> None:
     client, name = client_of(kind, kubeconfig), f"runs-{kind.lower()}"
-    client.create_job(job(client, manifest(kind, name, RUNS)))
+    told = tmp_path / "end"
+    runs = ("sh", "-c", f"echo begun; until test -e {told}; do sleep 0.1; done; echo ended")
+    client.create_job(job(client, manifest(kind, name, runs)))
     running = client.wait_for_job_conditions(
         name, expected_conditions={"Running"}, wait_timeout=60, polling_interval=0.2
     )
@@ -80,6 +82,7 @@ def test_job_is_created_watched_and_deleted(kind: str, kubeconfig: Path) -> None
         f"{name}-worker-0"
     ]
 
+    told.touch()
     logs, _ = client.get_job_logs(name, follow=True)
     assert logs == {master(kind, name): "begunended"}
     client.wait_for_job_conditions(name, wait_timeout=60, polling_interval=0.2)
@@ -123,11 +126,9 @@ def test_job_is_updated(kind: str, kubeconfig: Path) -> None:
     client, name = client_of(kind, kubeconfig), f"paused-{kind.lower()}"
     client.create_job(job(client, manifest(kind, name, ("sleep", "100"))))
     until(lambda: client.is_job_running(name))
-    found = client.get_job(name)
-    found.spec.run_policy = {"suspend": True}
-    client.update_job(found, name)
+    until(partial(suspend, client, name, True))
     until(lambda: not client.get_job_pods(name))
-    assert client.get_job_conditions(name)[-1].type == "Suspended"
+    until(lambda: client.get_job_conditions(name)[-1].type == "Suspended")
     client.delete_job(name)
 
 

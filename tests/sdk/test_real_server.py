@@ -11,13 +11,14 @@ import pytest
 from kubeflow.training import TrainingClient
 
 from dlctl.api.json_types import JSON
+from dlctl.api.meta import PODS
 from tests.builders import kind_of
-from tests.sdk.jobs import IMAGE, KINDS, client_of, job, manifest, master
-from tests.support.outcomes import DONE, KEEPS_RUNNING, Exit, Outcome, script_of
+from tests.sdk.jobs import IMAGE, KINDS, client_of, job, manifest, master, suspend
+from tests.support.outcomes import KEEPS_RUNNING, Outcome, script_of
 from tests.support.real_harness import KUBECONFIG, RealClusterHarness, start_real_cluster
 
-pytestmark = [pytest.mark.real, pytest.mark.sdk, pytest.mark.timeout(150)]
-WAIT_S = 60
+pytestmark = [pytest.mark.real, pytest.mark.sdk, pytest.mark.timeout(300)]
+WAIT_S = 120
 
 
 def until(probe: Callable[[], object]) -> None:
@@ -37,16 +38,37 @@ def waits_for(client: TrainingClient, name: str, *conditions: str) -> Any:
 async def test_job_is_followed_through_a_restart_to_its_end(kind: str) -> None:
     async with start_real_cluster(kinds=[kind_of("kubeflow.org/v1", kind)]) as cluster:
         assert isinstance(cluster, RealClusterHarness)
-        cluster.node.run_s = 2.0
-        # The client polls, and must not miss the condition Restarting.
-        cluster.options = attrs.evolve(
-            cluster.options, restart_backoff_s=5.0, restart_backoff_cap_s=5.0
-        )
         cluster.start()
         client = client_of(kind, KUBECONFIG, cluster.namespace)
-        made = job(client, scheduled_by_script(cluster, kind, Exit(137), DONE))
-        await asyncio.to_thread(follow, client, kind, made)
+        made = job(client, scheduled_by_script(cluster, kind, KEEPS_RUNNING))
+        program = MasterProgram(cluster, kind, asyncio.get_running_loop())
+        await asyncio.to_thread(follow, client, kind, made, program)
         assert not cluster.history.violations
+
+
+@attrs.frozen
+class MasterProgram:
+    """The program of the master, for a thread beside the cluster's: the client polls."""
+
+    cluster: RealClusterHarness
+    kind: str
+    loop: asyncio.AbstractEventLoop
+
+    def end(self, code: int) -> None:
+        """End it; the next one does not start before :meth:`restart`."""
+        asyncio.run_coroutine_threadsafe(self._end(code), self.loop).result(WAIT_S)
+
+    def restart(self) -> None:
+        self.loop.call_soon_threadsafe(self.cluster.node.has_room.set)
+
+    async def _end(self, code: int) -> None:
+        self.cluster.node.has_room.clear()
+        [pod] = (p for p in self.cluster.objects(PODS) if p["metadata"]["name"] == self._pod_name)
+        await self.cluster.node.finish(pod["metadata"]["uid"], code)
+
+    @property
+    def _pod_name(self) -> str:
+        return master(self.kind, "a")
 
 
 def scheduled_by_script(cluster: RealClusterHarness, kind: str, *outcomes: Outcome) -> JSON:
@@ -59,13 +81,17 @@ def scheduled_by_script(cluster: RealClusterHarness, kind: str, *outcomes: Outco
     return cluster.kubelet.with_node_selector(wire)
 
 
-def follow(client: TrainingClient, kind: str, made: Any) -> None:
+def follow(client: TrainingClient, kind: str, made: Any, program: MasterProgram) -> None:
     client.create_job(made)
     assert client.is_job_created("a") or waits_for(client, "a", "Created")
     waits_for(client, "a", "Running")
     assert len(client.get_job_pod_names("a")) == sum(KINDS[kind].values())
     assert client.get_job_pod_names("a", is_master=True) == [master(kind, "a")]
+    program.end(137)
     waits_for(client, "a", "Restarting")
+    program.restart()
+    waits_for(client, "a", "Running")
+    program.end(0)
     ended = waits_for(client, "a", "Succeeded")
     assert ended.status.completion_time
     assert client.is_job_succeeded("a")
@@ -90,26 +116,12 @@ def suspend_and_resume(client: TrainingClient, made: Any) -> None:
     client.create_job(made)
     waits_for(client, "a", "Running")
     for suspended in (True, False):
-        until(partial(suspend, client, suspended))
+        until(partial(suspend, client, "a", suspended))
         if suspended:
             until(lambda: not client.get_job_pods("a"))
         else:
             waits_for(client, "a", "Running")
     client.delete_job("a")
-
-
-def suspend(client: TrainingClient, suspended: bool) -> bool:
-    """Set the field once; return False if the controller has written the job meanwhile."""
-    found = client.get_job("a")
-    found.spec.run_policy = {"suspend": suspended}
-    try:
-        client.update_job(found, "a")
-    except RuntimeError as error:
-        # The client repeats the server's error as text.
-        if "(409)" not in str(error):
-            raise
-        return False
-    return True
 
 
 @pytest.mark.parametrize(
