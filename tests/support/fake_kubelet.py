@@ -60,6 +60,8 @@ class FakeKubelet:
     has_room: asyncio.Event = attrs.field(factory=asyncio.Event)
     # Delay between the termination of a pod's last container and its terminal phase.
     phase_lag_s: float = 1.0
+    # The same for evictions, which are one report if it is 0.
+    eviction_lag_s: float = 1.0
     # Names of pods that run but are not ready.
     unready: set[str] = attrs.field(factory=set)
     # Names of containers that keep running beside a program that has exited.
@@ -245,8 +247,9 @@ class FakeKubelet:
                 await self._end(fake_pod, code, reason)
             case Evicted(code):
                 terminated = self._terminated(fake_pod, code, "Error" if code else "Completed")
-                await self._report(fake_pod, "Running", terminated)
-                await self._unless_leaving(fake_pod, fake_pod.pause(self.phase_lag_s))
+                if self.eviction_lag_s:
+                    await self._report(fake_pod, "Running", terminated)
+                    await self._unless_leaving(fake_pod, fake_pod.pause(self.eviction_lag_s))
                 await self._report(
                     fake_pod,
                     "Failed",

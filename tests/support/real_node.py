@@ -31,6 +31,8 @@ class RealNode(FakeKubelet):
     """Plays the pods that the scheduler binds to it, and ends those on kwok's nodes."""
 
     name: str
+    # On a busy machine, jobs would not wait long enough for the second report.
+    eviction_lag_s: float = 0.0
 
     @property
     def is_busy(self) -> bool:
