@@ -17,7 +17,7 @@ from tests.convergence.cases import Case, case_of
 from tests.convergence.runs import Stage, check_same, outcome
 from tests.support.real_harness import WAIT_TIMES, start_real_cluster
 
-pytestmark = [pytest.mark.real, pytest.mark.timeout(200)]
+pytestmark = [pytest.mark.real, pytest.mark.timeout(400)]
 logger = logging.getLogger(__name__)
 # Longer than the timeout of silent watches, so delayed changes arrive within it.
 _REST_S: Final = 6.0

@@ -13,7 +13,7 @@ _EMBEDDED = pytest.param(
     documented(start_cluster), id="embedded", marks=pytest.mark.looptime(noop_cycles=8)
 )
 _REAL = pytest.param(
-    start_real_cluster, id="real", marks=[pytest.mark.real, pytest.mark.timeout(150)]
+    start_real_cluster, id="real", marks=[pytest.mark.real, pytest.mark.timeout(300)]
 )
 
 

@@ -22,7 +22,7 @@ from dlctl.local.apiserver.storage.stored_objects import (
     table_of,
 )
 
-_CATCH_UP_S: Final = 10.0
+_CATCH_UP_S: Final = 60.0
 
 
 @attrs.define(eq=False)

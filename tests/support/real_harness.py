@@ -35,12 +35,12 @@ from tests.support.real_node import RealNode
 
 KUBECONFIG: Final = os.environ.get("CONTRACT_KUBECONFIG", "")
 _ACCOUNTS: Final = Resource("", "v1", "serviceaccounts", "ServiceAccount")
-WAIT_TIMES: Final = WaitTimes(quiet_s=1.5, patience_s=60.0, max_advance_s=3.0)
+WAIT_TIMES: Final = WaitTimes(quiet_s=1.5, patience_s=120.0, max_advance_s=3.0)
 _OPTIONS: Final = Options(restart_backoff_s=0.5, restart_backoff_cap_s=1.0)
 # Of a watch. The server sends bookmarks once a minute: an injected silence must be shorter.
 _SILENCE_S: Final = 4.0
 _POLL_S: Final = 0.05
-_CREATED_S: Final = 20.0
+_CREATED_S: Final = 60.0
 
 
 @attrs.frozen
