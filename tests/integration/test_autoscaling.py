@@ -25,7 +25,8 @@ async def test_autoscaler_follows_the_policy_and_is_deleted_during_suspension(
 async def test_autoscaler_is_deleted_when_the_job_ends(start_cluster: StartCluster) -> None:
     async with start_cluster() as cluster:
         cluster.start()
-        await cluster.submit(elastic(activeDeadlineSeconds=3))
+        await cluster.submit(elastic())
         await cluster.until(lambda: limits(cluster))
+        await change(cluster, {"runPolicy": {"activeDeadlineSeconds": 1}})
         await cluster.ended()
         await cluster.until(lambda: not limits(cluster))

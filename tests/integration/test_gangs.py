@@ -116,10 +116,9 @@ async def test_pod_group_is_deleted_on_suspension_and_recreated_on_resumption(
 async def test_pod_group_is_deleted_when_the_job_ends(start_cluster: StartCluster) -> None:
     async with start_cluster() as cluster:
         await start_with_gangs(cluster, "coscheduler")
-        job = job_of()
-        job["spec"]["runPolicy"] = {"activeDeadlineSeconds": 3}
-        await cluster.submit(job)
+        await cluster.submit(job_of())
         await cluster.until(lambda: groups(cluster, COSCHEDULING_POD_GROUPS))
+        await change(cluster, {"runPolicy": {"activeDeadlineSeconds": 1}})
         await cluster.ended()
         await cluster.until(lambda: not groups(cluster, COSCHEDULING_POD_GROUPS))
 

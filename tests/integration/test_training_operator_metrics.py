@@ -77,6 +77,7 @@ async def test_permanent_exit_code_is_a_failure_and_no_restart(start_cluster: St
         controller = cluster.start()
         await cluster.submit(mxjob(workers=1), {**FOREVER, "worker-0": [Exit(1)]})
         assert (await cluster.ended())["state"] == "Failed"
+        await cluster.settled()
         assert counted(controller) == {"created": 1, "failed": 1}
 
 
@@ -89,6 +90,7 @@ async def test_deadline_and_backoff_limit_are_failures(start_cluster: StartClust
         often = mxjob(name="often", workers=1, runPolicy={"backoffLimit": 0})
         await cluster.submit(often, {**FOREVER, "worker-0": [Exit(137), DONE]})
         assert (await cluster.ended("often"))["state"] == "Failed"
+        await cluster.settled()
         assert counted(controller) == {"created": 2, "failed": 2}
 
 
@@ -118,6 +120,7 @@ async def test_failed_status_write_counts_once_it_succeeds(
         patch = {"spec": {"runPolicy": {"activeDeadlineSeconds": 1}}}
         await cluster.user.patch(JOBS, cluster.key(), patch)
         await cluster.ended()
+        await cluster.settled()
         assert counted(controller) == {"created": 1, "failed": 1}
 
 
