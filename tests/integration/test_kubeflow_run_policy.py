@@ -114,7 +114,7 @@ async def test_deadline_deletes_pods_that_have_not_ended_whatever_the_clean_up(
         job = job_of(kind, run_policy={"cleanPodPolicy": policy} if policy else {})
         others = {**forever(), **forever("worker-0", "worker-2")}
         await cluster.submit(job, {"worker-1": [DONE], **others})
-        await cluster.until(lambda: "Succeeded" in phases(cluster))
+        await cluster.until(lambda: "Succeeded" in phases(cluster) and succeeded(cluster) == 1)
         await change(cluster, kind, {"runPolicy": {"activeDeadlineSeconds": 1}})
         await cluster.ended()
         await cluster.settled()
@@ -250,6 +250,11 @@ async def test_failure_by_a_limit_is_written_before_pods_are_deleted(
 
 def phases(cluster: ClusterHarness) -> list[str]:
     return [pod["status"]["phase"] for pod in cluster.objects(PODS)]
+
+
+def succeeded(cluster: ClusterHarness) -> int:
+    counts: JSON = cluster.status().get("replicaStatuses", {}).get("Worker", {})
+    return int(counts.get("succeeded", 0))
 
 
 def replicas(names: list[str]) -> list[str]:

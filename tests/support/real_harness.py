@@ -40,6 +40,9 @@ _OPTIONS: Final = Options(restart_backoff_s=0.5, restart_backoff_cap_s=1.0)
 # Of a watch. The server sends bookmarks once a minute: an injected silence must be shorter.
 _SILENCE_S: Final = 4.0
 _POLL_S: Final = 0.05
+_RESPONSE_S: Final = 120.0
+# Watches of events have no bookmarks: they may be silent from the first to the last event.
+_LONGEST_TEST_S: Final = 600.0
 _CREATED_S: Final = 60.0
 
 
@@ -133,8 +136,17 @@ async def _built(
     config, namespace = await load(KUBECONFIG), f"dlctl-{uuid.uuid4().hex[:8]}"
     proxy, url = await stack.enter_async_context(serve_proxy(config))
     plain = ClusterConfig.with_token(url, "")
-    user = await stack.enter_async_context(Client(plain, user_agent="user"))
-    kubelet = await stack.enter_async_context(Client(plain, user_agent="kubelet"))
+    user, kubelet = [
+        await stack.enter_async_context(
+            Client(
+                plain,
+                user_agent=name,
+                request_timeout_s=_RESPONSE_S,
+                watch_idle_timeout_s=_LONGEST_TEST_S,
+            )
+        )
+        for name in ("user", "kubelet")
+    ]
     await _make_namespace(user, namespace)
     tasks = await stack.enter_async_context(asyncio.TaskGroup())
     mirror = Mirror(user, namespace, tasks)
