@@ -259,7 +259,7 @@ class JobReconciler:
         )
         pods, services = self.stores.pods, self.stores.services
         planned = with_collection_deletions(planned, job.uid, pods, services)
-        return context, first_slice(planned, has_pods=bool(observed.all_pods))
+        return context, first_slice(planned)
 
     def _record_launcher(self, observed: Observed, cache: JobCache) -> None:
         """Record the Job of a launcher, whose metrics are removed with the job."""

@@ -9,7 +9,7 @@ from dlctl.kube.flowcontrol.write_limiter import WriteLimiter
 from dlctl.local.apiserver import status
 from dlctl.local.apiserver.faults import Fault
 from dlctl.local.apiserver.status import StatusError
-from tests.builders import mxjob, training_job
+from tests.builders import mxjob
 from tests.integration.kubeflow import change, forever, job_of, only, running
 from tests.support.harness import ClusterHarness, StartCluster
 from tests.support.outcomes import KEEPS_RUNNING
@@ -121,36 +121,6 @@ async def test_replica_that_joins_a_running_job_waits_for_its_service(
         await change(cluster, "PyTorchJob", two)
         await cluster.until(lambda: "exceeded quota" in cluster.condition("Waiting"))
         assert cluster.history.writes()["create", "pods"] == 2
-
-
-@pytest.mark.parametrize("replica_type", ["Master", "Worker"])
-async def test_large_job_with_a_rejected_template_gets_few_services(
-    start_cluster: StartCluster, replica_type: str
-) -> None:
-    job = training_job("PyTorchJob", Master=1, Worker=200)
-    template = job["spec"]["pytorchReplicaSpecs"][replica_type]["template"]
-    template["spec"]["containers"][0]["ports"] = [{"containerPort": 123456}]
-    async with start_cluster(kinds=only("PyTorchJob")) as cluster:
-        cluster.start()
-        await cluster.submit(job)
-        assert "containerPort" in str(await cluster.ended(phase="Failed"))
-        await cluster.settled()
-        assert cluster.history.writes()["create", "services"] == 2
-        assert not cluster.services()
-
-
-async def test_large_job_that_waits_for_its_quota_gets_few_services(
-    start_cluster: StartCluster,
-) -> None:
-    async with start_cluster(kinds=only("PyTorchJob")) as cluster:
-        refuse(cluster, PODS, status.forbidden(PODS, "linear", "exceeded quota: compute, pods=0"))
-        cluster.start()
-        await cluster.submit(training_job("PyTorchJob", Master=1, Worker=200))
-        await cluster.until(lambda: "exceeded quota" in str(cluster.status()))
-        await cluster.advance(60)
-        assert len(cluster.services()) == 2
-        cluster.server.faults.clear()
-        await cluster.until(lambda: len(cluster.pods()) == 201)
 
 
 async def test_rejection_with_a_changing_message_has_the_same_backoff(

@@ -9,8 +9,6 @@ from dlctl.reconcilers.plan import Plan
 # Limit of children created, updated or deleted per reconciliation: between two slices the status
 # shows what runs by then.
 MAX_CHANGES: Final = 1024
-# It costs little to remove this number again.
-_FEW_SERVICES: Final = 64
 # In order of application.
 _SLICED_FIELDS: Final = (
     "deleted_pods", "force_deleted_pods", "deleted_services", "services", "pods", "kueue_held_pods",
@@ -18,17 +16,11 @@ _SLICED_FIELDS: Final = (
 )  # fmt: skip
 
 
-def first_slice(plan: Plan, *, has_pods: bool, limit: int = MAX_CHANGES) -> Plan:
-    """Return a plan with the first changes of another; later plans make the remaining ones.
-
-    While a large job has no pods, the first of each replica type is created with its service: it
-    exposes a template that the server rejects before there are thousands of services.
-    """
-    has_many_services = bool(plan.pods) and len(plan.services) > _FEW_SERVICES
-    source = _first_replicas(plan) if has_many_services and not has_pods else plan
+def first_slice(plan: Plan, limit: int = MAX_CHANGES) -> Plan:
+    """Return a plan with the first changes of another; later plans make the remaining ones."""
     parts, remaining = {}, limit
     for name in _SLICED_FIELDS:
-        parts[name] = getattr(source, name)[:remaining]
+        parts[name] = getattr(plan, name)[:remaining]
         remaining -= len(parts[name])
     unfinished = any(len(part) < len(getattr(plan, name)) for name, part in parts.items())
     launcher_job = plan.launcher_job
@@ -36,9 +28,3 @@ def first_slice(plan: Plan, *, has_pods: bool, limit: int = MAX_CHANGES) -> Plan
         # Its pod connects to all of the others.
         launcher_job = None
     return attrs.evolve(plan, **parts, launcher_job=launcher_job, has_more=unfinished)
-
-
-def _first_replicas(plan: Plan) -> Plan:
-    first = {pod.type: pod for pod in reversed(plan.pods)}
-    services = tuple(each for each in plan.services if first.get(each.type) == each)
-    return attrs.evolve(plan, pods=tuple(reversed(first.values())), services=services)
