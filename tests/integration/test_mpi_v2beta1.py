@@ -133,6 +133,21 @@ async def test_job_is_suspended_and_resumed_with_another_placement(
         assert _TOLERATION in pod["spec"]["tolerations"]
 
 
+async def test_suspended_job_still_counts_the_failed_attempts_of_its_launcher(
+    start_cluster: StartCluster,
+) -> None:
+    """As mpi-operator does: its Job goes on counting when it is resumed."""
+    manifest = mpi_job()
+    manifest["spec"]["mpiReplicaSpecs"]["Launcher"]["restartPolicy"] = "Never"
+    async with start_cluster(kinds=[MPI]) as cluster:
+        await submit(cluster, manifest)
+        await finish_launcher(cluster, 1)
+        await cluster.until(lambda: counts(cluster).get("Launcher", {}).get("failed") == 1)
+        await set_suspended(cluster, suspended=True)
+        await cluster.until(lambda: is_true(cluster, "Suspended"))
+        assert counts(cluster) == {"Launcher": {"failed": 1}, "Worker": {}}
+
+
 async def test_deleted_launcher_is_created_again(start_cluster: StartCluster) -> None:
     async with start_cluster(kinds=[MPI]) as cluster:
         await submit(cluster, mpi_job())

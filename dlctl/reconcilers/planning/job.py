@@ -276,7 +276,7 @@ class _Planner:
 
     def _plan_suspended(self) -> Plan:
         job, observed, desired = self.job, self.observed, self.desired
-        suspended, notes = status_transitions.suspended_status(job, self.now)
+        suspended, notes = status_transitions.suspended_status(job, observed, self.now)
         attempts = stopped_attempts(suspended.attempts, self.now)
         retains_services = SERVICES in desired.retained_resources
         return Plan(

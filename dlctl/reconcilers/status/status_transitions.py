@@ -152,8 +152,13 @@ def _with_unseen_run(
     return conditions.with_condition(kept, unseen)
 
 
-def suspended_status(job: Job, now: datetime.datetime) -> tuple[JobStatus, tuple[EventNote, ...]]:
-    """Return the status of a suspended job: no pods, and no record of earlier runs."""
+def suspended_status(
+    job: Job, observed: Observed, now: datetime.datetime
+) -> tuple[JobStatus, tuple[EventNote, ...]]:
+    """Return the status of a suspended job: no pods, and no record of earlier runs.
+
+    Only the Job of a launcher goes on counting its failed attempts.
+    """
     status = job.status
     if status.phase is JobPhase.SUSPENDED:
         return attrs.evolve(status, observed_generation=job.generation), ()
@@ -177,8 +182,8 @@ def suspended_status(job: Job, now: datetime.datetime) -> tuple[JobStatus, tuple
             phase=JobPhase.SUSPENDED,
             state=JobState.UNKNOWN,
             replica_statuses=tuple(
-                ReplicaStatus(r.type, JobState.UNKNOWN, {}, label_selector=r.label_selector)
-                for r in status.replica_statuses
+                replica_counts.suspended_replica_status(replica, observed)
+                for replica in status.replica_statuses
             ),
             conditions=conditions.without_condition(new_conditions, conditions.RESTARTING),
             restarts={},

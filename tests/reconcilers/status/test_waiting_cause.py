@@ -368,7 +368,7 @@ def test_suspended_job_with_an_invalid_spec_says_so() -> None:
     job = attrs.evolve(make_job(), invalid_reason="spec: is wrong")
 
     def suspended(job: Job, now: datetime.datetime) -> tuple[Job, tuple[EventNote, ...]]:
-        status, notes = status_transitions.suspended_status(job, now)
+        status, notes = status_transitions.suspended_status(job, Observed(()), now)
         plan = with_waiting(job, Plan(status), Observed(()), "", now, LIMITS)
         return attrs.evolve(job, status=plan.status), notes
 

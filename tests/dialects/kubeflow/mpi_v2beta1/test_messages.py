@@ -56,7 +56,7 @@ def test_running_job_has_no_further_event() -> None:
 
 def test_job_is_suspended_before_it_runs_and_resumed() -> None:
     job = make_job(mpi_job(policy={"suspend": True}))
-    status, notes = status_transitions.suspended_status(job, NOW)
+    status, notes = status_transitions.suspended_status(job, Observed(()), NOW)
     assert shown(status)[1:] == [
         ("Running", False, "MPIJobSuspended", "MPIJob ml/pi is suspended."),
         ("Suspended", True, "MPIJobSuspended", "MPIJob suspended"),
