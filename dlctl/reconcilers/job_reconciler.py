@@ -175,6 +175,7 @@ class JobReconciler:
             self.content_errors.report(cache, read.error)
         self.metrics.phase_changed(stored.key.namespace, cache.phase, read.status.phase)
         cache.phase = read.status.phase
+        cache.counts_for_mpi_operator = read.obj.dialect.framework.creates_launcher_jobs
         if read.error is None:
             cache.last_good_spec = None if read.status.is_finished else stored.spec
 
@@ -331,7 +332,8 @@ class JobReconciler:
             self.membership.tasks.forget(key)
             if self.failure_logs is not None:
                 self.failure_logs.forget(key)
-            self.metrics.phase_changed(key.namespace, cache.phase, None)
+            mpi = cache.counts_for_mpi_operator
+            self.metrics.phase_changed(key.namespace, cache.phase, None, for_mpi_operator=mpi)
             if cache.launcher is not None:
                 self.metrics.launcher_gone(cache.launcher)
             del self._caches[key]

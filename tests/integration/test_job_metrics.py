@@ -4,7 +4,9 @@ from typing import Any
 
 from tests.builders import kind_of, mxjob
 from tests.integration.kubeflow import job_of
+from tests.integration.mpi_jobs import JOB, MPI, MPIJOBS, is_true
 from tests.integration.mxjobs import metric_value
+from tests.mpi_v2beta1 import mpi_job
 from tests.support.harness import StartCluster
 from tests.support.outcomes import DONE, KEEPS_RUNNING, Evicted, Exit, Outcome
 from tests.support.running_controller import RunningController
@@ -70,6 +72,31 @@ async def test_failed_attempts_are_recorded_and_counted_by_cause(
         for cause in ("Eviction", "UserCode"):
             failures = {"namespace": cluster.namespace, "cause": cause}
             assert metric_value(controller, "dlctl_job_failures_total", **failures) == 1
+
+
+async def test_mpijob_with_a_refused_template_counts_as_one_of_mpi_operator_that_failed(
+    start_cluster: StartCluster,
+) -> None:
+    volumes = [{"name": "data", "emptyDir": {}}] * 2
+    async with start_cluster(kinds=[MPI]) as cluster:
+        controller = cluster.start()
+        await cluster.submit(mpi_job(worker={"volumes": volumes}), {})
+        await cluster.until(lambda: is_true(cluster, "Failed"))
+        await cluster.settled()
+        sample = controller.manager.metrics.registry.get_sample_value
+        assert sample("mpi_operator_jobs_created_total") == 1
+        assert sample("mpi_operator_jobs_failed_total") == 1
+        labels = {"job_namespace": cluster.namespace, "framework": "mpi"}
+        assert sample("training_operator_jobs_failed_total", labels) is None
+        await cluster.user.delete(MPIJOBS, cluster.key(JOB))
+        await cluster.until(lambda: not _counted(controller, cluster.namespace))
+        assert sample("training_operator_jobs_deleted_total", labels) is None
+
+
+def _counted(controller: RunningController, namespace: str) -> bool:
+    """Return whether any job of a namespace is counted by its phase."""
+    (gauge,) = controller.manager.metrics.dlctl_jobs.collect()
+    return any(one.labels["namespace"] == namespace and one.value for one in gauge.samples)
 
 
 async def test_jobs_are_counted_by_phase_until_they_are_deleted(

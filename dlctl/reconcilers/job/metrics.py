@@ -41,11 +41,21 @@ class JobMetrics:
     # When namespaces have lost their last job, in this order.
     _empty_since: dict[str, float] = attrs.field(init=False, factory=dict)
 
-    def phase_changed(self, namespace: str, old: JobPhase | None, new: JobPhase | None) -> None:
-        """Move a job from the gauge of its old phase to that of its new one; None means no job."""
+    def phase_changed(
+        self,
+        namespace: str,
+        old: JobPhase | None,
+        new: JobPhase | None,
+        *,
+        for_mpi_operator: bool = False,
+    ) -> None:
+        """Move a job from the gauge of its old phase to that of its new one; None means no job.
+
+        ``for_mpi_operator`` says that the job is not counted under training-operator's names.
+        """
         if old == new:
             return
-        framework = self.training_operator_label
+        framework = "" if for_mpi_operator else self.training_operator_label
         # A job without a status was never processed, perhaps because another controller owns it.
         if framework and new is None and old is not JobPhase.NEW:
             self.metrics.training_operator_jobs_deleted_total.labels(namespace, framework).inc()
@@ -67,7 +77,7 @@ class JobMetrics:
         """Count what a status that was just written reports for the first time."""
         job, old, new = write.job, write.job.status, write.status
         self._count_training_operator(job, new)
-        if job.launcher_job is not None:
+        if job.messages.counts_for_mpi_operator:
             self._count_mpi_operator(old, new)
         for cause in _new_causes(old, new):
             labels = (self.kind, job.key.namespace, cause)
@@ -95,7 +105,7 @@ class JobMetrics:
         The old status shows what was counted before, so the next controller counts nothing twice.
         """
         framework = self.training_operator_label
-        if not framework or job.launcher_job is not None:
+        if not framework or job.messages.counts_for_mpi_operator:
             return
         old, metrics, labels = job.status, self.metrics, (job.key.namespace, framework)
         if old.phase is JobPhase.NEW and new.phase is not JobPhase.NEW:

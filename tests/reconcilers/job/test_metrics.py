@@ -12,7 +12,7 @@ from dlctl.metrics import Metrics
 from dlctl.reconcilers.job.cache import StatusWrite
 from dlctl.reconcilers.job.metrics import EMPTY_NAMESPACE_S, JobMetrics
 from tests.builders import NOW, make_job
-from tests.reconcilers.launcher_job.builders import mpi_job
+from tests.mpi_v2beta1 import mpi_job
 from tests.support.timing import ManualClock
 
 
@@ -62,7 +62,7 @@ def test_job_whose_launcher_is_a_job_counts_under_mpi_operators_names_alone() ->
     metrics = Metrics()
     figures = JobMetrics(metrics, "mpijobs.kubeflow.org", ManualClock(), "mpi")
     for state in (JobState.SUCCEEDED, JobState.FAILED):
-        job = written(figures, mpi_job(), phase=JobPhase.CREATING)
+        job = written(figures, make_job(mpi_job()), phase=JobPhase.CREATING)
         job = written(figures, job, phase=JobPhase.RUNNING)
         job = written(figures, job, phase=JobPhase.CLEAN_UP, state=state)
         written(figures, job, phase=JobPhase.DONE, state=state)
