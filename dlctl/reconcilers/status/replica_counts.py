@@ -52,7 +52,7 @@ def replica_status(job: Job, spec: ReplicaSpec, observed: Observed) -> ReplicaSt
 
 
 def suspended_replica_status(replica: ReplicaStatus, observed: Observed) -> ReplicaStatus:
-    """Return the status of the replicas of one type when their job has just been suspended."""
+    """Return the status of the replicas of one type when their job is suspended."""
     launcher = observed.launcher if replica.type == LAUNCHER else None
     failed_count = launcher.failed_count if launcher else 0
     counts = {JobState.FAILED: failed_count} if failed_count else {}

@@ -161,7 +161,8 @@ def suspended_status(
     """
     status = job.status
     if status.phase is JobPhase.SUSPENDED:
-        return attrs.evolve(status, observed_generation=job.generation), ()
+        counts = _suspended_replica_statuses(status, observed)
+        return attrs.evolve(status, replica_statuses=counts, observed_generation=job.generation), ()
     sets_others = job.messages.suspension_sets_others()
     if status.phase is JobPhase.NEW and sets_others:
         counts = _replica_statuses(job, Observed(())) if job.messages.emits_idle else ()
@@ -181,10 +182,7 @@ def suspended_status(
             status,
             phase=JobPhase.SUSPENDED,
             state=JobState.UNKNOWN,
-            replica_statuses=tuple(
-                replica_counts.suspended_replica_status(replica, observed)
-                for replica in status.replica_statuses
-            ),
+            replica_statuses=_suspended_replica_statuses(status, observed),
             conditions=conditions.without_condition(new_conditions, conditions.RESTARTING),
             restarts={},
             counted_restarts=0,
@@ -192,6 +190,11 @@ def suspended_status(
         ),
         (*_phase_notes(job, new_conditions), EventNote("Normal", reason, message)),
     )
+
+
+def _suspended_replica_statuses(status: JobStatus, observed: Observed) -> tuple[ReplicaStatus, ...]:
+    replicas = status.replica_statuses
+    return tuple(replica_counts.suspended_replica_status(each, observed) for each in replicas)
 
 
 def _is_queued(job: Job, is_held: bool) -> bool:

@@ -234,6 +234,17 @@ def test_suspended_job_has_everything_but_workers() -> None:
     assert writes(plan) is LauncherJobAction.CREATE_SUSPENDED
 
 
+def test_suspended_job_counts_a_launcher_that_its_suspension_has_stopped() -> None:
+    """The Job counts it once it is gone, which is later."""
+    job = with_status(mpi_job(), planned(mpi_job(), batch_job(), *running(mpi_job())))
+    job = attrs.evolve(job, run_policy=attrs.evolve(job.run_policy, suspended=True))
+    job = with_status(job, planned(job, batch_job()))
+    assert counts(job.status, "launcher") == {}
+    plan = planned(job, batch_job(suspended=True, failed=1))
+    assert counts(plan.status, "launcher") == {JobState.FAILED: 1}
+    assert plan.status.phase is JobPhase.SUSPENDED
+
+
 def test_suspension_deletes_the_workers_and_the_pod_group() -> None:
     job = with_status(mpi_job(), planned(mpi_job(), batch_job(), *running(mpi_job())))
     workers = running(job)
