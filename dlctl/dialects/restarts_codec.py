@@ -23,7 +23,7 @@ from dlctl.dialects.field_reader import MAX_INT32, MAX_REPLICAS
 # a text takes 60.
 MAX_SINGLE: Final = 1000
 # While a worker leaves its node, its successor has restarts as well.
-_MAX_GROUPED: Final = 2 * MAX_REPLICAS
+_MAX_READ: Final = 2 * MAX_REPLICAS
 FIELD: Final = "restarts"
 _NAME: Final = re.compile(r"(.+)-(0|[1-9][0-9]{0,8})", re.DOTALL)
 # Its index, failures and attempts, seconds since the first end of the group, and the pod's UID.
@@ -39,8 +39,8 @@ def write(restarts: Mapping[str, RestartRecord]) -> JSON:
     groups: dict[tuple[str, str, int | None], dict[int, RestartRecord]] = {}
     for name in sorted(restarts):
         one, match = restarts[name], _NAME.fullmatch(name)
-        if match is None or match[1] in restarts or not _is_groupable(one):
-            # Only another writer can have written it.
+        if match is None or not _is_groupable(one):
+            # Counts of another writer: no replica has been restarted that often.
             wire[name] = _write_one(one)
         else:
             groups.setdefault((match[1], one.reason, one.exit_code), {})[int(match[2])] = one
@@ -50,14 +50,15 @@ def write(restarts: Mapping[str, RestartRecord]) -> JSON:
 
 
 def read(wire: JSON) -> dict[str, RestartRecord]:
-    """Read the output of :func:`write`; malformed parts count as absent."""
+    """Read the output of :func:`write`; malformed parts, and too many, count as absent."""
     lists = ((name, value) for name, value in wire.items() if isinstance(value, list))
     grouped = chain.from_iterable(_read_groups(type_, groups) for type_, groups in lists)
-    restarts = dict(islice(grouped, _MAX_GROUPED))
-    for name, value in wire.items():
-        if not isinstance(value, list):
-            restarts[name] = _read_one(codec.mapping(value))
-    return restarts
+    single = (
+        (name, _read_one(codec.mapping(value)))
+        for name, value in wire.items()
+        if not isinstance(value, list) and _NAME.fullmatch(name)
+    )
+    return dict(islice(chain(grouped, single), _MAX_READ))
 
 
 def as_stored(wire: ReadOnlyJSON, status: msgspec.Raw) -> ReadOnlyJSON:

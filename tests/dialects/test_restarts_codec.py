@@ -20,11 +20,9 @@ from dlctl.reconcilers.merge_patch import merge_patch
 from tests.builders import NOW
 from tests.dialects.statuses import CODES, COUNT, TEXT, TIMES
 
-# Replicas by name, and what no dlctl writes.
-NAMES = (
-    st.builds("{}-{}".format, st.sampled_from(["worker", "ps", "launcher"]), COUNT)
-    | TEXT
-    | st.sampled_from(["worker", "worker-", "-1", "worker-01", "a-b-2", "worker-\n-3", "worker-٣"])
+# Names of replicas; a type may be any text.
+NAMES = st.builds(
+    "{}-{}".format, st.sampled_from(["worker", "ps", "launcher", "a-b", "worker-\n"]), COUNT
 )
 COUNTS = COUNT | st.integers(min_value=-1, max_value=2**40) | st.booleans()
 RECORDS = st.builds(
@@ -187,6 +185,14 @@ def test_time_beyond_all_years_is_that_of_the_group() -> None:
     assert status_codec.write_time(record.finished_at) == group["finishedAt"]
 
 
+@pytest.mark.parametrize("name", ["", "worker", "worker-", "-1", "worker-01", "worker-٣"])
+def test_name_that_no_replica_has_is_not_read(name: str) -> None:
+    assert restarts_codec.read({name: {"failures": 1}}) == {}
+
+
 def test_more_replicas_than_a_job_may_have_are_not_read() -> None:
-    rows = [f"{index} 0 0 0 " for index in range(9 * MAX_REPLICAS)]
-    assert len(restarts_codec.read({"worker": [{"replicas": rows}]})) == 2 * MAX_REPLICAS
+    indexes = range(9 * MAX_REPLICAS)
+    single: JSON = {f"worker-{index}": {} for index in indexes}
+    grouped: JSON = {"ps": [{"replicas": [f"{index} 0 0 0 " for index in indexes]}]}
+    for wire in (single, grouped, single | grouped):
+        assert len(restarts_codec.read(wire)) == 2 * MAX_REPLICAS
