@@ -77,7 +77,7 @@ async def test_failed_attempts_are_recorded_and_counted_by_cause(
 async def test_mpijob_with_a_refused_template_counts_as_one_of_mpi_operator_that_failed(
     start_cluster: StartCluster,
 ) -> None:
-    volumes = [{"name": "data", "emptyDir": {}}] * 2
+    volumes = [{"name": "no_dns_label", "emptyDir": {}}]
     async with start_cluster(kinds=[MPI]) as cluster:
         controller = cluster.start()
         await cluster.submit(mpi_job(worker={"volumes": volumes}), {})

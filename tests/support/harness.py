@@ -27,7 +27,6 @@ from dlctl.kube.write_fence import MayWrite
 from dlctl.leaderelection.leadership import Leadership, NoLeaderElection
 from dlctl.leaderelection.lease_lock import LeaseLostError
 from dlctl.local.apiserver.server import serve
-from dlctl.local.apiserver.storage.stored_objects import StorageEvent
 from dlctl.local.job_controller.job_controller import JobController
 from dlctl.local.node.api_types import NodePod
 from dlctl.manager import Manager
@@ -221,20 +220,10 @@ class ClusterHarness:
         return str(holding[0]["message"]) if holding else ""
 
     async def until(self, holds: Callable[[], object]) -> None:
-        """Wait until the predicate holds, if only for a moment; on a timeout, fail with a dump."""
-        held = False
-
-        def look(_: StorageEvent) -> None:
-            nonlocal held
-            # An error that lasts is raised below.
-            with suppress(Exception):
-                held = held or bool(holds())
-
-        observers = self.server.storage.observers
-        observers.append(look)
+        """Wait until the predicate holds; on a timeout, fail with a dump."""
         try:
             async with asyncio.timeout(self.wait_times.patience_s):
-                while not (held or holds()):
+                while not holds():
                     self.history.changed.clear()
                     # Not everything that is awaited is written to the server.
                     with suppress(TimeoutError):
@@ -242,8 +231,6 @@ class ClusterHarness:
                             await self.history.changed.wait()
         except TimeoutError:
             raise AssertionError(f"it did not come to hold:\n{self.dump()}") from None
-        finally:
-            observers.remove(look)
         await self.sync()
 
     async def advance(self, seconds: float) -> None:

@@ -8,8 +8,8 @@ import asyncio
 import os
 import uuid
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Final
 
 import attrs
@@ -25,6 +25,7 @@ from dlctl.kube.errors import NotFoundError
 from dlctl.kube.write_fence import MayWrite
 from dlctl.local.apiserver.faults import Faults
 from dlctl.local.apiserver.handler import AuditKey
+from dlctl.local.apiserver.storage.stored_objects import StorageEvent
 from dlctl.options import Options
 from tests.builders import KINDS
 from tests.support.harness import ClusterHarness, WaitTimes, first_of
@@ -107,6 +108,22 @@ class RealClusterHarness(ClusterHarness):
             or self.proxy.open_write_count > 0
             or any(controller.is_busy for controller in self._controllers)
         )
+
+    async def until(self, holds: Callable[[], object]) -> None:
+        """Wait as on the embedded server; here, what holds for a moment may be over by then."""
+        held = False
+
+        def look(_: StorageEvent) -> None:
+            nonlocal held
+            # An error that lasts is raised below.
+            with suppress(Exception):
+                held = held or bool(holds())
+
+        self.mirror.observers.append(look)
+        try:
+            await super().until(lambda: held or holds())
+        finally:
+            self.mirror.observers.remove(look)
 
     async def sync(self) -> None:
         await self.mirror.caught_up()
