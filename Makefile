@@ -3,8 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-# For tests in real time, on a machine that may be busy: the report counts second tries.
-AGAIN := --reruns 1
+# For tests in real time, on a machine that may be busy: the report names second tries.
+AGAIN := --reruns 1 -rfER
 # With BUDGET=seconds the long tiers take their tests in an order that follows from the commit, and
 # skip those that the budget leaves no time for. With SHARE=0.6 they run that part of them, chosen by the commit.
 BUDGETED = $(if $(BUDGET)$(SHARE),-p tests.support.budget $(BUDGET:%=--budget-s %) $(SHARE:%=--share %))
@@ -116,7 +116,7 @@ examples: $(READY) $(FRAMEWORKS:%=.venv-%/.ready) ## Train a model with each fra
 		/usr/bin/python3 -c "import $$module" || \
 			echo 'left out: apt-get install python3-torch openmpi-bin python3-mpi4py python3-numpy'; \
 	done
-	$(BIN)/pytest -m examples $(AGAIN) $(BUDGETED) -rs --durations=0 --durations-min=1 tests/examples
+	$(BIN)/pytest -m examples $(AGAIN) $(BUDGETED) -rfERs --durations=0 --durations-min=1 tests/examples
 
 .PHONY: bench
 bench: $(READY) ## Measure, each figure beside its goal
@@ -208,7 +208,7 @@ mpi-operator: $(READY) ## Compare dlctl with the real mpi-operator, and hand liv
 	$(BIN)/python -m e2e.cluster run -- $(BIN)/python -m e2e.mpi_operator
 	$(BIN)/python -m e2e.cluster run -- $(BIN)/python -m e2e.mpi_operator.handover
 
-E2E = $(BIN)/pytest --override-ini timeout=600 $(AGAIN) -rR $(BUDGETED)
+E2E = $(BIN)/pytest --override-ini timeout=600 $(AGAIN) $(BUDGETED)
 
 .PHONY: e2e-kind
 e2e-kind: $(READY) ## The same in a kind cluster made for it; needs Docker and kind
