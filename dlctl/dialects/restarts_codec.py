@@ -25,7 +25,9 @@ MAX_SINGLE: Final = 1000
 # While a worker leaves its node, its successor has restarts as well.
 _MAX_READ: Final = 2 * MAX_REPLICAS
 FIELD: Final = "restarts"
-_NAME: Final = re.compile(r"(.+)-(0|[1-9][0-9]{0,8})", re.DOTALL)
+_NAME: Final = re.compile(r"(.+)-(0|[1-9][0-9]*)", re.DOTALL)
+# Of an index in a text.
+_MAX_DIGITS: Final = 9
 # Its index, failures and attempts, seconds since the first end of the group, and the pod's UID.
 _TEXT: Final = re.compile(r"([0-9]{1,9}) ([0-9]{1,10}) ([0-9]{1,10}) ([0-9]{1,12}) (.*)", re.DOTALL)
 _SECOND: Final = datetime.timedelta(seconds=1)
@@ -39,8 +41,8 @@ def write(restarts: Mapping[str, RestartRecord]) -> JSON:
     groups: dict[tuple[str, str, int | None], dict[int, RestartRecord]] = {}
     for name in sorted(restarts):
         one, match = restarts[name], _NAME.fullmatch(name)
-        if match is None or not _is_groupable(one):
-            # Counts of another writer: no replica has been restarted that often.
+        if match is None or match[1] in restarts or not _is_groupable(match[2], one):
+            # Only another writer can have written it.
             wire[name] = _write_one(one)
         else:
             groups.setdefault((match[1], one.reason, one.exit_code), {})[int(match[2])] = one
@@ -77,9 +79,9 @@ def as_stored(wire: ReadOnlyJSON, status: msgspec.Raw) -> ReadOnlyJSON:
     return {**wire, FIELD: stored.get(FIELD)}
 
 
-def _is_groupable(restart: RestartRecord) -> bool:
+def _is_groupable(index: str, restart: RestartRecord) -> bool:
     counts = (restart.failures, restart.attempts)
-    return all(0 <= count <= MAX_INT32 for count in counts)
+    return len(index) <= _MAX_DIGITS and all(0 <= count <= MAX_INT32 for count in counts)
 
 
 def _write_group(reason: str, exit_code: int | None, members: Mapping[int, RestartRecord]) -> JSON:

@@ -21,6 +21,12 @@ TIMES = st.datetimes(
     max_value=datetime.datetime(2100, 1, 1),
     timezones=st.just(datetime.UTC),
 ).map(lambda time: time.replace(microsecond=0))
+# A type may be any text.
+REPLICA_NAMES = st.builds(
+    "{}-{}".format,
+    st.sampled_from(["worker", "ps", "launcher", "a-b", "worker-1", "worker-\n"]),
+    COUNT | st.just(10**12),
+)
 CODES = st.none() | st.integers(min_value=-1, max_value=255)
 CONDITIONS = st.lists(
     st.builds(Condition, TEXT.filter(bool), st.booleans(), TEXT, TEXT, TIMES, TIMES),
@@ -46,7 +52,9 @@ STATUSES = st.builds(
     start_time=st.none() | TIMES,
     completion_time=st.none() | TIMES,
     restarts=st.dictionaries(
-        TEXT, st.builds(RestartRecord, COUNT, COUNT, TEXT, TEXT, TIMES, CODES), max_size=3
+        REPLICA_NAMES,
+        st.builds(RestartRecord, COUNT, COUNT, TEXT, TEXT, TIMES, CODES),
+        max_size=3,
     ),
     failure=st.none() | st.builds(Failure, TEXT, TEXT, TEXT, TEXT, TIMES, CODES),
     observed_generation=COUNT,

@@ -18,12 +18,8 @@ from dlctl.dialects.field_reader import MAX_REPLICAS
 from dlctl.local.apiserver.patches.merge_patch import merged
 from dlctl.reconcilers.merge_patch import merge_patch
 from tests.builders import NOW
-from tests.dialects.statuses import CODES, COUNT, TEXT, TIMES
+from tests.dialects.statuses import CODES, COUNT, REPLICA_NAMES, TEXT, TIMES
 
-# Names of replicas; a type may be any text.
-NAMES = st.builds(
-    "{}-{}".format, st.sampled_from(["worker", "ps", "launcher", "a-b", "worker-\n"]), COUNT
-)
 COUNTS = COUNT | st.integers(min_value=-1, max_value=2**40) | st.booleans()
 RECORDS = st.builds(
     RestartRecord,
@@ -36,7 +32,7 @@ RECORDS = st.builds(
     | st.just(datetime.datetime.min.replace(tzinfo=datetime.UTC)),
     CODES,
 )
-RESTARTS = st.dictionaries(NAMES, RECORDS, max_size=6)
+RESTARTS = st.dictionaries(REPLICA_NAMES, RECORDS, max_size=6)
 LIMITS = st.integers(min_value=0, max_value=6)
 
 

@@ -16,6 +16,7 @@ from dlctl.api.status.membership import Membership, ScaleOperation
 from dlctl.dialects.et_operator import training_status
 from tests.builders import NOW
 from tests.dialects.et_operator.manifests import read_job
+from tests.dialects.statuses import REPLICA_NAMES
 
 WRITTEN = "2026-01-01T12:00:00Z"
 TEXT = st.text(max_size=8)
@@ -51,7 +52,7 @@ STATUSES = st.builds(
     replica_statuses=st.lists(REPLICAS, max_size=1).map(tuple),
     start_time=st.none() | TIMES,
     restarts=st.dictionaries(
-        TEXT, st.builds(RestartRecord, COUNT, COUNT, TEXT, TEXT, TIMES), max_size=2
+        REPLICA_NAMES, st.builds(RestartRecord, COUNT, COUNT, TEXT, TEXT, TIMES), max_size=2
     ),
     observed_generation=COUNT,
     membership=st.none() | MEMBERSHIPS,
