@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from dlctl.api.json_types import JSON
-from dlctl.api.meta import CRDS, ObjectKey
+from dlctl.api.meta import CRDS, PODS, ObjectKey
 from dlctl.dialects.kind import Kind
 from tests.builders import kind_of, training_job
 from tests.support.harness import ClusterHarness
@@ -92,3 +92,8 @@ def message(cluster: ClusterHarness, type_: str) -> str:
 
 def created(cluster: ClusterHarness, replica: str) -> int:
     return sum(n for member, n in cluster.history.created.items() if str(member.replica) == replica)
+
+
+def phases(cluster: ClusterHarness) -> list[str]:
+    """Return the phases of all pods, in the order of their names."""
+    return [pod["status"]["phase"] for pod in cluster.objects(PODS)]

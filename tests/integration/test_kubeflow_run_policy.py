@@ -15,6 +15,7 @@ from tests.integration.kubeflow import (
     forever,
     job_of,
     only,
+    phases,
     running,
 )
 from tests.support.fake_pods import replica_of
@@ -246,10 +247,6 @@ async def test_failure_by_a_limit_is_written_before_pods_are_deleted(
         await change(cluster, "JAXJob", {"runPolicy": {"activeDeadlineSeconds": 1}})
         await cluster.until(lambda: len(cluster.pods()) < 3)
         assert cluster.condition("Failed")
-
-
-def phases(cluster: ClusterHarness) -> list[str]:
-    return [pod["status"]["phase"] for pod in cluster.objects(PODS)]
 
 
 def succeeded(cluster: ClusterHarness) -> int:

@@ -17,6 +17,7 @@ from tests.integration.kubeflow import (
     forever,
     job_of,
     only,
+    phases,
     replica_specs,
     running,
 )
@@ -142,10 +143,6 @@ async def test_success_of_the_chief_beats_a_simultaneous_failure(
         await cluster.ended()
         assert cluster.condition("Succeeded")
         assert not cluster.condition("Failed")
-
-
-def phases(cluster: ClusterHarness) -> list[str]:
-    return [pod["status"]["phase"] for pod in cluster.objects(PODS)]
 
 
 async def test_success_policy_all_workers_waits_for_all(start_cluster: StartCluster) -> None:

@@ -3,9 +3,13 @@
 from dlctl.api.meta import PODS
 from dlctl.local.apiserver.faults import Fault
 from tests.builders import training_job
-from tests.integration.kubeflow import forever, only
+from tests.integration.kubeflow import (
+    forever,
+    only,
+    phases,
+)
 from tests.support.fake_pods import is_running
-from tests.support.harness import ClusterHarness, StartCluster
+from tests.support.harness import StartCluster
 from tests.support.outcomes import DONE
 
 JOB = training_job("JAXJob", Worker=2)
@@ -46,7 +50,3 @@ async def test_cluster_has_not_settled_while_a_kubelet_is_about_to_report(
         await cluster.until(lambda: [is_running(p) for p in cluster.objects(PODS)] == [True, False])
         await cluster.settled()
         assert phases(cluster) == ["Running", "Succeeded"]
-
-
-def phases(cluster: ClusterHarness) -> list[str]:
-    return [pod["status"]["phase"] for pod in cluster.objects(PODS)]
