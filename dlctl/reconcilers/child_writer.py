@@ -176,6 +176,9 @@ def _children(job: Job, plan: Plan, renderer: Renderer) -> Iterator[Child]:
         yield attrs.evolve(
             made, may_exist=dependent.may_exist, may_be_shared=dependent.may_be_shared
         )
+    for replica in plan.dry_runs:
+        pod = child(PODS, job.child_name(replica), partial(renderer.pod, replica))
+        yield attrs.evolve(pod, is_dry_run=True)
     for replica in plan.services:
         yield child(SERVICES, job.service_name(replica), partial(renderer.service, replica))
     for replica in plan.pods:

@@ -35,6 +35,8 @@ class Plan:
     deleted_services: tuple[Service, ...] = ()
     # Deleted by one request each, and not among those above.
     deleted_collections: tuple[CollectionDeletion, ...] = ()
+    # Pods that the server is asked about before the services are created.
+    dry_runs: tuple[Replica, ...] = ()
     services: tuple[Replica, ...] = ()
     # Names resolve before pods are ready, or no longer.
     patched_services: tuple[Service, ...] = ()

@@ -9,7 +9,7 @@ from dlctl.kube.flowcontrol.write_limiter import WriteLimiter
 from dlctl.local.apiserver import status
 from dlctl.local.apiserver.faults import Fault
 from dlctl.local.apiserver.status import StatusError
-from tests.builders import mxjob
+from tests.builders import mxjob, training_job
 from tests.integration.kubeflow import change, forever, job_of, only, running
 from tests.support.harness import ClusterHarness, StartCluster
 from tests.support.outcomes import KEEPS_RUNNING
@@ -121,6 +121,60 @@ async def test_replica_that_joins_a_running_job_waits_for_its_service(
         await change(cluster, "PyTorchJob", two)
         await cluster.until(lambda: "exceeded quota" in cluster.condition("Waiting"))
         assert cluster.history.writes()["create", "pods"] == 2
+
+
+@pytest.mark.parametrize("replica_type", ["Master", "Worker"])
+async def test_large_job_with_a_rejected_template_gets_no_services(
+    start_cluster: StartCluster, replica_type: str
+) -> None:
+    job = training_job("PyTorchJob", Master=1, Worker=200)
+    template = job["spec"]["pytorchReplicaSpecs"][replica_type]["template"]
+    template["spec"]["containers"][0]["ports"] = [{"containerPort": 123456}]
+    async with start_cluster(kinds=only("PyTorchJob")) as cluster:
+        cluster.start()
+        await cluster.submit(job)
+        assert "containerPort" in str(await cluster.ended(phase="Failed"))
+        await cluster.settled()
+        writes = cluster.history.writes()
+        assert (writes["create", "services"], writes["create", "pods"]) == (0, 2), "dry runs"
+
+
+async def test_large_job_gets_no_services_while_the_quota_is_exceeded(
+    start_cluster: StartCluster,
+) -> None:
+    async with start_cluster(kinds=only("PyTorchJob")) as cluster:
+        refuse(cluster, PODS, status.forbidden(PODS, "linear", "exceeded quota: compute, pods=0"))
+        cluster.start()
+        await cluster.submit(training_job("PyTorchJob", Master=1, Worker=200), forever())
+        await cluster.until(lambda: "exceeded quota" in cluster.condition("Waiting"))
+        await cluster.advance(60)
+        assert not cluster.services()
+        cluster.server.faults.clear()
+        await cluster.until(lambda: len(cluster.pods()) == 201)
+        assert len(cluster.services()) == 201
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        StatusError(400, "BadRequest", 'admission webhook "v" does not support dry run'),
+        status.forbidden(PODS, "linear", WEBHOOK + "dry runs are not for pods"),
+        StatusError(422, "Invalid", POLICY),
+        StatusError(500, "InternalError", "the dry run failed"),
+        StatusError(409, "AlreadyExists", "it exists"),
+    ],
+)
+async def test_large_job_is_created_where_only_dry_runs_are_rejected(
+    answer: StatusError, start_cluster: StartCluster
+) -> None:
+    async with start_cluster(kinds=only("PyTorchJob")) as cluster:
+        refuse(cluster, PODS, answer, times=2)
+        cluster.start()
+        await cluster.submit(training_job("PyTorchJob", Master=1, Worker=100), forever())
+        await cluster.until(lambda: len(cluster.pods()) == 101)
+        await cluster.settled()
+        assert not cluster.condition("Waiting")
+        assert not {reason for reason in cluster.events() if reason.startswith("Failed")}
 
 
 async def test_rejection_with_a_changing_message_has_the_same_backoff(
