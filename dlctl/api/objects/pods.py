@@ -48,7 +48,6 @@ class ContainerStateTerminated(Projection, frozen=True, gc=False):
     """How a container ended; a signal shows as exit code 128 + n."""
 
     exit_code: int = 0
-    signal: int | None = None
     reason: str | None = None
     message: str | None = None
     started_at: datetime.datetime | None = None
@@ -67,7 +66,6 @@ class ContainerStatus(Projection, frozen=True, gc=False):
     """One container, now (``state``) and before its last restart (``last_state``)."""
 
     name: str = ""
-    ready: bool | None = None
     restart_count: int | None = None
     state: ContainerState | None = None
     last_state: ContainerState | None = None

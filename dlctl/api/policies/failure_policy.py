@@ -40,13 +40,6 @@ class FailureAction(enum.StrEnum):
         return self in (FailureAction.RESTART_JOB, FailureAction.RESTART_REPLICA)
 
     @property
-    def restarts_job(self) -> bool:
-        return self in (
-            FailureAction.RESTART_JOB,
-            FailureAction.RESTART_JOB_AND_IGNORE_MAX_RESTARTS,
-        )
-
-    @property
     def restarts_replica(self) -> bool:
         """Return whether it restarts a replica alone."""
         return self in (

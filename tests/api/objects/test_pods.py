@@ -63,7 +63,12 @@ def test_unknown_and_null_fields_are_ignored() -> None:
                 "podIP": None,
                 "hostIPs": [{"ip": "10.0.0.1"}],
                 "containerStatuses": [
-                    {"name": "mxnet", "state": {"waiting": None}, "lastState": {}, "ready": None}
+                    {
+                        "name": "mxnet",
+                        "restartCount": None,
+                        "state": {"waiting": None},
+                        "lastState": {},
+                    }
                 ],
             },
         }
