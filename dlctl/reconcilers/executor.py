@@ -14,9 +14,9 @@ from dlctl.reconcilers.child_writer import ChildWriter
 from dlctl.reconcilers.children.creation import CreateResult
 from dlctl.reconcilers.content_errors import ContentError
 from dlctl.reconcilers.events.job_events import JobEvents
-from dlctl.reconcilers.job.cache import StatusWrite
 from dlctl.reconcilers.job.content_error_log import ContentErrorLog
 from dlctl.reconcilers.job.metrics import JobMetrics
+from dlctl.reconcilers.job.status_write import StatusWrite
 from dlctl.reconcilers.job.writer import JobWriter
 from dlctl.reconcilers.large_jobs import to_thread_if_large
 from dlctl.reconcilers.membership.manager import MembershipManager

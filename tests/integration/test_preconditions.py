@@ -14,8 +14,9 @@ from dlctl.dialects.dialect import DecodedObject
 from dlctl.kube.client import Client
 from dlctl.kube.errors import ConflictError
 from dlctl.metrics import Metrics
-from dlctl.reconcilers.job.cache import JobCache, StatusWrite
+from dlctl.reconcilers.job.cache import JobCache
 from dlctl.reconcilers.job.crd_check import CRDCheck
+from dlctl.reconcilers.job.status_write import StatusWrite
 from dlctl.reconcilers.job.writer import JobWriter
 from tests.builders import kind_of, mxjob
 from tests.support.harness import ClusterHarness, StartCluster

@@ -1,28 +1,16 @@
-"""A reconciler's in-memory state of a job between reconciliations, and writes of its status."""
-
-from collections.abc import Sequence
+"""A reconciler's in-memory state of a job between reconciliations."""
 
 import attrs
 import msgspec
 
-from dlctl.api.job import Job
 from dlctl.api.meta import UID, ObjectKey, Resource
 from dlctl.api.status.job_status import JobPhase, JobStatus
 from dlctl.reconcilers.children.rejected_children import RejectedChildren
 from dlctl.reconcilers.children.secrets import SecretState
-from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.events.pod_events import EventDedup
 from dlctl.reconcilers.job.status_conflicts import StatusConflictDetector
 from dlctl.reconcilers.job.status_rejection import StatusRejection
-
-
-@attrs.frozen
-class StatusWrite:
-    """A new status of a job as it was planned, and the events that report it."""
-
-    job: Job
-    status: JobStatus
-    notes: Sequence[EventNote] = ()
+from dlctl.reconcilers.job.status_write import StatusWrite
 
 
 @attrs.define

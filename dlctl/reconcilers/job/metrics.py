@@ -16,7 +16,7 @@ from dlctl.api.status.job_status import JobPhase, JobState, JobStatus, RestartRe
 from dlctl.api.status.verdict import Cause
 from dlctl.clock import Clock
 from dlctl.metrics import Metrics
-from dlctl.reconcilers.job.cache import StatusWrite
+from dlctl.reconcilers.job.status_write import StatusWrite
 
 # How long counters of a namespace without jobs are kept: much longer than between two scrapes.
 EMPTY_NAMESPACE_S: Final = 24 * 3600.0

@@ -19,9 +19,10 @@ from dlctl.kube.errors import ApiError, NotFoundError, RequestError
 from dlctl.kube.flowcontrol.write_limiter import write_flow
 from dlctl.reconcilers.children.rejection import rejection_of
 from dlctl.reconcilers.content_errors import wrap_content_errors
-from dlctl.reconcilers.job.cache import JobCache, StatusWrite
+from dlctl.reconcilers.job.cache import JobCache
 from dlctl.reconcilers.job.crd_check import CRDCheck
 from dlctl.reconcilers.job.status_rejection import StatusRejectedError
+from dlctl.reconcilers.job.status_write import StatusWrite
 from dlctl.reconcilers.merge_patch import merge_patch
 
 

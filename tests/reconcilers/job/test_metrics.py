@@ -9,8 +9,8 @@ from dlctl.api.meta import ObjectKey, ObjectMeta
 from dlctl.api.status.job_status import JobPhase, JobState
 from dlctl.api.status.verdict import Attempt, Cause, Confidence, Verdict
 from dlctl.metrics import Metrics
-from dlctl.reconcilers.job.cache import StatusWrite
 from dlctl.reconcilers.job.metrics import EMPTY_NAMESPACE_S, JobMetrics
+from dlctl.reconcilers.job.status_write import StatusWrite
 from tests.builders import NOW, make_job
 from tests.mpi_v2beta1 import mpi_job
 from tests.support.timing import ManualClock

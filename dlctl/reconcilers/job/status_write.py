@@ -1,0 +1,18 @@
+"""A write of a job's status, which metrics and events follow."""
+
+from collections.abc import Sequence
+
+import attrs
+
+from dlctl.api.job import Job
+from dlctl.api.status.job_status import JobStatus
+from dlctl.reconcilers.event_note import EventNote
+
+
+@attrs.frozen
+class StatusWrite:
+    """A new status of a job as it was planned, and the events that report it."""
+
+    job: Job
+    status: JobStatus
+    notes: Sequence[EventNote] = ()
