@@ -48,9 +48,9 @@ from dlctl.reconcilers.job.status_guard import StatusGuard
 from dlctl.reconcilers.job.stores import JobStores
 from dlctl.reconcilers.job.writer import JobWriter
 from dlctl.reconcilers.job_reconciler import JobReconciler
+from dlctl.reconcilers.job_slots import LargeJobSlots, large_job_slots
 from dlctl.reconcilers.kueue.queue_positions import QueuePositions
 from dlctl.reconcilers.kueue.workload_handlers import jobs_of_workload
-from dlctl.reconcilers.large_jobs import LargeJobSlots, large_job_slots
 from dlctl.reconcilers.membership.exec_runner import ExecLimiter, ExecRunner, exec_limiter
 from dlctl.reconcilers.membership.manager import BY_JOB, MembershipManager, index_by_job
 from dlctl.reconcilers.membership.scaler_reconciler import ScalerReconciler, read_scaler

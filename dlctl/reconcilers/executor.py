@@ -18,9 +18,9 @@ from dlctl.reconcilers.job.content_error_log import ContentErrorLog
 from dlctl.reconcilers.job.metrics import JobMetrics
 from dlctl.reconcilers.job.status_write import StatusWrite
 from dlctl.reconcilers.job.writer import JobWriter
-from dlctl.reconcilers.large_jobs import to_thread_if_large
 from dlctl.reconcilers.membership.manager import MembershipManager
 from dlctl.reconcilers.plan import Plan, earliest
+from dlctl.reconcilers.planning_threads import to_thread_if_large
 from dlctl.reconcilers.reconcile_context import ReconcileContext
 from dlctl.reconcilers.settle_delays import SETTLE_S
 from dlctl.reconcilers.status.invalid_status import invalid_plan

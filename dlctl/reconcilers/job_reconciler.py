@@ -45,7 +45,7 @@ from dlctl.reconcilers.job.status_guard import StatusGuard
 from dlctl.reconcilers.job.status_rejection import StatusRejectedError
 from dlctl.reconcilers.job.stores import JobStores
 from dlctl.reconcilers.job.writer import JobGoneError, StatusSupersededError
-from dlctl.reconcilers.large_jobs import LargeJobSlots, planning_size, to_thread_if_large
+from dlctl.reconcilers.job_slots import LargeJobSlots
 from dlctl.reconcilers.membership.manager import MembershipManager
 from dlctl.reconcilers.membership.membership_plan import MembershipPlan
 from dlctl.reconcilers.membership.planning import with_current_members, with_membership_plan
@@ -54,6 +54,7 @@ from dlctl.reconcilers.plan import Plan, with_membership
 from dlctl.reconcilers.planning.collection_deletions import with_collection_deletions
 from dlctl.reconcilers.planning.job import PlanSettings, plan_job
 from dlctl.reconcilers.planning.slices import first_slice
+from dlctl.reconcilers.planning_threads import planning_size, to_thread_if_large
 from dlctl.reconcilers.reconcile_context import ReconcileContext
 from dlctl.reconcilers.status import status_transitions
 from dlctl.reconcilers.status.invalid_status import invalid_plan, malformed_plan

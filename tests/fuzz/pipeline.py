@@ -26,7 +26,7 @@ from dlctl.errors import InvalidJobError
 from dlctl.frameworks.horovod.job import TrainingJob
 from dlctl.informers.watch_events import EventDecoder, ObjectEvent
 from dlctl.kube.decoding import decode_page
-from dlctl.reconcilers import large_jobs
+from dlctl.reconcilers import planning_threads
 from dlctl.reconcilers.children.desired import Desired
 from dlctl.reconcilers.children.render import Renderer
 from dlctl.reconcilers.content_errors import ContentError
@@ -111,13 +111,13 @@ def _read_and_plan(form: CrdVersion, obj: JobObject) -> str:
         msgspec.json.encode((wire, [note.message for note in failing.notes]))
         return "invalid"
     outcome = _plan(read.job, read.obj.dialect)
-    return outcome + _LARGE if read.job.total_replicas >= large_jobs.LARGE_JOB else outcome
+    return outcome + _LARGE if read.job.total_replicas >= planning_threads.LARGE_JOB else outcome
 
 
 def _decode(form: CrdVersion, obj: JobObject) -> tuple[DecodedObject, DecodedJob | ContentError]:
     """Decode a job; one with a large spec in a thread, which has a bound of its own."""
     decode = partial(decode_with_job, form.kind, obj)
-    if large_jobs.reading_size(obj.readable_spec) < large_jobs.LARGE_JOB:
+    if planning_threads.reading_size(obj.readable_spec) < planning_threads.LARGE_JOB:
         return decode()
 
     def timed() -> tuple[DecodedObject, DecodedJob | ContentError]:

@@ -21,7 +21,7 @@ from dlctl.dialects.kind import Kind
 from dlctl.errors import InvalidJobError
 from dlctl.reconcilers.content_errors import ContentError, wrap_content_errors
 from dlctl.reconcilers.job.status_conflicts import restore_own_status
-from dlctl.reconcilers.large_jobs import LARGE_JOB, read_in_thread, reading_size
+from dlctl.reconcilers.planning_threads import LARGE_JOB, read_in_thread, reading_size
 
 T = TypeVar("T")
 DecodingFailure = InvalidJobError | ContentError

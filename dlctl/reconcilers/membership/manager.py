@@ -30,7 +30,6 @@ from dlctl.dialects.elastic_dialect import ElasticDialect
 from dlctl.informers.store import Store
 from dlctl.kube.errors import NotFoundError
 from dlctl.reconcilers.children.adoption import label_child
-from dlctl.reconcilers.large_jobs import to_thread_if_large
 from dlctl.reconcilers.lifecycle.past_times import with_past_times
 from dlctl.reconcilers.membership import scaler_reconciler
 from dlctl.reconcilers.membership.exec_tasks import CheckInUse, ExecTask
@@ -45,6 +44,7 @@ from dlctl.reconcilers.membership.planning import (
 from dlctl.reconcilers.merge_patch import merge_patch
 from dlctl.reconcilers.nodes.node_watch import NodeWatch
 from dlctl.reconcilers.observe import Observed
+from dlctl.reconcilers.planning_threads import to_thread_if_large
 from dlctl.tasks import map_all
 
 # The index of pending scalers, by job.

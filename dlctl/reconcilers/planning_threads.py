@@ -1,9 +1,8 @@
-"""Reading and planning of large jobs in a thread, so that none of them blocks the event loop."""
+"""Threads that read and plan large jobs, so that none of them blocks the event loop."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from functools import partial
 from typing import Final, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
@@ -13,8 +12,7 @@ import msgspec
 
 from dlctl.api.exit_codes import ExitClass
 from dlctl.api.job import Job
-from dlctl.api.meta import ObjectKey
-from dlctl.controller.fair_semaphore import FairSemaphore, SlotRequest
+from dlctl.controller.fair_semaphore import FairSemaphore
 from dlctl.reconcilers.observe import Observed, ObservedReplica
 
 P = ParamSpec("P")
@@ -26,10 +24,6 @@ LARGE_JOB: Final = 500
 _REPLICAS_PER_OUTPUT: Final = 100
 # A log is longer than a termination message.
 _OUTPUTS_PER_LOG: Final = 5
-# Jobs with more replicas make more writes than others wait for.
-_FEW_REPLICAS: Final = 64
-# For reconciles of large jobs; as many more are for namespaces without one.
-_SLOTS: Final = 64
 # Reading this part of a spec takes as long as planning one replica.
 _BYTES_PER_REPLICA: Final = 64
 
@@ -57,52 +51,6 @@ class SharedThread:
         loop = asyncio.get_running_loop()
         async with self._turns.setdefault(loop, FairSemaphore(1)).slot(namespace):
             return await loop.run_in_executor(self._executor, function)
-
-
-def large_job_slots() -> FairSemaphore:
-    """Return the slots for reconciles of large jobs of all kinds, by namespace."""
-    return FairSemaphore(_SLOTS, extra=_SLOTS)
-
-
-@attrs.frozen(eq=False)
-class LargeJobSlots:
-    """The slots of jobs of one kind with many replicas, whose reconciles may take minutes, and MB.
-
-    Large jobs of a namespace hold up neither small ones nor those of other namespaces.
-    """
-
-    # Shared by all kinds.
-    slots: FairSemaphore
-    # Makes a job be reconciled again.
-    wake: Callable[[ObjectKey], None]
-    _requests: dict[ObjectKey, SlotRequest] = attrs.field(init=False, factory=dict)
-
-    @contextmanager
-    def slot_if_large(self, key: ObjectKey, replicas: int) -> Iterator[bool]:
-        """Hold a slot for the reconcile of a large job; yield whether it may go on.
-
-        Otherwise it is woken once it is its turn, and has a slot then.
-        """
-        if replicas <= _FEW_REPLICAS:
-            self.withdraw(key)
-            yield True
-            return
-        request = self._requests.get(key)
-        if request is None:
-            request = self.slots.request(key.namespace, partial(self.wake, key))
-            self._requests[key] = request
-        if not request.is_granted:
-            yield False
-            return
-        try:
-            yield True
-        finally:
-            self.withdraw(key)
-
-    def withdraw(self, key: ObjectKey) -> None:
-        """Forget the request of a job, if there is one."""
-        if (request := self._requests.pop(key, None)) is not None:
-            self.slots.end(request)
 
 
 _PLANNER: Final = SharedThread("plan")

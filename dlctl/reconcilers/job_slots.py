@@ -1,0 +1,62 @@
+"""Slots for reconciles of jobs with many replicas, so that those of other jobs need not wait."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Final
+
+import attrs
+
+from dlctl.api.meta import ObjectKey
+from dlctl.controller.fair_semaphore import FairSemaphore, SlotRequest
+
+# Jobs with more replicas make more writes than others wait for.
+MAX_REPLICAS_WITHOUT_SLOT: Final = 64
+# For reconciles of large jobs; as many more are for namespaces without one.
+_SLOTS: Final = 64
+
+
+def large_job_slots() -> FairSemaphore:
+    """Return the slots for reconciles of large jobs of all kinds, by namespace."""
+    return FairSemaphore(_SLOTS, extra=_SLOTS)
+
+
+@attrs.frozen(eq=False)
+class LargeJobSlots:
+    """The slots of jobs of one kind whose reconciles may take minutes and much memory.
+
+    Large jobs of a namespace hold up neither small ones nor those of other namespaces.
+    """
+
+    # Shared by all kinds.
+    slots: FairSemaphore
+    # Makes a job be reconciled again.
+    wake: Callable[[ObjectKey], None]
+    _requests: dict[ObjectKey, SlotRequest] = attrs.field(init=False, factory=dict)
+
+    @contextmanager
+    def slot_if_large(self, key: ObjectKey, replicas: int) -> Iterator[bool]:
+        """Hold a slot for the reconcile of a large job; yield whether it may go on.
+
+        Otherwise it is woken once it is its turn, and has a slot then.
+        """
+        if replicas <= MAX_REPLICAS_WITHOUT_SLOT:
+            self.withdraw(key)
+            yield True
+            return
+        request = self._requests.get(key)
+        if request is None:
+            request = self.slots.request(key.namespace, partial(self.wake, key))
+            self._requests[key] = request
+        if not request.is_granted:
+            yield False
+            return
+        try:
+            yield True
+        finally:
+            self.withdraw(key)
+
+    def withdraw(self, key: ObjectKey) -> None:
+        """Forget the request of a job, if there is one."""
+        if (request := self._requests.pop(key, None)) is not None:
+            self.slots.end(request)
