@@ -182,7 +182,7 @@ class Options:
     )
     elastic_start_after_s: float = _setting(
         120.0,
-        "start a TrainingJob with its minimum of workers if not all run within this many seconds",
+        "start a TrainingJob with its minimum of workers if not all are ready in this many seconds",
     )
     scale_in_timeout_s: float = _setting(
         60.0, "seconds a launcher has to disconnect from workers that a ScaleIn removes"
