@@ -163,6 +163,15 @@ def error_from(status_code: int, headers: Mapping[str, str], body: bytes) -> Api
     return kind(message, code=code, reason=reason)
 
 
+def names_missing_object(message: str, name: str) -> bool:
+    """Return whether an error says that the object of this name does not exist.
+
+    Only the message does: the details of a Status name the object of the request, even if another
+    one is missing, such as a pod's service account.
+    """
+    return f'"{name}" not found' in message
+
+
 def _retry_after_s(headers: Mapping[str, str], status: Status) -> float | None:
     asked: str | float | None = headers.get("Retry-After")
     if asked is None and status.details:

@@ -10,6 +10,7 @@ from dlctl.api.status.job_status import JobPhase
 from dlctl.clock import Clock
 from dlctl.controller.controller import Result
 from dlctl.errors import InvalidJobError
+from dlctl.kube.errors import names_missing_object
 from dlctl.reconcilers.child_writer import ChildWriter
 from dlctl.reconcilers.children.creation import CreateResult
 from dlctl.reconcilers.content_errors import ContentError
@@ -148,7 +149,7 @@ class Executor:
             (resource, name)
             for resource, name in cache.used | created.used
             # As a pod is rejected whose account has been deleted since.
-            if not any(f'"{name}" not found' in message for message in messages)
+            if not any(names_missing_object(message, name) for message in messages)
         )
         return 0.0, self._record_rejections(context, created) or bool(created.used)
 

@@ -15,6 +15,7 @@ from dlctl.kube.errors import (
     NamespaceTerminatingError,
     NotFoundError,
     ThrottledError,
+    names_missing_object,
 )
 from dlctl.reconcilers.content_errors import ContentError
 
@@ -76,7 +77,7 @@ def rejection_of(resource: Resource, name: str, error: ApiError) -> Rejection | 
     """
     if (cause := _cause(error)) is None:
         return None
-    if cause is RejectionCause.NOT_SERVED and f'"{name}" not found' in str(error):
+    if cause is RejectionCause.NOT_SERVED and names_missing_object(str(error), name):
         # The kind is served, so only the object itself is gone, which the store is about to show.
         return None
     text = truncated(str(error))

@@ -15,7 +15,7 @@ from dlctl.controller.object_writer import ObjectWriter
 from dlctl.dialects import restarts_codec
 from dlctl.dialects.dialect import DecodedObject
 from dlctl.errors import DlctlError
-from dlctl.kube.errors import ApiError, NotFoundError, RequestError
+from dlctl.kube.errors import ApiError, NotFoundError, RequestError, names_missing_object
 from dlctl.kube.flowcontrol.write_limiter import write_flow
 from dlctl.reconcilers.children.rejection import rejection_of
 from dlctl.reconcilers.content_errors import wrap_content_errors
@@ -150,7 +150,7 @@ class JobWriter:
                 obj.metadata.uid, self.resource, obj, body, JobObject, subresource=subresource
             )
         except NotFoundError as error:
-            if f'"{obj.metadata.name}" not found' not in str(error):
+            if not names_missing_object(str(error), obj.metadata.name):
                 # Not the job is missing, but what was to be patched.
                 raise
             raise JobGoneError(str(error)) from error
