@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from dlctl.api.status import waiting_reasons as reasons
 from dlctl.api.status.waiting import Waiting
 from dlctl.errors import MAX_MESSAGE_CHARS, truncated
 from dlctl.reconcilers.children.rejection import Rejection, RejectionCause
@@ -10,25 +11,32 @@ _LIMIT_RANGE_FIX: Final = "change the resources or the namespace's LimitRange"
 # Parts of the server's messages, the more specific ones first: the code and reason of an answer are
 # up to each webhook and plugin.
 _BY_TEXT: Final = (
-    ("exceeded quota", "QuotaExceeded", "it is tried again until the quota has room"),
-    ("failed quota", "QuotaExceeded", "set the resources that the quota counts"),
-    ('admission webhook "', "WebhookDenied", "the webhook's owner decides what it accepts"),
-    ("failed calling webhook", "WebhookFailed", "the webhook does not answer as it should"),
-    ("AdmissionPolicy", "PolicyDenied", "the policy's owner decides what it accepts"),
-    ("violates PodSecurity", "PodSecurityDenied", "change the template or the namespace's level"),
-    ("no PriorityClass with name", "PriorityClassNotFound", "create it or name another"),
+    ("exceeded quota", reasons.QUOTA_EXCEEDED, "it is tried again until the quota has room"),
+    ("failed quota", reasons.QUOTA_EXCEEDED, "set the resources that the quota counts"),
+    ('admission webhook "', reasons.WEBHOOK_DENIED, "the webhook's owner decides what it accepts"),
+    ("failed calling webhook", reasons.WEBHOOK_FAILED, "the webhook does not answer as it should"),
+    ("AdmissionPolicy", reasons.POLICY_DENIED, "the policy's owner decides what it accepts"),
+    (
+        "violates PodSecurity",
+        reasons.POD_SECURITY_DENIED,
+        "change the template or the namespace's level",
+    ),
+    ("no PriorityClass with name", reasons.PRIORITY_CLASS_NOT_FOUND, "create it or name another"),
     # With the quote: a user without a right is called system:serviceaccount:...
-    ('serviceaccount "', "ServiceAccountNotFound", "create it or name another"),
-    ('RuntimeClass "', "RuntimeClassNotFound", "create it or name another"),
-    (" usage per ", "LimitRangeDenied", _LIMIT_RANGE_FIX),
-    (" limit to request ratio per ", "LimitRangeDenied", _LIMIT_RANGE_FIX),
+    ('serviceaccount "', reasons.SERVICE_ACCOUNT_NOT_FOUND, "create it or name another"),
+    ('RuntimeClass "', reasons.RUNTIME_CLASS_NOT_FOUND, "create it or name another"),
+    (" usage per ", reasons.LIMIT_RANGE_DENIED, _LIMIT_RANGE_FIX),
+    (" limit to request ratio per ", reasons.LIMIT_RANGE_DENIED, _LIMIT_RANGE_FIX),
 )
 _BY_CAUSE: Final = {
-    RejectionCause.ALREADY_EXISTS: ("NameTaken", "delete that object or rename the job"),
-    RejectionCause.FORBIDDEN: ("Forbidden", "the rights of dlctl and the admission plugins decide"),
-    RejectionCause.DENIED: ("Rejected", "it is tried again"),
-    RejectionCause.NOT_SERVED: ("NotServed", "install it"),
-    RejectionCause.INVALID: ("InvalidTemplate", "correct the template"),
+    RejectionCause.ALREADY_EXISTS: (reasons.NAME_TAKEN, "delete that object or rename the job"),
+    RejectionCause.FORBIDDEN: (
+        reasons.FORBIDDEN,
+        "the rights of dlctl and the admission plugins decide",
+    ),
+    RejectionCause.DENIED: (reasons.REJECTED, "it is tried again"),
+    RejectionCause.NOT_SERVED: (reasons.NOT_SERVED, "install it"),
+    RejectionCause.INVALID: (reasons.INVALID_TEMPLATE, "correct the template"),
 }
 
 

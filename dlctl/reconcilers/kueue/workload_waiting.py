@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from dlctl.api.objects.workloads import Workload, WorkloadCondition
+from dlctl.api.status import waiting_reasons as reasons
 from dlctl.api.status.waiting import Waiting
 from dlctl.errors import truncated
 from dlctl.reconcilers.message_parts import detail_of, utc
@@ -45,7 +46,7 @@ def workload_waiting(workload: Workload, position: str | None = None) -> Waiting
         eviction = f"Kueue has evicted the job ({_describe(evicted)}), and "
     if workload.is_true("QuotaReserved"):
         checks = "; ".join(_pending_checks(workload)) or "the admission checks of its queue"
-        return _waiting("AdmissionCheckPending", f"{eviction}Kueue waits for {checks}")
+        return _waiting(reasons.ADMISSION_CHECK_PENDING, f"{eviction}Kueue waits for {checks}")
     return _waiting_for_quota(workload, eviction, position)
 
 
@@ -55,7 +56,7 @@ def _waiting_for_activation(workload: Workload) -> Waiting:
     why = f" ({description})" if description else ""
     name = workload.metadata.name
     text = f"Kueue has deactivated Workload {name}{why}: set its spec.active to true"
-    return _waiting("WorkloadDeactivated", text)
+    return _waiting(reasons.WORKLOAD_DEACTIVATED, text)
 
 
 def _waiting_for_quota(workload: Workload, eviction: str, position: str | None) -> Waiting:
@@ -70,7 +71,7 @@ def _waiting_for_quota(workload: Workload, eviction: str, position: str | None) 
     retry = workload.status.requeue_state if workload.status else None
     when = f"; it is queued again at {utc(retry.requeue_at)}" if retry and retry.requeue_at else ""
     cause_of = f": {message}" if message else ""
-    named = "WaitingForQuota" if reason in _VAGUE else reason
+    named = reasons.WAITING_FOR_QUOTA if reason in _VAGUE else reason
     return _waiting(named, f"{text}{cause_of}{when}")
 
 

@@ -14,18 +14,10 @@ from dlctl.api.status import conditions
 from dlctl.api.status.job_status import Failure, JobPhase, JobStatus
 from dlctl.api.status.verdict import Cause
 from dlctl.api.status.waiting import Waiting
+from dlctl.api.status.waiting_reasons import CONFIGURATION_REASONS
 from dlctl.errors import truncated
 
 STARTING_DEADLINE_EXCEEDED: Final = "StartingDeadlineExceeded"
-# Reasons that the user can resolve in the job; others are up to the cluster.
-_CONFIGURATION: Final = frozenset(
-    {
-        "CreateContainerConfigError", "ExceedsMaxQuota", "InvalidTemplate", "LimitRangeDenied",
-        "Misconfigured", "NameTaken", "NoMatchingFlavor", "PodSecurityDenied", "PolicyDenied",
-        "PriorityClassNotFound", "Rejected", "RuntimeClassNotFound", "ServiceAccountNotFound",
-        "VolumeNotBound", "WebhookDenied",
-    }
-)  # fmt: skip
 
 
 def with_first_run(job: Job, status: JobStatus, now: datetime.datetime) -> JobStatus:
@@ -68,4 +60,4 @@ def starting_cause(status: JobStatus) -> Cause:
     waiting = conditions.find(status.conditions, conditions.WAITING)
     if waiting is None:
         return Cause.DEADLINE
-    return Cause.CONFIGURATION if waiting.reason in _CONFIGURATION else Cause.PLATFORM
+    return Cause.CONFIGURATION if waiting.reason in CONFIGURATION_REASONS else Cause.PLATFORM

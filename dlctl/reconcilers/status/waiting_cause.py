@@ -12,6 +12,7 @@ import attrs
 
 from dlctl.api.job import WORKER, Job
 from dlctl.api.status import conditions
+from dlctl.api.status import waiting_reasons as reasons
 from dlctl.api.status.conditions import Condition
 from dlctl.api.status.job_status import JobPhase, JobStatus
 from dlctl.api.status.waiting import Waiting
@@ -31,7 +32,6 @@ PATIENCE_S: Final = 30.0
 # Each check of a large job reads all of its pods, so checks are spaced out.
 _REPLICAS_PER_S: Final = 500
 _MAX_BETWEEN_CHECKS_S: Final = 10.0
-_BACK_OFF: Final = "RestartBackOff"
 _UNFINISHED: Final = frozenset(
     {JobPhase.CREATING, JobPhase.RUNNING, JobPhase.RESTARTING, JobPhase.SUSPENDED}
 )
@@ -75,11 +75,11 @@ def _job_restart(job: Job, limits: RestartLimits, now: datetime.datetime) -> Wai
         return None
     left_s = restart_left_s(job, limits, now)
     reported = conditions.find(job.status.conditions, conditions.WAITING)
-    is_reported = reported is not None and reported.reason == _BACK_OFF
+    is_reported = reported is not None and reported.reason == reasons.RESTART_BACK_OFF
     if left_s <= 0 or (left_s < PATIENCE_S and not is_reported):
         return None
     due = now + datetime.timedelta(seconds=left_s)
-    return _state(_BACK_OFF, f"the whole job failed and restarts at {utc(due)}")
+    return _state(reasons.RESTART_BACK_OFF, f"the whole job failed and restarts at {utc(due)}")
 
 
 def wait_state(
@@ -98,11 +98,11 @@ def wait_state(
         return WaitState(observed.children.queued)
     if job.run_policy.suspended:
         name = f"{job.resource.kind.lower()}/{job.key.name}"
-        return _state("Suspended", f"the job is suspended: `dlctl resume {name}` starts it")
+        return _state(reasons.SUSPENDED, f"the job is suspended: `dlctl resume {name}` starts it")
     if observed.children.rejected is not None:
         return WaitState(observed.children.rejected)
     if hold_reason:
-        return _state("PodGroupNotAdmitted", hold_reason)
+        return _state(reasons.POD_GROUP_NOT_ADMITTED, hold_reason)
     return _of_replicas(job, observed, now, backoff, patience_s)
 
 

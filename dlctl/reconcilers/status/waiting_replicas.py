@@ -10,6 +10,7 @@ import attrs
 from dlctl.api.exit_codes import describe_exit_code
 from dlctl.api.job import Job, Replica
 from dlctl.api.objects.pods import WORKERS_RUNNING_GATE, ContainerStatus, Pod
+from dlctl.api.status import waiting_reasons as reasons
 from dlctl.api.status.job_status import RestartRecord
 from dlctl.clock import EPOCH
 from dlctl.errors import truncated
@@ -22,11 +23,11 @@ _STARTING: Final = frozenset({None, "ContainerCreating", "PodInitializing"})
 _PULL_ERRORS: Final = frozenset({"ErrImagePull", "ImagePullBackOff", "RegistryUnavailable"})
 _KUEUE_GATES: Final = ("kueue.x-k8s.io/admission", "kueue.x-k8s.io/topology")
 _TEXT_BY_REASON: Final[Mapping[str, str]] = {
-    "CreateContainerConfigError": "container {name} cannot be configured",
-    "CreateContainerError": "container {name} cannot be created",
-    "ErrImageNeverPull": "image {image} is not on node {node} and must not be pulled",
-    "InvalidImageName": "{image} is not a valid image name",
-    "RunContainerError": "container {name} cannot be run",
+    reasons.CREATE_CONTAINER_CONFIG_ERROR: "container {name} cannot be configured",
+    reasons.CREATE_CONTAINER_ERROR: "container {name} cannot be created",
+    reasons.ERR_IMAGE_NEVER_PULL: "image {image} is not on node {node} and must not be pulled",
+    reasons.INVALID_IMAGE_NAME: "{image} is not a valid image name",
+    reasons.RUN_CONTAINER_ERROR: "container {name} cannot be run",
 }
 
 
@@ -108,7 +109,7 @@ def _restart(record: RestartRecord, time: datetime.datetime) -> ReplicaWait:
         f"ended with {record.describe()} and restarts at {utc(time)}, "
         f"after {record.attempts} attempt{'' if record.attempts == 1 else 's'}"
     )
-    return ReplicaWait(Stage.RESTARTING, "RestartBackOff", text)
+    return ReplicaWait(Stage.RESTARTING, reasons.RESTART_BACK_OFF, text)
 
 
 def _missing(job: Job, observed: Observed, one: ObservedReplica) -> ReplicaWait | None:
@@ -134,7 +135,9 @@ def _for_others(
     missing = f"; not yet: {some_names(behind)}" if behind else ""
     what = f"other {len(others)} replicas are" if len(others) > 1 else "other replica is"
     text = f"starts once the {what} {state}{missing}"
-    return ReplicaWait(Stage.WAITING_FOR_REPLICAS, "WaitingForReplicas", text, since or EPOCH)
+    return ReplicaWait(
+        Stage.WAITING_FOR_REPLICAS, reasons.WAITING_FOR_REPLICAS, text, since or EPOCH
+    )
 
 
 def _terminating(pod: Pod) -> ReplicaWait:
@@ -148,7 +151,7 @@ def _terminating(pod: Pod) -> ReplicaWait:
         )
     else:
         text = "the previous pod is still being deleted"
-    return ReplicaWait(Stage.TERMINATING, "PodTerminating", text, since)
+    return ReplicaWait(Stage.TERMINATING, reasons.POD_TERMINATING, text, since)
 
 
 def pod_wait(job: Job, replica_type: str, pod: Pod) -> ReplicaWait | None:
@@ -171,15 +174,15 @@ def pod_wait(job: Job, replica_type: str, pod: Pod) -> ReplicaWait | None:
         if status.state and status.state.running:
             text = f"init container {status.name} runs"
             started = status.state.running.started_at or since
-            return ReplicaWait(Stage.STARTING, "InitContainerRunning", text, started)
+            return ReplicaWait(Stage.STARTING, reasons.INIT_CONTAINER_RUNNING, text, started)
     if not mains:
         text = f"the kubelet of node {pod.node_name} has not reported on the pod"
-        return ReplicaWait(Stage.STARTING, "KubeletSilent", text, since)
+        return ReplicaWait(Stage.STARTING, reasons.KUBELET_SILENT, text, since)
     text = (
         f"the containers are being created on node {pod.node_name}, which includes pulling images "
         "and mounting volumes"
     )
-    return ReplicaWait(Stage.STARTING, "ContainerCreating", text, since)
+    return ReplicaWait(Stage.STARTING, reasons.CONTAINER_CREATING, text, since)
 
 
 def _scheduling(pod: Pod) -> ReplicaWait | None:
@@ -189,24 +192,24 @@ def _scheduling(pod: Pod) -> ReplicaWait | None:
     gates = [name for name in gates if name != WORKERS_RUNNING_GATE]
     if any(name in _KUEUE_GATES for name in gates):
         return ReplicaWait(
-            Stage.SCHEDULING, "QueuedByKueue", "Kueue has not admitted the pod", created
+            Stage.SCHEDULING, reasons.QUEUED_BY_KUEUE, "Kueue has not admitted the pod", created
         )
     if gates:
         text = f"the scheduling gate {gates[0]} holds the pod until its owner removes it"
-        return ReplicaWait(Stage.SCHEDULING, "SchedulingGated", text, created)
+        return ReplicaWait(Stage.SCHEDULING, reasons.SCHEDULING_GATED, text, created)
     condition = pod.condition("PodScheduled")
     if condition is not None and condition.status == "False":
         detail = detail_of(condition.message) or "the scheduler gives no reason"
         if condition.reason == "Unschedulable":
             is_volume = "persistentvolumeclaim" in detail.lower()
-            reason = "VolumeNotBound" if is_volume else "Unschedulable"
+            reason = reasons.VOLUME_NOT_BOUND if is_volume else reasons.UNSCHEDULABLE
             return ReplicaWait(Stage.SCHEDULING, reason, f"no node fits: {detail}")
         text = f"the pod is not scheduled: {condition.reason or 'PodScheduled'}: {detail}"
         since = condition.last_transition_time or created
-        return ReplicaWait(Stage.SCHEDULING, "NotScheduled", text, since)
+        return ReplicaWait(Stage.SCHEDULING, reasons.NOT_SCHEDULED, text, since)
     if not pod.node_name:
         text = "no scheduler has picked up the pod: check that the one in schedulerName is running"
-        return ReplicaWait(Stage.SCHEDULING, "NotScheduled", text, created)
+        return ReplicaWait(Stage.SCHEDULING, reasons.NOT_SCHEDULED, text, created)
     return None
 
 
@@ -224,17 +227,17 @@ def _container(
             f"image {image} cannot be pulled: check its name and tag, the registry and "
             "imagePullSecrets"
         )
-        return ReplicaWait(Stage.PULLING, "ImagePullFailed", text)
-    if reason == "CrashLoopBackOff":
+        return ReplicaWait(Stage.PULLING, reasons.IMAGE_PULL_FAILED, text)
+    if reason == reasons.CRASH_LOOP_BACK_OFF:
         return ReplicaWait(Stage.RESTARTING, reason, _crash_text(status))
     detail = detail_of(waiting.message)
     if (form := _TEXT_BY_REASON.get(reason)) is not None:
         text = form.format(name=status.name, image=image, node=node)
-        named = reason in ("ErrImageNeverPull", "InvalidImageName") or not detail
+        named = reason in (reasons.ERR_IMAGE_NEVER_PULL, reasons.INVALID_IMAGE_NAME) or not detail
         stage = Stage.PULLING if "Image" in reason else Stage.CONFIGURING
         return ReplicaWait(stage, reason, text if named else f"{text}: {detail}")
     text = f"container {status.name} waits: " + ": ".join(filter(None, (reason, detail)))
-    return ReplicaWait(Stage.STARTING, "ContainerWaiting", text, since)
+    return ReplicaWait(Stage.STARTING, reasons.CONTAINER_WAITING, text, since)
 
 
 def _crash_text(status: ContainerStatus) -> str:
