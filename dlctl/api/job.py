@@ -212,10 +212,13 @@ class Job:
         before = self.ranked_types[: self.ranked_types.index(replica.type)]
         return replica.index + sum(self.replica_count(each) for each in before)
 
+    @property
+    def has_failure_policy(self) -> bool:
+        return self.run_policy.failure_policy is not None
+
     def failure_policy_decides(self, replica_type: str) -> bool:
         """Return whether the failure policy decides about a type whose failures matter."""
-        policy = self.run_policy.failure_policy
-        return policy is not None and replica_type not in self.success_policy.tolerated_types
+        return self.has_failure_policy and replica_type not in self.success_policy.tolerated_types
 
     def has_own_pod(self, replica: Replica) -> bool:
         """Return whether a replica's pod is the job's own, and not that of a batch/v1 Job."""

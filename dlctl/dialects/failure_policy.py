@@ -253,7 +253,7 @@ def _list_of(fields: FieldReader, name: str, maximum: int) -> list[Any]:
 
 def with_failure_policy(job: Job) -> Job:
     """Return the job with what its failure policy changes: it decides, and not the kubelet."""
-    if job.run_policy.failure_policy is None:
+    if not job.has_failure_policy:
         return job
     elasticity = job.elasticity
     if elasticity is not None:

@@ -78,7 +78,7 @@ def job_without_spec(kind: Kind, obj: DecodedObject, status: JobStatus, reason: 
 def with_run_policy(job: Job, obj: DecodedObject) -> Job:
     """Return a job with its object's current run policy, without the invalid fields of that."""
     policy_read, suspend_unknown = RunPolicy(), True
-    had_failure_policy = failures_unknown = job.run_policy.failure_policy is not None
+    had_failure_policy = failures_unknown = job.has_failure_policy
     if obj.spec is not None:
         readable = msgspec.structs.replace(obj, spec=_without_scheduling_policy(obj.spec))
         with suppress(InvalidJobError):

@@ -214,7 +214,7 @@ def _observe_launcher(
     batch_job, pod = launcher.batch_job, launcher.newest_pod
     if batch_job is None or launcher.is_outdated:
         return ObservedReplica(replica, ReplicaState.MISSING)
-    if job.run_policy.failure_policy is not None:
+    if job.has_failure_policy:
         is_complete = batch_job.is_complete and not batch_job.metadata.is_terminating
         if not is_complete and pod is not None:
             return observe_replica(job, spec, replica, pod, now)

@@ -20,28 +20,28 @@ _MAX_DIGITS: Final = 10
 
 def restart_marks(job: Job) -> Mapping[str, str]:
     """Return the label of the job's pods, which is an annotation as well; empty if none."""
-    if job.run_policy.failure_policy is None:
+    if not job.has_failure_policy:
         return {}
     return {RESTART_ATTEMPT: str(job.status.job_restarts)}
 
 
 def restart_environment(job: Job) -> Mapping[str, str]:
     """Return the variable with the number of the job's attempt."""
-    if job.run_policy.failure_policy is None:
+    if not job.has_failure_policy:
         return {}
     return {RESTART_ATTEMPT_VARIABLE: str(job.status.job_restarts)}
 
 
 def pods_of_earlier_attempts(job: Job, pods: Sequence[Pod]) -> tuple[Pod, ...]:
     """Return the pods that belong to attempts before the present one."""
-    if job.run_policy.failure_policy is None or not job.status.job_restarts:
+    if not job.has_failure_policy or not job.status.job_restarts:
         return ()
     return tuple(pod for pod in pods if is_of_earlier_attempt(job, pod))
 
 
 def is_of_earlier_attempt(job: Job, child: Object) -> bool:
     """Return whether a pod, or the Job of a launcher, belongs to an attempt before the present."""
-    if job.run_policy.failure_policy is None or not job.status.job_restarts:
+    if not job.has_failure_policy or not job.status.job_restarts:
         return False
     return _attempt(child) < job.status.job_restarts
 

@@ -129,8 +129,7 @@ class KubeflowKind:
             exit_code_types=frozenset(
                 spec.type for spec in job.replica_specs if spec.retry_policy.goes_by_exit_code
             ),
-            has_zero_backoff_limit=job.run_policy.backoff_limit == 0
-            and job.run_policy.failure_policy is None,
+            has_zero_backoff_limit=job.run_policy.backoff_limit == 0 and not job.has_failure_policy,
             emits_exit_codes=self.messages.emits_exit_codes,
             uncounted_after_finish=self.messages.uncounted_after_finish,
             name_conflict_reason=self.messages.name_conflict_reason,

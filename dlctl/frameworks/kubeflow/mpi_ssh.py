@@ -35,13 +35,12 @@ class MPISSHJob(KubeflowJob):
     overrides_scheduler = True
 
     def success_policy(self) -> SuccessPolicy:
-        is_policed = self.job.run_policy.failure_policy is not None
         return SuccessPolicy(
             success_replicas=(LAUNCHER_REPLICA,),
             running_replicas=(LAUNCHER_REPLICA, *self.replicas_of(WORKER)),
             all_run=True,
             # With a failure policy, it decides about workers as well.
-            tolerated_types=frozenset() if is_policed else frozenset({WORKER}),
+            tolerated_types=frozenset() if self.job.has_failure_policy else frozenset({WORKER}),
         )
 
     def get_environment_variables(

@@ -62,7 +62,7 @@ class KubeflowTFJob(KubeflowJob):
         if self._has_dynamic_workers and workers:
             # ExitCode names the codes that fail the job; with a failure policy, none does.
             by_code = workers.retry_policy.goes_by_exit_code
-            if not by_code or self.job.run_policy.failure_policy is not None:
+            if not by_code or self.job.has_failure_policy:
                 yield workers.type
 
     def _chiefs(self) -> list[Replica]:

@@ -16,7 +16,7 @@ _MARGIN_S: Final = 5
 
 def torchrun_environment(job: Job, spec: ReplicaSpec) -> Mapping[str, str]:
     """Return the variables of the present attempt that the user has not set."""
-    if job.run_policy.failure_policy is None:
+    if not job.has_failure_policy:
         return {}
     elastic = job.spec.get("elasticPolicy") or {}
     rdzv_id = elastic.get("rdzvId") or job.key.name

@@ -179,7 +179,7 @@ def _was_deleted(job: Job, one: ObservedReplica) -> bool:
 
 def _has_run(job: Job, observed: Observed) -> bool:
     was_running = conditions.is_true(job.status.conditions, conditions.RUNNING)
-    if job.run_policy.failure_policy is not None:
+    if job.has_failure_policy:
         # Also while one of its replicas restarts alone.
         was_running = was_running or job.status.phase is JobPhase.RUNNING
     return was_running or is_running(job, observed)

@@ -35,7 +35,7 @@ def settle_left_s(
     job: Job, attempts: Sequence[Attempt], observed: Observed, now: datetime.datetime
 ) -> float:
     """Return the seconds to wait for a better proof of why an attempt has just ended."""
-    if job.run_policy.failure_policy is None or not _has_just_ended(job, attempts):
+    if not job.has_failure_policy or not _has_just_ended(job, attempts):
         return 0.0
     verdict = attempts[-1].verdict
     if verdict is None or verdict.confidence is not Confidence.LOW:

@@ -81,7 +81,7 @@ def launcher_state(
         running_count=0 if batch_job.is_finished else _running_count(batch_job, active),
         failed_count=batch_job.status.failed or 0,
     )
-    if job.run_policy.failure_policy is not None:
+    if job.has_failure_policy:
         return state
     attempts = [(end, pod) for pod in owned if (end := _failed_attempt(job, pod, now))]
     attempt, attempt_pod = max(attempts, key=lambda one: one[0].time, default=(None, None))

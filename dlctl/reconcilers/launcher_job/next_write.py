@@ -81,7 +81,7 @@ def deletion(launcher: LauncherState) -> LauncherJobWrite | None:
 
 def suspended_write(job: Job, launcher: LauncherState) -> LauncherJobWrite | None:
     """Return the next write for a job that is suspended, or whose suspension is unfinished."""
-    if job.run_policy.failure_policy is not None and launcher.is_failed_or_outdated:
+    if job.has_failure_policy and launcher.is_failed_or_outdated:
         return deletion(launcher)
     if launcher.batch_job is not None:
         return suspension(launcher)

@@ -60,7 +60,7 @@ def restarting_status(
 
 def restart_left_s(job: Job, limits: RestartLimits, now: datetime.datetime) -> float:
     """Return the seconds until a restarting job may be created again; 0 or less if it may now."""
-    if job.run_policy.failure_policy is None:
+    if not job.has_failure_policy:
         return backoff_left_s(job, limits.backoff, now)
     due = restart_at(job.status.attempts, limits)
     return (due - now).total_seconds() if due else 0.0
@@ -69,7 +69,7 @@ def restart_left_s(job: Job, limits: RestartLimits, now: datetime.datetime) -> f
 def kept_pods(job: Job, observed: Observed) -> frozenset[str]:
     """Return the names of the pods that stay until the back-off ends, so that logs can be read."""
     last = job.status.last_attempt
-    if job.run_policy.failure_policy is None or last is None or last.verdict is None:
+    if not job.has_failure_policy or last is None or last.verdict is None:
         return frozenset(map(job.child_name, job.success_policy.running_replicas))
     blamed = last.verdict.pod
     # A pod that makes way for a draining node still runs.
@@ -120,7 +120,7 @@ def _is_of_suspended_run(job: Job, pod: Pod) -> bool:
 def is_cleared(job: Job, observed: Observed) -> bool:
     """Return whether the next attempt may begin, as far as the pods of the last one allow it."""
     launcher = observed.launcher.batch_job if observed.launcher else None
-    if job.run_policy.failure_policy is None or is_blocking(job):
+    if not job.has_failure_policy or is_blocking(job):
         # The Job of a launcher is gone after its pods.
         return not observed.pods and launcher is None
     # An object without the mark of an earlier attempt would count as part of the next one.
@@ -148,7 +148,7 @@ def _restarting_conditions(
     if job.elasticity is not None:
         # The other conditions of elastic jobs report the progress of one attempt.
         current = tuple(c for c in current if c.type == conditions.CREATED)
-    if job.run_policy.failure_policy is None:
+    if not job.has_failure_policy:
         return current
     reason = job.messages.reason(conditions.RESTARTING)
     restarting = Condition.at(now, conditions.RESTARTING, reason, message)
@@ -157,7 +157,7 @@ def _restarting_conditions(
 
 def _kept_restarts(job: Job, status: JobStatus) -> Mapping[str, RestartRecord]:
     """Return the records that determine the back-off; a failure policy has its own."""
-    if job.run_policy.failure_policy is not None:
+    if job.has_failure_policy:
         return {}
     running = {str(replica) for replica in job.success_policy.running_replicas}
     return {name: record for name, record in status.restarts.items() if name in running}

@@ -247,7 +247,7 @@ class _Planner:
         """Return the status after a new failure, and the job's end or the event of its restart."""
         job, observed, now = self.job, self.observed, self.now
         status, decision = decided.status, decided.decision
-        if job.run_policy.failure_policy is None:
+        if not job.has_failure_policy:
             if not job_restarts.should_restart(job, observed):
                 return status, None, None
             if job_restarts.limit_reached(job):

@@ -23,10 +23,10 @@ def with_launcher_job(job: Job, planned: Plan, observed: Observed) -> Plan:
     # One that is created follows its workers in the same plan; one that resumes does not.
     lacks_workers = launcher.batch_job is not None and any(map(job.has_own_pod, planned.pods))
     may_start = is_ready and not lacks_workers
-    if job.run_policy.failure_policy is None:
+    if not job.has_failure_policy:
         write = next_write(job, launcher, may_start=may_start)
     else:
-        write = _policed_write(job, planned, observed, launcher, may_start=may_start)
+        write = _write_with_failure_policy(job, planned, observed, launcher, may_start=may_start)
     return attrs.evolve(
         planned,
         pods=tuple(filter(job.has_own_pod, planned.pods)),
@@ -36,7 +36,7 @@ def with_launcher_job(job: Job, planned: Plan, observed: Observed) -> Plan:
     )
 
 
-def _policed_write(
+def _write_with_failure_policy(
     job: Job, planned: Plan, observed: Observed, launcher: LauncherState, *, may_start: bool
 ) -> LauncherJobWrite | None:
     """Return the next write of a Job that runs a launcher once, as the failure policy decides."""

@@ -67,7 +67,7 @@ def _due_replicas(
     for one in observed.replicas:
         if one.state not in (ReplicaState.MISSING, ReplicaState.FAILED_RETRYABLE):
             continue
-        if not job.has_own_pod(one.replica) and job.run_policy.failure_policy is None:
+        if not job.has_own_pod(one.replica) and not job.has_failure_policy:
             continue
         next_restart_at = replica_restarts.next_restart_at(
             next_status.restarts.get(str(one.replica)), backoff

@@ -35,8 +35,7 @@ def completion(
     ``verdict`` is the one on its last attempt, if that has ended.
     """
     launcher = observed.launcher
-    is_policed = job.run_policy.failure_policy is not None
-    if launcher is not None and launcher.is_finished and not is_policed:
+    if launcher is not None and launcher.is_finished and not job.has_failure_policy:
         return _launcher_completion(job, observed, launcher)
     at_once = not job.total_replicas or job.success_policy.succeeds_immediately
     if at_once and not job.is_partial and job.status.phase.is_before_run:

@@ -31,8 +31,7 @@ def replica_status(job: Job, spec: ReplicaSpec, observed: Observed) -> ReplicaSt
     if observed.launcher is not None and spec.type == LAUNCHER:
         # Its failed pods are attempts of one replica. With a failure policy, its Job reports the
         # only one later than the pod itself.
-        is_policed = job.run_policy.failure_policy is not None
-        seen = counts[JobState.FAILED] if is_policed else 0
+        seen = counts[JobState.FAILED] if job.has_failure_policy else 0
         counts[JobState.FAILED] = max(seen, observed.launcher.failed_count)
     done = frozenset(o.replica.index for o in replicas if o.state is ReplicaState.SUCCEEDED)
     known = job.status.completed_indexes(spec.type)

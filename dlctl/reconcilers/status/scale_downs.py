@@ -22,7 +22,7 @@ def scaled_down_replicas(
     Those in ``created`` get new pods. The others stay until the last one is gone, so that pods that
     end one by one need one write of the status. Only failure policies decide about deletions.
     """
-    if job.run_policy.failure_policy is None or job.status.membership is not None:
+    if not job.has_failure_policy or job.status.membership is not None:
         return {}
     surplus = set(_surplus_replicas(job, observed))
     leaving = {o.replica for o in observed.replicas if o.state is ReplicaState.TERMINATING}
