@@ -6,9 +6,10 @@ from typing import Any, Final
 import attrs
 from hypothesis import strategies as st
 
-from dlctl.api.defaults import VOLCANO, JobDefaults
+from dlctl.api.defaults import JobDefaults
 from dlctl.api.json_types import JSON
 from dlctl.api.meta import Resource
+from dlctl.api.objects.pod_groups import VOLCANO
 from dlctl.dialects.dialect import Dialect
 from dlctl.dialects.kind import Kind
 from dlctl.dialects.kind_crds import kind_crds

@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from dlctl.api.defaults import VOLCANO
 from dlctl.api.meta import Resource
 
+VOLCANO: Final = "volcano"
 VOLCANO_POD_GROUPS: Final = Resource("scheduling.volcano.sh", "v1beta1", "podgroups", "PodGroup")
 # Used by the coscheduling plugin, whatever the name of the scheduler that runs it.
 COSCHEDULING_POD_GROUPS: Final = Resource(

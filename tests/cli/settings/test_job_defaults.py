@@ -2,7 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from dlctl.api.defaults import JobDefaults, job_defaults
+from dlctl.api.defaults import JobDefaults
+from dlctl.cli.settings.job_defaults import job_defaults
 from dlctl.errors import ConfigError
 from dlctl.options import Options
 
