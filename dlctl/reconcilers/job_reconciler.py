@@ -189,7 +189,7 @@ class JobReconciler:
             cache.has_adopted = True
             if adopted:
                 return True
-        return await self.membership.readopt(
+        return await self.adopter.readopt(
             job, self.stores.pods.owned_by(job.key.namespace, job.uid)
         )
 

@@ -1,17 +1,18 @@
-"""Adoption: labels children that another operator created for a job as dlctl's.
+"""Adoption: labels children of a job that lack dlctl's label, mostly those of another operator.
 
 Stores contain only labelled objects. Each namespace is listed once for all jobs of a kind, and only
 objects without the label are listed.
 """
 
 import asyncio
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
+from functools import partial
 from typing import Final
 
 import attrs
 
-from dlctl.api.job import Job
+from dlctl.api.job import LAUNCHER_REPLICA, WORKER, Job, Replica
 from dlctl.api.meta import (
     BATCH_JOBS,
     MANAGED_BY,
@@ -20,9 +21,11 @@ from dlctl.api.meta import (
     SERVICES,
     UID,
     Object,
+    ObjectKey,
     ObjectMeta,
     Resource,
 )
+from dlctl.api.objects.pods import Pod
 from dlctl.api.policies.run_policy import CleanPodPolicy
 from dlctl.api.status.job_status import JobPhase
 from dlctl.clock import Clock
@@ -36,6 +39,8 @@ UNLABELLED: Final = f"{MANAGED_BY_LABEL}!={MANAGED_BY}"
 LISTING_TTL_S: Final = 30.0
 PAGE_SIZE: Final = 500
 MAX_PARALLEL: Final = 32
+# The maximum number of missing pods that are looked up at a time.
+_MAX_LOOKUPS: Final = 16
 
 
 @attrs.frozen
@@ -96,6 +101,32 @@ class Adopter:
         await map_all(label, [o for o in adopted if o.resource != BATCH_JOBS], limit=MAX_PARALLEL)
         await map_all(label, [o for o in adopted if o.resource == BATCH_JOBS], limit=MAX_PARALLEL)
         return bool(adopted)
+
+    async def readopt(self, job: Job, pods: Iterable[Pod]) -> bool:
+        """Label used pods of an elastic job that lost dlctl's label; return whether there were any.
+
+        Stores do not contain such pods, so missing ones are looked up by name before they count as
+        deleted.
+        """
+        membership, running = job.status.membership, job.status.phase is JobPhase.RUNNING
+        if not running or membership is None or not membership.hosts or job.run_policy.suspended:
+            return False
+        shown = {pod.metadata.name for pod in pods}
+        used = set(membership.hosts) - membership.retired - membership.leaving
+        replicas = [LAUNCHER_REPLICA, *(Replica(WORKER, index) for index in sorted(used))]
+        names = (job.child_name(replica) for replica in replicas)
+        missing = [name for name in names if name not in shown]
+        return any(await map_all(partial(self._readopt_pod, job), missing, limit=_MAX_LOOKUPS))
+
+    async def _readopt_pod(self, job: Job, name: str) -> bool:
+        try:
+            pod = await self.writer.client.get(PODS, ObjectKey(job.key.namespace, name), Object)
+        except NotFoundError:
+            return False
+        if pod.metadata.controller_uid != job.uid or pod.metadata.is_terminating:
+            return False
+        await label_child(self.writer, job.uid, PODS, pod)
+        return True
 
     async def _orphans(self, namespace: str, selector: str) -> dict[UID, list[Orphan]]:
         now = self.clock.monotonic()

@@ -4,23 +4,19 @@ It never waits for launchers: commands run as background tasks, whose completion
 """
 
 import datetime
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 import attrs
 
-from dlctl.api.job import LAUNCHER_REPLICA, WORKER, Job, Replica
+from dlctl.api.job import WORKER, Job
 from dlctl.api.meta import (
-    PODS,
     Object,
     ObjectKey,
     Resource,
     owner_reference,
 )
-from dlctl.api.objects.pods import Pod
 from dlctl.api.objects.scalers import Scaler, ScalerObject
-from dlctl.api.status.job_status import JobPhase
 from dlctl.api.status.membership import Membership
 from dlctl.backoff import Backoff
 from dlctl.controller.background_tasks import BackgroundTasks
@@ -28,8 +24,6 @@ from dlctl.controller.event_recorder import EventRecorder
 from dlctl.controller.object_writer import ObjectWriter
 from dlctl.dialects.elastic_dialect import ElasticDialect
 from dlctl.informers.store import Store
-from dlctl.kube.errors import NotFoundError
-from dlctl.reconcilers.children.adoption import label_child
 from dlctl.reconcilers.lifecycle.past_times import with_past_times
 from dlctl.reconcilers.membership import scaler_reconciler
 from dlctl.reconcilers.membership.exec_tasks import CheckInUse, ExecTask
@@ -45,7 +39,6 @@ from dlctl.reconcilers.merge_patch import merge_patch
 from dlctl.reconcilers.nodes.node_watch import NodeWatch
 from dlctl.reconcilers.observe import Observed
 from dlctl.reconcilers.planning_threads import to_thread_if_large
-from dlctl.tasks import map_all
 
 # The index of pending scalers, by job.
 BY_JOB: Final = "job"
@@ -54,8 +47,6 @@ _RETRY_BACKOFF: Final = Backoff(base_s=0.5, cap_s=10.0)
 _CHECK_INTERVAL_S: Final = 0.25
 # Before unused workers are checked again: a launcher may be about to connect to the next one.
 _CONFIRM_S: Final = 1.0
-# The maximum number of missing pods that are looked up at a time.
-_MAX_LOOKUPS: Final = 16
 
 
 @attrs.define(eq=False)
@@ -155,32 +146,6 @@ class MembershipManager:
                 found = scaler_reconciler.read_scaler(dialect, resource, obj)
                 if found.status.phase.finished:
                     yield found
-
-    async def readopt(self, job: Job, pods: Iterable[Pod]) -> bool:
-        """Label pods in use that have lost dlctl's label; return whether there were any.
-
-        Stores do not contain such pods, so missing ones are looked up by name before they count as
-        deleted.
-        """
-        membership, running = job.status.membership, job.status.phase is JobPhase.RUNNING
-        if not running or membership is None or not membership.hosts or job.run_policy.suspended:
-            return False
-        shown = {pod.metadata.name for pod in pods}
-        used = set(membership.hosts) - membership.retired - membership.leaving
-        replicas = [LAUNCHER_REPLICA, *(Replica(WORKER, index) for index in sorted(used))]
-        names = (job.child_name(replica) for replica in replicas)
-        missing = [name for name in names if name not in shown]
-        return any(await map_all(partial(self._readopt_pod, job), missing, limit=_MAX_LOOKUPS))
-
-    async def _readopt_pod(self, job: Job, name: str) -> bool:
-        try:
-            pod = await self.writer.client.get(PODS, ObjectKey(job.key.namespace, name), Object)
-        except NotFoundError:
-            return False
-        if pod.metadata.controller_uid != job.uid or pod.metadata.is_terminating:
-            return False
-        await label_child(self.writer, job.uid, PODS, pod)
-        return True
 
     async def _patch_scaler(self, dialect: ElasticDialect, job: Job, update: ScalerUpdate) -> None:
         scaler, write_status = update.scaler, dialect.scalers.write_status
