@@ -144,7 +144,7 @@ class ControllerBuilder:
         """Build the controllers of one kind and of its scalers."""
         name = kind.resource.group_resource
         queue = self._queue(name)
-        self.informers.queues[kind.resource.group, kind.resource.kind] = queue
+        self.informers.queues.add(kind.resource, queue)
         jobs = self._job_informer(kind, queue)
         children = self._child_informers(kind)
         membership, scalers = self._membership(kind, queue, jobs)

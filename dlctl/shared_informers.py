@@ -10,7 +10,7 @@ from typing import Any
 
 import attrs
 
-from dlctl.api.meta import BATCH_JOBS, MANAGED_BY_SELECTOR, PODS, SERVICES, ObjectKey, Resource
+from dlctl.api.meta import BATCH_JOBS, MANAGED_BY_SELECTOR, PODS, SERVICES, Resource
 from dlctl.api.objects.batch_jobs import BatchJob
 from dlctl.api.objects.dependents import DependentObject
 from dlctl.api.objects.node_signals import NodeSignals
@@ -26,9 +26,9 @@ from dlctl.metrics import Metrics
 from dlctl.options import Options
 from dlctl.reconcilers import event_handlers
 from dlctl.reconcilers.job.stores import BY_OWNER, index_by_owner
+from dlctl.reconcilers.job_queues import JobQueues
 from dlctl.reconcilers.kueue.workload_handlers import enqueue_queued_job
 from dlctl.reconcilers.nodes.node_watch import NodeWatch
-from dlctl.workqueue.queue import WorkQueue
 
 logger = logging.getLogger(__name__)
 
@@ -41,8 +41,8 @@ class SharedInformers:
     options: Options
     metrics: Metrics
     clock: Clock
-    # The queues of jobs, by group and kind; the builder of the controllers fills them in.
-    queues: dict[tuple[str, str], WorkQueue[ObjectKey]] = attrs.field(init=False, factory=dict)
+    # The builder of the controllers adds the queues.
+    queues: JobQueues = attrs.field(init=False, factory=JobQueues)
     required: list[Informer[Any]] = attrs.field(init=False, factory=list)
     # Nothing waits for them: the controller may lack the right to list their resources, or the
     # cluster may not serve these.

@@ -4,7 +4,7 @@ They run before the store processes the next event, so a worker that they wake u
 in the store.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Final
 
 from dlctl.api.meta import BATCH_JOBS, Object, ObjectKey, OwnerReference
@@ -14,6 +14,7 @@ from dlctl.api.objects.pods import Pod
 from dlctl.api.objects.scalers import Scaler, ScalerObject
 from dlctl.informers.handlers import Change
 from dlctl.informers.store import Store
+from dlctl.reconcilers.job_queues import JobQueues
 from dlctl.reconcilers.membership.manager import scale_target
 from dlctl.reconcilers.nodes.node_watch import NodeWatch
 from dlctl.reconcilers.settle_delays import add_settle_indexes, child_settle_s, job_settle_s
@@ -35,25 +36,22 @@ def enqueue_job(queue: WorkQueue[ObjectKey]) -> Callable[[Change[Any]], None]:
 
 
 def enqueue_owner(
-    queues: Mapping[tuple[str, str], WorkQueue[ObjectKey]],
-    pods: Store[Pod],
-    launcher_jobs: Store[BatchJob],
+    queues: JobQueues, pods: Store[Pod], launcher_jobs: Store[BatchJob]
 ) -> Callable[[Change[Any]], None]:
     """Return a handler that enqueues the owner of a changed child, in the queue of its kind.
 
-    ``queues`` are by group and kind of the owner: a child may name a version that is no longer
-    served. ``pods`` have the indexes that :func:`add_indexes` adds. A pod of one of the
-    ``launcher_jobs`` belongs to the owner of that Job.
+    ``pods`` have the indexes that :func:`add_indexes` adds. A pod of one of the ``launcher_jobs``
+    belongs to the owner of that Job.
     """
 
     def handler(change: Change[Object]) -> None:
         last: ObjectKey | None = None
         for obj in (change.old, change.new):
             ref = _job_reference(obj, launcher_jobs) if obj else None
-            queue = queues.get((ref.group, ref.kind)) if ref else None
-            if obj is None or ref is None or queue is None:
+            found = queues.find(ref, change.key.namespace) if ref else None
+            if ref is None or found is None:
                 continue
-            key = ObjectKey(obj.metadata.namespace or "", ref.name)
+            queue, key = found
             if key != last:
                 delay_s = child_settle_s(change, pods, key.namespace, ref.uid)
                 queue.add_after(key, delay_s, priority=_priority(change))
@@ -91,7 +89,7 @@ def enqueue_scale_target(
 
 
 def enqueue_jobs_on_node(
-    queues: Mapping[tuple[str, str], WorkQueue[ObjectKey]],
+    queues: JobQueues,
     pods: Store[Pod],
     launcher_jobs: Store[BatchJob],
     nodes: NodeWatch,
@@ -106,9 +104,10 @@ def enqueue_jobs_on_node(
             return
         for pod in pods.indexed(NODE, change.key.name):
             ref = _job_reference(pod, launcher_jobs)
-            queue = queues.get((ref.group, ref.kind)) if ref else None
-            if ref is not None and queue is not None:
-                queue.add(ObjectKey(pod.metadata.namespace or "", ref.name))
+            found = queues.find(ref, pod.metadata.key.namespace) if ref else None
+            if found is not None:
+                queue, job = found
+                queue.add(job)
 
     return handler
 

@@ -12,6 +12,7 @@ from dlctl.api.objects.pods import Pod
 from dlctl.informers.handlers import Change
 from dlctl.informers.store import Store
 from dlctl.reconcilers import event_handlers, settle_delays
+from dlctl.reconcilers.job_queues import JobQueues
 from dlctl.workqueue.queue import WorkQueue
 
 Queue = WorkQueue[ObjectKey]
@@ -39,6 +40,12 @@ def store_of(*pods: Pod) -> Store[Pod]:
     return store
 
 
+def job_queues(queue: Queue) -> JobQueues:
+    queues = JobQueues()
+    queues.add(TFJOBS, queue)
+    return queues
+
+
 def enqueue_owner(
     queue: Queue, *pods: Pod, launcher_job: BatchJob | None = None
 ) -> Callable[[Change[Any]], None]:
@@ -46,8 +53,7 @@ def enqueue_owner(
     launcher_jobs = Store[BatchJob]()
     if launcher_job is not None:
         launcher_jobs.put(launcher_job)
-    queues = {(TFJOBS.group, TFJOBS.kind): queue}
-    return event_handlers.enqueue_owner(queues, store_of(*pods), launcher_jobs)
+    return event_handlers.enqueue_owner(job_queues(queue), store_of(*pods), launcher_jobs)
 
 
 def job(name: str = "mnist", *, version: str = "1") -> Object:

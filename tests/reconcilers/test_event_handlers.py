@@ -22,12 +22,12 @@ from tests.reconcilers.changes import (
     MNIST,
     OTHER,
     OWNED,
-    TFJOBS,
     Queue,
     child_of,
     decode,
     enqueue_owner,
     job,
+    job_queues,
     store_of,
     taken,
 )
@@ -138,7 +138,7 @@ def node_handler(queue: Queue) -> Callable[[Change[Any]], None]:
         child_of("foreign", kind="MPIJob", node="node-a"),
     )
     nodes = NodeWatch(NodeSignals.of(draining=SIGNALS, sick=["Sick"]))
-    queues = {(TFJOBS.group, TFJOBS.kind): queue}
+    queues = job_queues(queue)
     handler = event_handlers.enqueue_jobs_on_node(queues, pods, Store[BatchJob](), nodes)
 
     def seen(change: Change[Node]) -> None:

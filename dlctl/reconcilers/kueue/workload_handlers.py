@@ -1,6 +1,6 @@
 """Maps Kueue's Workloads, and their changes, to the jobs that they belong to."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Final
 
@@ -9,13 +9,13 @@ from dlctl.api.objects.pods import Pod
 from dlctl.api.objects.workloads import Workload
 from dlctl.informers.handlers import Change
 from dlctl.informers.store import Store
+from dlctl.reconcilers.job_queues import JobQueues
 from dlctl.reconcilers.kueue.workload_waiting import workload_waiting
 from dlctl.reconcilers.settle_delays import SETTLE_S
 from dlctl.workqueue.queue import WorkQueue
 
 # Kueue names one. Whoever may write a Workload could name thousands, each time to be reconciled.
 _MAX_JOBS: Final = 8
-JobQueues = Mapping[tuple[str, str], WorkQueue[ObjectKey]]
 
 
 def enqueue_queued_job(queues: JobQueues, pods: Store[Pod]) -> Callable[[Change[Workload]], None]:
@@ -37,11 +37,11 @@ def jobs_of_workload(
 ) -> Iterator[tuple[WorkQueue[ObjectKey], ObjectKey]]:
     """Yield the keys of the jobs that a Workload belongs to, each with its queue.
 
-    ``queues`` are by group and kind of the job. A Workload belongs to a job, or to pods of one.
+    A Workload belongs to a job, or to pods of one.
     """
     for ref in islice(_owners(workload, pods), _MAX_JOBS):
-        if (queue := queues.get((ref.group, ref.kind))) is not None:
-            yield queue, ObjectKey(workload.metadata.namespace or "", ref.name)
+        if (found := queues.find(ref, workload.metadata.key.namespace)) is not None:
+            yield found
 
 
 def _owners(workload: Workload, pods: Store[Pod]) -> Iterator[OwnerReference]:

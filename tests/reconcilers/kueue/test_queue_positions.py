@@ -10,10 +10,11 @@ import attrs
 import msgspec
 import pytest
 
-from dlctl.api.meta import ObjectKey
+from dlctl.api.meta import ObjectKey, Resource
 from dlctl.api.objects.workloads import Workload
 from dlctl.informers.store import Store
 from dlctl.kube.client import Client
+from dlctl.reconcilers.job_queues import JobQueues
 from dlctl.reconcilers.kueue.queue_positions import (
     INTERVAL_S,
     MAX_FAILURES,
@@ -81,10 +82,11 @@ class Polling:
 
 @asynccontextmanager
 async def polling(api: VisibilityApi, *workloads: Workload) -> AsyncIterator[Polling]:
-    store, queue = Store[Workload](), WorkQueue[ObjectKey]()
+    store, queue, queues = Store[Workload](), WorkQueue[ObjectKey](), JobQueues()
+    queues.add(Resource("kubeflow.org", "v1", "pytorchjobs", "PyTorchJob"), queue)
     for one in workloads:
         store.put(one)
-    jobs = partial(jobs_of_workload, {("kubeflow.org", "PyTorchJob"): queue}, Store())
+    jobs = partial(jobs_of_workload, queues, Store())
     async with serve_visibility(api) as config, Client(config) as client:
         positions = QueuePositions(client, store, jobs)
         task = asyncio.create_task(positions.run())
