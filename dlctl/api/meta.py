@@ -182,6 +182,9 @@ class ObjectMeta(Projection, frozen=True, gc=False):
     def label(self, name: str) -> str | None:
         return (self.labels or {}).get(name)
 
+    def annotation(self, name: str, default: str = "") -> str:
+        return (self.annotations or {}).get(name, default)
+
     def interned(self, interner: Interner) -> Self:
         """Return an equal value that shares its parts with others of the interner."""
         return with_parts(

@@ -79,7 +79,7 @@ class ObservedReplica:
             message=self.termination.message,
             time=self.termination.time.replace(microsecond=0),
             exit_code=self.termination.exit_code,
-            pod_reason=(self.pod.status.reason if self.pod.status else None) or "",
+            pod_reason=self.pod.status_reason,
         )
 
 

@@ -3,11 +3,10 @@
 Children appear, start and go in numbers. The failure of one is processed at once.
 """
 
-from collections.abc import Sequence
 from typing import Final
 
 from dlctl.api.meta import UID, Object
-from dlctl.api.objects.pods import ContainerStatus, Pod, PodPhase, Service
+from dlctl.api.objects.pods import Pod, PodPhase, Service
 from dlctl.informers.handlers import Change
 from dlctl.informers.store import Store, owner_value, owners
 
@@ -98,8 +97,7 @@ def _is_leaving(change: Change[Object]) -> bool:
 def _ended_by_itself(pod: Pod) -> bool:
     """Return whether a container of a terminating pod ended before anyone requested its end."""
     requested = pod.metadata.deletion_requested_at
-    containers, _ = _statuses(pod)
-    ends = (one.state.terminated for one in containers if one.state)
+    ends = (one.state.terminated for one in pod.container_statuses if one.state)
     times = [end.finished_at for end in ends if end is not None]
     return requested is not None and any(time is not None and time < requested for time in times)
 
@@ -117,7 +115,7 @@ def _is_fresh(pod: Pod) -> bool:
     """Return whether the status of a pod shows only that it is scheduled."""
     if pod.status is None:
         return True
-    if pod.status.container_statuses or pod.status.init_container_statuses:
+    if pod.container_statuses or pod.init_container_statuses:
         return False
     is_scheduled = all(
         c.type == "PodScheduled" and c.status == "True" for c in pod.status.conditions or ()
@@ -142,17 +140,10 @@ def _has_ended(pod: Pod) -> bool:
     """Return whether a container has ended or was restarted, other than a completed init one."""
     if pod.phase.finished:
         return True
-    containers, inits = _statuses(pod)
-    failed = [one.state.terminated.exit_code for one in inits if one.state and one.state.terminated]
-    return any(one.has_ended for one in containers) or any(failed) or _has_restarted(pod)
+    inits = (one.state.terminated for one in pod.init_container_statuses if one.state)
+    failed = any(end is not None and end.exit_code for end in inits)
+    return failed or any(one.has_ended for one in pod.container_statuses) or _has_restarted(pod)
 
 
 def _has_restarted(pod: Pod) -> bool:
-    return any(one.restart_count for statuses in _statuses(pod) for one in statuses)
-
-
-def _statuses(pod: Pod) -> tuple[Sequence[ContainerStatus], Sequence[ContainerStatus]]:
-    """Return the statuses of the containers, and of the init containers."""
-    if pod.status is None:
-        return (), ()
-    return pod.status.container_statuses or (), pod.status.init_container_statuses or ()
+    return any(one.restart_count for one in (*pod.container_statuses, *pod.init_container_statuses))

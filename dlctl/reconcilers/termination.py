@@ -193,7 +193,7 @@ def _from_pod(
 ) -> Termination:
     status = pod.status
     condition = pod.condition("DisruptionTarget")
-    reason = (status.reason if status else None) or (condition.reason if condition else None)
+    reason = pod.status_reason or (condition.reason if condition else None)
     message = (status.message if status else None) or (condition.message if condition else None)
     return Termination(
         exit_class=_disruption_exit_class(rule),
@@ -247,7 +247,7 @@ def _is_disrupted(pod: Pod) -> bool:
     condition = pod.condition("DisruptionTarget")
     if condition is not None and condition.status == "True":
         return True
-    reason = (pod.status.reason if pod.status else None) or ""
+    reason = pod.status_reason
     return reason in _DISRUPTION_REASONS or reason.startswith(OUT_OF_PREFIX)
 
 
@@ -258,8 +258,7 @@ def _is_interrupted(pod: Pod, terminated: ContainerStateTerminated) -> bool:
     """
     if terminated.exit_code:
         return _is_disrupted(pod)
-    reason = pod.status.reason if pod.status else None
-    if pod.phase is PodPhase.FAILED and reason:
+    if pod.phase is PodPhase.FAILED and pod.status_reason:
         return True
     condition = pod.condition("DisruptionTarget")
     if condition is None or condition.status != "True":
@@ -271,8 +270,7 @@ def _is_interrupted(pod: Pod, terminated: ContainerStateTerminated) -> bool:
 
 
 def _has_failed_container(pod: Pod) -> bool:
-    statuses = (pod.status.container_statuses if pod.status else None) or ()
-    terminations = (status.last_terminated for status in statuses)
+    terminations = (status.last_terminated for status in pod.container_statuses)
     return any(end is not None and end.exit_code for end in terminations)
 
 

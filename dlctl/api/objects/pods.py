@@ -172,9 +172,26 @@ class Pod(Object, frozen=True, gc=False):
         """Return the name of its node; empty if it is not scheduled."""
         return (self.spec.node_name if self.spec else None) or ""
 
+    @property
+    def status_reason(self) -> str:
+        """Return the reason in its status; empty if it has none."""
+        return (self.status.reason if self.status else None) or ""
+
+    @property
+    def scheduling_gates(self) -> tuple[PodSchedulingGate, ...]:
+        return (self.spec.scheduling_gates if self.spec else None) or ()
+
+    @property
+    def container_statuses(self) -> tuple[ContainerStatus, ...]:
+        return (self.status.container_statuses if self.status else None) or ()
+
+    @property
+    def init_container_statuses(self) -> tuple[ContainerStatus, ...]:
+        return (self.status.init_container_statuses if self.status else None) or ()
+
     def container_status(self, name: str) -> ContainerStatus | None:
         """Return the status of a container by name, if the kubelet has reported it."""
-        for status in (self.status.container_statuses if self.status else None) or ():
+        for status in self.container_statuses:
             if status.name == name:
                 return status
         return None
@@ -187,15 +204,14 @@ class Pod(Object, frozen=True, gc=False):
     @property
     def regular_init_statuses(self) -> list[ContainerStatus]:
         """Return the statuses of the init containers that run once, without native sidecars."""
-        statuses = (self.status.init_container_statuses if self.status else None) or ()
-        if not statuses:
+        if not self.init_container_statuses:
             return []
         sidecars = {
             container.name
             for container in (self.spec.init_containers if self.spec else None) or ()
             if container.restart_policy == "Always"
         }
-        return [status for status in statuses if status.name not in sidecars]
+        return [status for status in self.init_container_statuses if status.name not in sidecars]
 
     @property
     def unfinished_init_status(self) -> ContainerStatus | None:
@@ -219,7 +235,7 @@ class Pod(Object, frozen=True, gc=False):
         The kubelet reports the last container's termination with the old phase; the terminal phase
         follows about a second later.
         """
-        statuses = (self.status.container_statuses if self.status else None) or ()
+        statuses = self.container_statuses
         terminated = bool(statuses) and all(map(self._is_container_final, statuses))
         return self.phase.finished or terminated or self._has_failed_init
 
@@ -244,8 +260,7 @@ class Pod(Object, frozen=True, gc=False):
     @property
     def is_gated(self) -> bool:
         """Return whether dlctl's gate still prevents scheduling."""
-        gates = (self.spec.scheduling_gates if self.spec else None) or ()
-        return any(gate.name == WORKERS_RUNNING_GATE for gate in gates)
+        return any(gate.name == WORKERS_RUNNING_GATE for gate in self.scheduling_gates)
 
     def condition(self, type_: str) -> PodCondition | None:
         conditions = (self.status.conditions if self.status else None) or ()

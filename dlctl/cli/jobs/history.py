@@ -88,9 +88,8 @@ def container_of(job: JobSnapshot, replica: str) -> str:
 
 def main_status(job: JobSnapshot, pod: Pod, replica: str) -> ContainerStatus | None:
     """Return the status of a pod's training container."""
-    statuses = (pod.status.container_statuses if pod.status else None) or ()
     known = pod.container_status(container_of(job, replica))
-    return known or next(iter(statuses), None)
+    return known or next(iter(pod.container_statuses), None)
 
 
 def decisive_status(job: JobSnapshot, pod: Pod, replica: str) -> ContainerStatus | None:

@@ -331,5 +331,5 @@ def _unique_ports(ports: Mapping[str, int], preferred: str) -> Mapping[str, int]
 def _retry_policy(policy: RestartPolicy, obj: DecodedObject) -> RetryPolicy:
     if policy is not RestartPolicy.EXIT_CODE:
         return RetryPolicy.NONE if policy is RestartPolicy.NEVER else RetryPolicy.ALL
-    annotation = (obj.metadata.annotations or {}).get(EXIT_CODE_POLICY_ANNOTATION, "")
+    annotation = obj.metadata.annotation(EXIT_CODE_POLICY_ANNOTATION)
     return RetryPolicy.SIGNALS if annotation == "kubeflow" else RetryPolicy.TABLE_AND_SIGNALS

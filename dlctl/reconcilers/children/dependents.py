@@ -86,7 +86,7 @@ def _annotations(body: ReadOnlyJSON) -> Mapping[str, str]:
 
 
 def applied_hash(obj: DependentObject) -> str:
-    return (obj.metadata.annotations or {}).get(APPLIED_HASH, "")
+    return obj.metadata.annotation(APPLIED_HASH)
 
 
 def update_patch(

@@ -52,11 +52,10 @@ def gang_retry(job: Job, observed: Observed, now: datetime.datetime) -> GangRetr
 def _waiting_since(job: Job, observed: Observed) -> Iterator[datetime.datetime]:
     """Yield the creation times of the gang's unscheduled pods."""
     for pod in observed.pods:
-        gated = pod.spec is not None and pod.spec.scheduling_gates
         if (
             pod.metadata.label(POD_GROUP_LABEL) == job.key.name
             and is_unscheduled(pod)
-            and not gated
+            and not pod.scheduling_gates
         ):
             created = pod.metadata.creation_timestamp
             if created is not None:
@@ -64,7 +63,7 @@ def _waiting_since(job: Job, observed: Observed) -> Iterator[datetime.datetime]:
 
 
 def _retried_at(group: DependentObject) -> datetime.datetime | None:
-    written = (group.metadata.annotations or {}).get(GANG_RETRIED_AT, "")
+    written = group.metadata.annotation(GANG_RETRIED_AT)
     try:
         time = datetime.datetime.fromisoformat(written)
     except ValueError:

@@ -34,7 +34,7 @@ class AvoidedNode:
 
 def avoided_nodes(pod: Pod) -> Sequence[str]:
     """Return the names of the nodes that a pod avoids."""
-    names = (pod.metadata.annotations or {}).get(AVOIDED_NODES, "")
+    names = pod.metadata.annotation(AVOIDED_NODES)
     return names.split(",") if names else ()
 
 

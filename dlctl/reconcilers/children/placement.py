@@ -51,5 +51,5 @@ def _outdated(spec: ReplicaSpec, waiting: list[Pod]) -> Iterator[Pod]:
     wanted = placement_hash(spec.template)
     for pod in waiting:
         # Pods created by another operator lack the annotation and are left alone.
-        if (pod.metadata.annotations or {}).get(PLACEMENT_HASH, wanted) != wanted:
+        if pod.metadata.annotation(PLACEMENT_HASH, wanted) != wanted:
             yield pod

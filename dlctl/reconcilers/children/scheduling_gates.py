@@ -18,8 +18,8 @@ def ungate_patch(pod: Pod) -> ReadOnlyJSON:
 
     Only for an unchanged pod: a gate that was removed meanwhile cannot be added back.
     """
-    gates = (pod.spec.scheduling_gates if pod.spec else None) or ()
-    kept = [{"name": gate.name} for gate in gates if gate.name != WORKERS_RUNNING_GATE]
+    gates = (gate.name for gate in pod.scheduling_gates)
+    kept = [{"name": name} for name in gates if name != WORKERS_RUNNING_GATE]
     return {"spec": {"schedulingGates": kept or None}}
 
 

@@ -192,8 +192,7 @@ def _pod_problems(pod: Pod) -> Iterator[EventNote]:
         return
     name = pod.metadata.name
     # Reported together: while an init container runs, the others have no status of interest.
-    status = pod.status
-    containers = [*(status.init_container_statuses or ()), *(status.container_statuses or ())]
+    containers = [*pod.init_container_statuses, *pod.container_statuses]
     if containers:
         for container in containers:
             yield from _container_problems(name, container)
@@ -204,8 +203,7 @@ def _pod_problems(pod: Pod) -> Iterator[EventNote]:
         default=None,
     )
     # The gates were just removed, and the scheduler has yet to update the condition.
-    ungated = not (pod.spec and pod.spec.scheduling_gates)
-    if latest is None or (latest.reason == _SCHEDULING_GATED and ungated):
+    if latest is None or (latest.reason == _SCHEDULING_GATED and not pod.scheduling_gates):
         return
     if latest.status != "True" and latest.reason:
         message = f"Error pod {name} condition message: {latest.message or ''}"

@@ -77,7 +77,7 @@ def pod_evidence(member: FailedReplica, message: str) -> Evidence | None:
 
 def reports_shutdown(pod: Pod) -> bool:
     """Return whether the kubelet says that it ended a pod to shut its node down."""
-    return pod.status is not None and pod.status.reason in _SHUTDOWN_REASONS
+    return pod.status_reason in _SHUTDOWN_REASONS
 
 
 def _reasons(member: FailedReplica, message: str) -> Iterator[tuple[str | None, str | None]]:
@@ -108,11 +108,7 @@ def _by_reason(reason: str | None, message: str | None) -> Evidence | None:
 
 
 def _waiting(pod: Pod) -> Iterator[tuple[str | None, str | None]]:
-    status = pod.status
-    for each in (
-        *((status.init_container_statuses if status else None) or ()),
-        *((status.container_statuses if status else None) or ()),
-    ):
+    for each in (*pod.init_container_statuses, *pod.container_statuses):
         waiting = each.state.waiting if each.state else None
         if waiting is not None:
             yield waiting.reason, waiting.message

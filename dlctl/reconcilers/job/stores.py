@@ -117,7 +117,7 @@ class JobStores:
         """Return what Kueue's Workload of a job waits for; it belongs to the job or to its pods."""
         if not len(self.workloads):
             return None
-        gated = (pod.metadata.uid for pod in pods if pod.spec and pod.spec.scheduling_gates)
+        gated = (pod.metadata.uid for pod in pods if pod.scheduling_gates)
         for owner in (job, *itertools.islice(gated, 1)):
             for workload in self.workloads.indexed(BY_OWNER, owner_value(namespace, owner)):
                 position = self.queue_positions.get(workload.key)

@@ -118,8 +118,7 @@ def _failure(
     failed = [pod for pod in pods if pod.phase is PodPhase.FAILED]
     if failed:
         # mpi-operator's form, also for a pod without a reason.
-        of_pod = (failed[-1].status.reason if failed[-1].status else None) or ""
-        reason = f"{reason}/{printable(of_pod, MAX_REASON_CHARS)}"
+        reason = f"{reason}/{printable(failed[-1].status_reason, MAX_REASON_CHARS)}"
         message = f"{message}: {_pod_message(job, failed[-1], now)}"
     elif last := job.status.restarts.get(str(LAUNCHER_REPLICA)):
         # The Job has deleted a pod that the kubelet restarted too often.

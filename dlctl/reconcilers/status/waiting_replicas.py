@@ -158,16 +158,13 @@ def pod_wait(job: Job, replica_type: str, pod: Pod) -> ReplicaWait | None:
     """Return why the containers of a pending pod do not run: the first obstacle on its way."""
     if (waits := _scheduling(pod)) is not None:
         return waits
-    statuses = pod.status
     scheduled = pod.condition("PodScheduled")
     since = (
         (scheduled.last_transition_time if scheduled else None)
         or pod.metadata.creation_timestamp
         or EPOCH
     )
-    inits = (statuses.init_container_statuses if statuses else None) or ()
-    mains = (statuses.container_statuses if statuses else None) or ()
-    for status in (*inits, *mains):
+    for status in (*pod.init_container_statuses, *pod.container_statuses):
         if found := _container(job, replica_type, pod.node_name, status, since):
             return found
     for status in pod.regular_init_statuses:
@@ -175,7 +172,7 @@ def pod_wait(job: Job, replica_type: str, pod: Pod) -> ReplicaWait | None:
             text = f"init container {status.name} runs"
             started = status.state.running.started_at or since
             return ReplicaWait(Stage.STARTING, reasons.INIT_CONTAINER_RUNNING, text, started)
-    if not mains:
+    if not pod.container_statuses:
         text = f"the kubelet of node {pod.node_name} has not reported on the pod"
         return ReplicaWait(Stage.STARTING, reasons.KUBELET_SILENT, text, since)
     text = (
@@ -188,8 +185,7 @@ def pod_wait(job: Job, replica_type: str, pod: Pod) -> ReplicaWait | None:
 def _scheduling(pod: Pod) -> ReplicaWait | None:
     """Return why a pod has no node; None if it has one."""
     created = pod.metadata.creation_timestamp or EPOCH
-    gates = [gate.name for gate in (pod.spec.scheduling_gates if pod.spec else None) or ()]
-    gates = [name for name in gates if name != WORKERS_RUNNING_GATE]
+    gates = [gate.name for gate in pod.scheduling_gates if gate.name != WORKERS_RUNNING_GATE]
     if any(name in _KUEUE_GATES for name in gates):
         return ReplicaWait(
             Stage.SCHEDULING, reasons.QUEUED_BY_KUEUE, "Kueue has not admitted the pod", created

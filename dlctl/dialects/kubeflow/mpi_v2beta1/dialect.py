@@ -155,7 +155,7 @@ def _read_launcher_job(
 
 def _ttl_deletes_job(obj: DecodedObject) -> bool:
     """Return whether the TTL deletes the job, and not only its launcher's Job."""
-    return (obj.metadata.annotations or {}).get(TTL_DELETES_JOB_ANNOTATION) == "true"
+    return obj.metadata.annotation(TTL_DELETES_JOB_ANNOTATION) == "true"
 
 
 def _read_ssh_path(fields: FieldReader) -> str:
@@ -189,7 +189,7 @@ def _with_scheduling_defaults(
     classes = (spec.template["spec"].get("priorityClassName") for spec in specs)
     return attrs.evolve(
         policy,
-        queue=policy.queue or (obj.metadata.annotations or {}).get(_QUEUE_ANNOTATION, ""),
+        queue=policy.queue or obj.metadata.annotation(_QUEUE_ANNOTATION),
         priority_class=policy.priority_class or next(filter(None, classes), ""),
         schedule_timeout_s=policy.schedule_timeout_s or 0,
     )
