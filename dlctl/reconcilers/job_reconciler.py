@@ -63,8 +63,8 @@ from dlctl.reconcilers.status.status_debounce import debounce_counts, defer_firs
 # While the stores do not show dlctl's own writes. A look at them costs little, and a large job
 # waits for one after each slice of its children.
 _STALE_BACKOFF: Final = Backoff(base_s=0.1, cap_s=0.2)
-# The creation of more is interrupted to report that the job runs.
-_FEW_PODS: Final = 64
+# The creation of more pods is interrupted to report that the job runs.
+_MAX_UNINTERRUPTED_PODS: Final = 64
 
 
 @attrs.define
@@ -189,9 +189,8 @@ class JobReconciler:
             cache.has_adopted = True
             if adopted:
                 return True
-        return await self.adopter.readopt(
-            job, self.stores.pods.owned_by(job.key.namespace, job.uid)
-        )
+        pods = self.stores.pods.owned_by(job.key.namespace, job.uid)
+        return await self.adopter.readopt(job, pods)
 
     async def _observe(self, job: Job, cache: JobCache) -> Observed:
         """Observe the replicas of a job; if it is elastic, those of its last membership."""
@@ -248,7 +247,8 @@ class JobReconciler:
             planned = with_avoidance_note(planned, job, observed, renderer.avoided_nodes)
         since_write_s = self.clock.monotonic() - cache.status_written_s
         planned = debounce_counts(job, with_membership(planned, members), since_write_s)
-        awaited = self.stores.pod_to_start(job) if len(planned.pods) > _FEW_PODS else None
+        is_long = len(planned.pods) > _MAX_UNINTERRUPTED_PODS
+        awaited = self.stores.pod_to_start(job) if is_long else None
         context = ReconcileContext(
             job,
             obj,
