@@ -216,13 +216,13 @@ class ControllerBuilder:
         crd = CRDCheck(kind.resource, self.metrics, self.clock)
         self.crd_checks.append(crd)
         name = kind.resource.group_resource
-        writer = JobWriter(kind.resource, self._writer, crd)
+        job_writer = JobWriter(kind.resource, self._writer, crd)
         events = JobEvents(kind.resource, self.recorder, self.options.per_child_events)
         metrics = JobMetrics(self.metrics, name, self.clock, kind.metric_label)
         errors = ContentErrorLog(self.metrics, name)
         executor = Executor(
-            jobs=writer,
-            children=ChildWriter(self._writer),
+            job_writer=job_writer,
+            child_writer=ChildWriter(self._writer),
             membership=membership,
             events=events,
             metrics=metrics,
@@ -232,7 +232,7 @@ class ControllerBuilder:
         return JobReconciler(
             kind=kind,
             stores=stores,
-            guard=StatusGuard(crd, writer, stores.jobs, events, metrics, self.clock),
+            guard=StatusGuard(crd, job_writer, stores.jobs, events, metrics, self.clock),
             adopter=Adopter(self._writer, self.clock, _adopted_resources(kind)),
             membership=membership,
             executor=executor,

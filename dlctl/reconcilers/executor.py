@@ -31,8 +31,8 @@ from dlctl.reconcilers.status.invalid_status import invalid_plan
 class Executor:
     """Applies the plans of one kind of job; stateless between calls."""
 
-    jobs: JobWriter
-    children: ChildWriter
+    job_writer: JobWriter
+    child_writer: ChildWriter
     membership: MembershipManager
     events: JobEvents
     metrics: JobMetrics
@@ -48,13 +48,13 @@ class Executor:
         self._report_unconfirmed(context)
         context = await self._write_statuses(context, plan)
         await self._record_events(context, plan)
-        await self.children.delete(job, plan)
+        await self.child_writer.delete(job, plan)
         self.events.deleted(job, obj, plan)
-        await self.children.force_delete(
+        await self.child_writer.force_delete(
             job, plan, lambda pod: self.events.force_deleted(job, obj, pod)
         )
         if plan.ttl_expired:
-            await self.jobs.delete(job, obj)
+            await self.job_writer.delete(job, obj)
             self.events.ttl_expired(job, obj)
             return Result()
         if plan.requeue:
@@ -67,7 +67,7 @@ class Executor:
             return await self.apply(failed, invalid_plan(failed.job, str(error), self.clock.now()))
         self.membership.set_wanted(job.key, plan.members)
         if job.spec_patch and (plan.pods or plan.status.phase is JobPhase.CREATING):
-            await self.jobs.patch_spec(context.obj, job.spec_patch)
+            await self.job_writer.patch_spec(context.obj, job.spec_patch)
         if rejections_changed or not context.is_current():
             # The next plan reports it in the status.
             return Result(requeue_after_s=0)
@@ -86,7 +86,7 @@ class Executor:
         await self.membership.patch_scalers(job, plan.members, finished=True)
         write, updated = StatusWrite(job, plan.status, plan.notes), None
         if plan.status != job.status:
-            updated = await self.jobs.patch_status(obj, write, cache)
+            updated = await self.job_writer.patch_status(obj, write, cache)
         if updated is None:
             # The turn of a status that has waited is not that of a later one.
             cache.superseded_at = None
@@ -125,7 +125,7 @@ class Executor:
         wait_s = (self._backoff_left_s(context) or 0.0) if plan.has_writes else 0.0
         now_s = self.clock.monotonic()
         if not wait_s and plan.needs_secrets and secrets.is_due(now_s):
-            wait_s = await self.children.create_secrets(job, renderer, secrets, now_s)
+            wait_s = await self.child_writer.create_secrets(job, renderer, secrets, now_s)
             self.events.found_secrets(job, context.obj, secrets.of_unknown_owner)
         if wait_s:
             return wait_s, False
@@ -133,16 +133,16 @@ class Executor:
         if not created.rejections:
             if plan.has_creations and context.cache.has_created:
                 # Those may have vanished with the job, and no status write would show that.
-                await self.jobs.check_exists(context.obj)
+                await self.job_writer.check_exists(context.obj)
             rejected = context.cache.rejected.by_name
-            created = await self.children.create(
+            created = await self.child_writer.create(
                 job, plan, renderer, rejected, context.is_current, has_run=context.has_run
             )
             if created.names:
                 context.cache.has_created = True
                 types = renderer.gang.other_scheduler_types
                 self.events.created(job, context.obj, created, types)
-            rejected_updates = await self.children.update(job, plan, renderer)
+            rejected_updates = await self.child_writer.update(job, plan, renderer)
             created = attrs.evolve(created, rejections={**rejected_updates, **created.rejections})
         cache, messages = context.cache, [r.server_message for r in created.rejections.values()]
         cache.used = frozenset(

@@ -91,13 +91,13 @@ class Children:
     services: Sequence[Service] = ()
     dependents: Mapping[Resource, Sequence[DependentObject]] = attrs.field(factory=dict)
     # Why a child could not be created recently.
-    rejected: Waiting | None = None
+    rejection_wait: Waiting | None = None
     # The Jobs of launchers, and their pods.
     launcher_jobs: Sequence[BatchJob] = ()
     launcher_pods: Sequence[Pod] = ()
     nodes: NodeStates = attrs.field(factory=NodeStates)
     # What Kueue's Workload of the job waits for.
-    queued: Waiting | None = None
+    kueue_wait: Waiting | None = None
     # The ends of logs that were read, of the last failed run in each pod.
     logs: Mapping[UID, str] = attrs.field(factory=dict)
 

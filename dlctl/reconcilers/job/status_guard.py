@@ -35,7 +35,7 @@ class StatusGuard:
     """Checks the statuses of one kind of job before they are relied on."""
 
     crd: CRDCheck
-    writer: JobWriter
+    job_writer: JobWriter
     jobs: Store[JobObject]
     events: JobEvents
     metrics: JobMetrics
@@ -59,7 +59,7 @@ class StatusGuard:
         """
         # A new job has no status yet; the response to its first one shows the same.
         if not self.crd.is_current() and status.phase is not JobPhase.NEW:
-            self.crd.check(obj.dialect.write_status(status), await self.writer.refetch(obj))
+            self.crd.check(obj.dialect.write_status(status), await self.job_writer.refetch(obj))
 
     async def report_dropped(self, obj: DecodedObject, cache: JobCache) -> float:
         """Report on a job that its status was dropped; return the seconds until the next attempt.
@@ -84,7 +84,7 @@ class StatusGuard:
         if other is None:
             return False
         try:
-            return is_preserved(await self.writer.refetch(other))
+            return is_preserved(await self.job_writer.refetch(other))
         except JobGoneError:
             return False
 

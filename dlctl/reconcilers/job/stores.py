@@ -106,14 +106,14 @@ class JobStores:
                 resource: store.owned_by(namespace, job)
                 for resource, store in self.dependents.items()
             },
-            rejected=rejected.waiting,
+            rejection_wait=rejected.waiting,
             launcher_jobs=launcher_jobs,
             launcher_pods=[pod for uid in launchers for pod in self.pods.owned_by(namespace, uid)],
             nodes=self.nodes.current,
-            queued=self._queued(namespace, job, pods),
+            kueue_wait=self._kueue_wait(namespace, job, pods),
         )
 
-    def _queued(self, namespace: str, job: UID, pods: Sequence[Pod]) -> Waiting | None:
+    def _kueue_wait(self, namespace: str, job: UID, pods: Sequence[Pod]) -> Waiting | None:
         """Return what Kueue's Workload of a job waits for; it belongs to the job or to its pods."""
         if not len(self.workloads):
             return None

@@ -94,13 +94,13 @@ def wait_state(
     """Return what a job that has not ended waits for: the first cause that holds up the others."""
     if job.invalid_reason:
         return _state(job.messages.invalid_reason(), job.invalid_reason)
-    if observed.children.queued is not None:
-        return WaitState(observed.children.queued)
+    if observed.children.kueue_wait is not None:
+        return WaitState(observed.children.kueue_wait)
     if job.run_policy.suspended:
         name = f"{job.resource.kind.lower()}/{job.key.name}"
         return _state(reasons.SUSPENDED, f"the job is suspended: `dlctl resume {name}` starts it")
-    if observed.children.rejected is not None:
-        return WaitState(observed.children.rejected)
+    if observed.children.rejection_wait is not None:
+        return WaitState(observed.children.rejection_wait)
     if hold_reason:
         return _state(reasons.POD_GROUP_NOT_ADMITTED, hold_reason)
     return _of_replicas(job, observed, now, backoff, patience_s)

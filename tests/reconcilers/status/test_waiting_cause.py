@@ -215,9 +215,9 @@ def test_what_holds_up_others_comes_first() -> None:
         pending(SECOND, scheduled=False, conditions=[UNSCHEDULABLE]),
     ]
     assert waiting(*pods)[1].startswith("worker-1 (1 of 4 replicas) waits: no node fits")
-    assert waiting(*pods, rejected=QUOTA) == ("QuotaExceeded", QUOTA.message)
+    assert waiting(*pods, rejection_wait=QUOTA) == ("QuotaExceeded", QUOTA.message)
     invalid = attrs.evolve(JOB, invalid_reason="spec: is wrong")
-    assert waiting(*pods, job=invalid, rejected=QUOTA) == ("MXJobInvalid", "spec: is wrong")
+    assert waiting(*pods, job=invalid, rejection_wait=QUOTA) == ("MXJobInvalid", "spec: is wrong")
 
 
 def test_gated_replica_names_the_others_that_do_not_run() -> None:
@@ -318,7 +318,7 @@ def test_running_replicas_do_not_wait() -> None:
 
 
 def test_condition_is_first_and_removed() -> None:
-    observed = observed_of(JOB, rejected=QUOTA)
+    observed = observed_of(JOB, rejection_wait=QUOTA)
     blocked = after(JOB, observed)
     assert types(blocked) == ["Waiting", "Created"]
     found = blocked.status.conditions[0]
@@ -334,7 +334,7 @@ def test_message_is_bounded() -> None:
 
 def test_ended_job_does_not_wait() -> None:
     plan = Plan(attrs.evolve(JOB.status, phase=JobPhase.DONE))
-    observed = observed_of(JOB, rejected=QUOTA)
+    observed = observed_of(JOB, rejection_wait=QUOTA)
     assert with_waiting(JOB, plan, observed, "", NOW, LIMITS) == plan
 
 
@@ -378,12 +378,12 @@ def test_suspended_job_with_an_invalid_spec_says_so() -> None:
 
 
 def test_changed_message_is_written_at_a_limited_rate_and_a_new_reason_at_once() -> None:
-    first = after(JOB, observed_of(JOB, rejected=QUOTA))
+    first = after(JOB, observed_of(JOB, rejection_wait=QUOTA))
     more = attrs.evolve(QUOTA, message="pod b is forbidden: exceeded quota")
     other = Waiting("WebhookFailed", "pod a is rejected")
 
     def written(rejected: Waiting | None, since_write_s: float) -> Plan:
-        job = after(first, observed_of(JOB, rejected=rejected), LATER)
+        job = after(first, observed_of(JOB, rejection_wait=rejected), LATER)
         return debounce_counts(first, Plan(job.status), since_write_s)
 
     for changed in (more, None):
