@@ -84,7 +84,9 @@ class Executor:
         job, obj, cache = context.job, context.obj, context.cache
         # The result of a scaler is written before the job forgets the operation.
         await self.membership.patch_scalers(job, plan.members, finished=True)
-        write, updated = StatusWrite(job, plan.status, plan.notes), None
+        for_mpi_operator = obj.dialect.framework.creates_launcher_jobs
+        write = StatusWrite(job, plan.status, plan.notes, for_mpi_operator)
+        updated = None
         if plan.status != job.status:
             updated = await self.job_writer.patch_status(obj, write, cache)
         if updated is None:

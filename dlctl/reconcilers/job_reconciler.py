@@ -176,7 +176,7 @@ class JobReconciler:
             self.content_errors.report(cache, read.error)
         self.metrics.phase_changed(stored.key.namespace, cache.phase, read.status.phase)
         cache.phase = read.status.phase
-        cache.counts_for_mpi_operator = read.obj.dialect.framework.creates_launcher_jobs
+        cache.for_mpi_operator = read.obj.dialect.framework.creates_launcher_jobs
         if read.error is None:
             cache.last_good_spec = None if read.status.is_finished else stored.spec
 
@@ -333,7 +333,7 @@ class JobReconciler:
             self.membership.tasks.forget(key)
             if self.failure_logs is not None:
                 self.failure_logs.forget(key)
-            mpi = cache.counts_for_mpi_operator
+            mpi = cache.for_mpi_operator
             self.metrics.phase_changed(key.namespace, cache.phase, None, for_mpi_operator=mpi)
             if cache.launcher is not None:
                 self.metrics.launcher_gone(cache.launcher)

@@ -43,8 +43,6 @@ class ConditionMessages:
     name_conflict_reason: str = ""
     # The reason of the event about pods that another scheduler than the gang's places.
     other_scheduler_reason: str = "SetPodTemplateSchedulerName"
-    # True if metrics count the job under mpi-operator's names instead of training-operator's.
-    counts_for_mpi_operator: bool = False
     # The source component of events.
     event_source: str = "dlctl"
     # Conditions that only report progress: they are written together with the next other change.

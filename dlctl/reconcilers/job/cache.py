@@ -19,8 +19,8 @@ class JobCache:
 
     uid: UID
     phase: JobPhase | None = None
-    # True if the job is one of those that mpi-operator's metrics count.
-    counts_for_mpi_operator: bool = False
+    # True if mpi-operator's metrics count the job.
+    for_mpi_operator: bool = False
     rejected: RejectedChildren = attrs.field(factory=RejectedChildren)
     # True once the children that another operator created carry dlctl's label.
     has_adopted: bool = False

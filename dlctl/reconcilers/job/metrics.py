@@ -5,9 +5,11 @@ Updated after a status is written, so a repeated write counts once.
 
 import datetime
 from collections import Counter
+from collections.abc import Iterator
 from typing import Final
 
 import attrs
+import prometheus_client
 
 from dlctl.api.job import Job
 from dlctl.api.meta import ObjectKey, ObjectMeta
@@ -76,9 +78,10 @@ class JobMetrics:
     ) -> None:
         """Count what a status that was just written reports for the first time."""
         job, old, new = write.job, write.job.status, write.status
-        self._count_training_operator(job, new)
-        if job.messages.counts_for_mpi_operator:
+        if write.for_mpi_operator:
             self._count_mpi_operator(old, new)
+        elif self.training_operator_label:
+            self._count_training_operator(job, new)
         for cause in _new_causes(old, new):
             labels = (self.kind, job.key.namespace, cause)
             self.metrics.dlctl_job_failures_total.labels(*labels).inc()
@@ -104,16 +107,16 @@ class JobMetrics:
 
         The old status shows what was counted before, so the next controller counts nothing twice.
         """
-        framework = self.training_operator_label
-        if not framework or job.messages.counts_for_mpi_operator:
-            return
-        old, metrics, labels = job.status, self.metrics, (job.key.namespace, framework)
-        if old.phase is JobPhase.NEW and new.phase is not JobPhase.NEW:
-            metrics.training_operator_jobs_created_total.labels(*labels).inc()
-        if _result(old) is None and (result := _result(new)):
-            successful = metrics.training_operator_jobs_successful_total
-            failed = metrics.training_operator_jobs_failed_total
-            (successful if result is JobState.SUCCEEDED else failed).labels(*labels).inc()
+        old, metrics = job.status, self.metrics
+        labels = (job.key.namespace, self.training_operator_label)
+        for counter in _outcome_counters(
+            old,
+            new,
+            created=metrics.training_operator_jobs_created_total,
+            successful=metrics.training_operator_jobs_successful_total,
+            failed=metrics.training_operator_jobs_failed_total,
+        ):
+            counter.labels(*labels).inc()
         again = sum(
             _is_new_restart(restart, old.restarts.get(n)) for n, restart in new.restarts.items()
         )
@@ -122,12 +125,14 @@ class JobMetrics:
 
     def _count_mpi_operator(self, old: JobStatus, new: JobStatus) -> None:
         """Count under mpi-operator's names, by the same rules as under training-operator's."""
-        if old.phase is JobPhase.NEW and new.phase is not JobPhase.NEW:
-            self.metrics.mpi_operator_jobs_created_total.inc()
-        if _result(old) is None and (result := _result(new)):
-            successful = self.metrics.mpi_operator_jobs_successful_total
-            failed = self.metrics.mpi_operator_jobs_failed_total
-            (successful if result is JobState.SUCCEEDED else failed).inc()
+        for counter in _outcome_counters(
+            old,
+            new,
+            created=self.metrics.mpi_operator_jobs_created_total,
+            successful=self.metrics.mpi_operator_jobs_successful_total,
+            failed=self.metrics.mpi_operator_jobs_failed_total,
+        ):
+            counter.inc()
 
     def launcher_seen(self, launcher: ObjectKey) -> None:
         """Report that the Job of a launcher exists."""
@@ -174,6 +179,21 @@ class JobMetrics:
         code = _exit_code_label(restart.exit_code)
         cause = "failure" if is_failure else "disruption"
         self.metrics.dlctl_job_restarts_total.labels(self.kind, cause, code).inc()
+
+
+def _outcome_counters(
+    old: JobStatus,
+    new: JobStatus,
+    *,
+    created: prometheus_client.Counter,
+    successful: prometheus_client.Counter,
+    failed: prometheus_client.Counter,
+) -> Iterator[prometheus_client.Counter]:
+    """Yield the counters of what a written status reports for the first time."""
+    if old.phase is JobPhase.NEW and new.phase is not JobPhase.NEW:
+        yield created
+    if _result(old) is None and (result := _result(new)):
+        yield successful if result is JobState.SUCCEEDED else failed
 
 
 def _new_causes(old: JobStatus, new: JobStatus) -> list[Cause]:

@@ -16,3 +16,5 @@ class StatusWrite:
     job: Job
     status: JobStatus
     notes: Sequence[EventNote] = ()
+    # True if metrics count the job under mpi-operator's names instead of training-operator's.
+    for_mpi_operator: bool = False

@@ -1,5 +1,6 @@
 """Metrics of jobs: the gauges of a namespace last as long as it has jobs, counters longer."""
 
+from functools import partial
 from typing import Any
 
 import attrs
@@ -51,21 +52,23 @@ def test_deletion_counts_in_training_operators_metric_if_the_job_was_created() -
     assert metrics.registry.get_sample_value(name, {"job_namespace": "a", **labels}) == 1
 
 
-def written(figures: JobMetrics, job: Job, **status: Any) -> Job:
+def written(figures: JobMetrics, job: Job, *, for_mpi_operator: bool = False, **status: Any) -> Job:
     """Return the job with a status that was just written."""
     new = attrs.evolve(job.status, **status)
-    figures.status_written(StatusWrite(job, new), ObjectMeta(), NOW)
+    write = StatusWrite(job, new, for_mpi_operator=for_mpi_operator)
+    figures.status_written(write, ObjectMeta(), NOW)
     return attrs.evolve(job, status=new)
 
 
 def test_job_whose_launcher_is_a_job_counts_under_mpi_operators_names_alone() -> None:
     metrics = Metrics()
     figures = JobMetrics(metrics, "mpijobs.kubeflow.org", ManualClock(), "mpi")
+    count = partial(written, figures, for_mpi_operator=True)
     for state in (JobState.SUCCEEDED, JobState.FAILED):
-        job = written(figures, make_job(mpi_job()), phase=JobPhase.CREATING)
-        job = written(figures, job, phase=JobPhase.RUNNING)
-        job = written(figures, job, phase=JobPhase.CLEAN_UP, state=state)
-        written(figures, job, phase=JobPhase.DONE, state=state)
+        job = count(make_job(mpi_job()), phase=JobPhase.CREATING)
+        job = count(job, phase=JobPhase.RUNNING)
+        job = count(job, phase=JobPhase.CLEAN_UP, state=state)
+        count(job, phase=JobPhase.DONE, state=state)
     value = metrics.registry.get_sample_value
     assert value("mpi_operator_jobs_created_total") == 2
     assert value("mpi_operator_jobs_successful_total") == 1

@@ -22,7 +22,6 @@ class MPIJobMessages(ConditionMessages):
     emits_pod_events: bool = True
     restarting_state: JobState = JobState.FAILED
     name_conflict_reason: str = "ErrResourceExists"
-    counts_for_mpi_operator: bool = True
     event_source: str = "mpi-job-controller"
     counts_running_as_succeeded: bool = True
     # From the end of the launcher on, whatever the clean-up does.
