@@ -74,8 +74,8 @@ class ObjectWriter:
     ) -> None:
         """Delete an object; ignore one already deleted.
 
-        :raises ConflictError: if another object has its name. The store will show that one; if
-            the server is merely at odds with itself, only another try helps.
+        :raises ConflictError: if an object with another UID has its name, which the store is about
+            to show. A server may answer so by mistake, and then only a retry helps.
         """
         uid = obj.metadata.uid
         await self.client.delete(resource, obj.metadata.key, uid=uid, propagation=propagation)

@@ -90,7 +90,7 @@ class Executor:
         if plan.status != job.status:
             updated = await self.job_writer.patch_status(obj, write, cache)
         if updated is None:
-            # The turn of a status that has waited is not that of a later one.
+            # A status that waited must not lend its place to a later one.
             cache.superseded_at = None
         else:
             cache.status_written_s = self.clock.monotonic()
@@ -184,7 +184,7 @@ class Executor:
 
 
 def _is_settled(job: Job, plan: Plan) -> bool:
-    """Return whether what follows from a plan's own status can wait for the event of its write."""
+    """Return whether the next step can wait for this write's watch event."""
     if plan.status == job.status:
         return True
     started = plan.status.phase.is_active and job.elasticity is None

@@ -213,8 +213,7 @@ class JobReconciler:
         self, job: Job, obj: DecodedObject, observed: Observed, cache: JobCache
     ) -> tuple[ReconcileContext, Plan]:
         """Plan what a job needs now; an invalid one of which nothing has run fails."""
-        # An earlier reconcile may have failed to write it. Since then, a pod of another template
-        # may have run.
+        # An earlier write may have failed, and a pod of another template may have run since.
         rejection = cache.rejected.permanent_failure(job.generation)
         if rejection is not None and not job.status.is_finished:
             return self._plan_status(invalid_plan, obj, job.status, cache, str(rejection))
@@ -248,7 +247,7 @@ class JobReconciler:
         since_write_s = self.clock.monotonic() - cache.status_written_s
         planned = debounce_counts(job, with_membership(planned, members), since_write_s)
         is_long = len(planned.pods) > _MAX_UNINTERRUPTED_PODS
-        awaited = self.stores.pod_to_start(job) if is_long else None
+        awaited = self.stores.awaited_pod(job) if is_long else None
         context = ReconcileContext(
             job,
             obj,
@@ -256,7 +255,7 @@ class JobReconciler:
             renderer,
             pods=observed.all_pods,
             has_run=status_transitions.has_run(job, planned.status, observed),
-            is_current=partial(self.stores.has_no_news, obj, awaited),
+            is_current=partial(self.stores.is_unchanged, obj, awaited),
             is_name_taken=partial(self.stores.is_name_taken, job.key.namespace),
         )
         pods, services = self.stores.pods, self.stores.services

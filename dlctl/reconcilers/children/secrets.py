@@ -2,8 +2,8 @@
 
 The owner of an existing Secret with the same name is therefore unknown. It belongs to this job, or
 to an earlier job of the same name and is about to be deleted; so creation is retried a few times
-before pods that mount the Secret are created. One that stays then may be of somebody else, and is
-reported.
+before pods that mount the Secret are created. One that remains after that may belong to somebody
+else, and is reported.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,6 @@
 """Makes pods report the last lines of a failed program's output in their status.
 
-That is evidence of why it failed which takes no right to read logs, and which outlives the pod's
-node. Pure.
+This evidence needs no right to read logs, and outlives the node. Pure.
 """
 
 from collections.abc import Mapping

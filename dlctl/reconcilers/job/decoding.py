@@ -25,7 +25,7 @@ from dlctl.reconcilers.planning_threads import LARGE_JOB, read_in_thread, readin
 
 T = TypeVar("T")
 DecodingFailure = InvalidJobError | ContentError
-# Decoded jobs are kept up to this total of their specs' bytes, and of some for what each job has.
+# The cache keeps decoded jobs up to this total: the bytes of their specs, and a constant for each.
 _CACHE_BYTES: Final = 512 << 10
 _BYTES_PER_JOB: Final = 1024
 

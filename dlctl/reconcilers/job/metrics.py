@@ -22,7 +22,7 @@ from dlctl.reconcilers.job.status_write import StatusWrite
 
 # How long counters of a namespace without jobs are kept: much longer than between two scrapes.
 EMPTY_NAMESPACE_S: Final = 24 * 3600.0
-# The largest exit code of a Linux process; whoever may write statuses of pods may report others.
+# The largest exit code of a Linux process; a writer of pod statuses may report any number.
 _MAX_EXIT_CODE: Final = 255
 
 

@@ -91,7 +91,7 @@ class StatusGuard:
     def report_rejected(
         self, obj: DecodedObject, cache: JobCache, error: StatusRejectedError
     ) -> None:
-        """Report on a job that the server refuses its status, which cannot say so itself."""
+        """Record an event that the server rejects the job's status."""
         generation, now_s = obj.metadata.generation or 0, self.clock.monotonic()
         if cache.status_rejection.add(str(error), generation, now_s):
             self.events.record(obj, EventNote("Warning", STATUS_REJECTED, str(error)))

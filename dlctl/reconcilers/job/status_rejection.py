@@ -1,4 +1,4 @@
-"""The API server's refusal of a job's status, kept in memory; losing it changes no decision."""
+"""The API server's rejection of a job's status, kept in memory; losing it changes no decision."""
 
 from typing import Final
 
@@ -23,7 +23,7 @@ class StatusRejectedError(DlctlError):
 
 @attrs.define
 class StatusRejection:
-    """How often in a row the status of a job was refused, and when it is tried again."""
+    """How often in a row the status of a job was rejected, and when it is tried again."""
 
     _failures: int = 0
     _retry_at_s: float = float("-inf")
@@ -35,7 +35,7 @@ class StatusRejection:
         return max(self._retry_at_s - now_s, 0.0) if generation == self._generation else 0.0
 
     def add(self, message: str, generation: int, now_s: float) -> bool:
-        """Record a refusal; return whether to report it to the job's user.
+        """Record a rejection; return whether to report it to the job's user.
 
         The first one may be temporary, as while a CRD is replaced.
         """

@@ -62,10 +62,10 @@ class JobStores:
         }
         return self.expectations.satisfied(namespace, job, stores)
 
-    def pod_to_start(self, job: Job) -> ObjectKey | None:
-        """Return the first pod that makes a job run, as long as it is not there or has not started.
+    def awaited_pod(self, job: Job) -> ObjectKey | None:
+        """Return the pod whose start makes the job Running; None once it has started.
 
-        One that runs now was seen or is not the job's: nobody must wait for it.
+        One that runs already was seen before, or is not the job's.
         """
         first = next(iter(job.success_policy.running_replicas), None)
         if first is None or not job.has_own_pod(first):
@@ -74,7 +74,7 @@ class JobStores:
         pod = self.pods.get(key)
         return key if pod is None or pod.phase is PodPhase.PENDING else None
 
-    def has_no_news(self, read: Object, awaited: ObjectKey | None) -> bool:
+    def is_unchanged(self, read: Object, awaited: ObjectKey | None) -> bool:
         """Return whether a job has the spec that was read, and the awaited pod does not run."""
         stored = self.jobs.get(read.metadata.key)
         if stored is None or stored.metadata.is_terminating:

@@ -52,7 +52,7 @@ class JobWriter:
         :raises ConflictError: if the job has changed, or another one has its name.
         :raises JobGoneError: if it is gone.
         :raises StatusDroppedError: if the server has dropped a part of the status.
-        :raises StatusRejectedError: if the server refuses this status.
+        :raises StatusRejectedError: if the server rejects this status.
         :raises StatusSupersededError: if the job has changed while others wrote; at most once
             before each write, so that a job that changes all the time is written as well.
         """

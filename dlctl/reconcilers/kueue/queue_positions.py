@@ -36,7 +36,7 @@ REQUEST_TIMEOUT_S: Final = 5.0
 MAX_WORKLOADS: Final = 1000
 # Of a round: users may name any number of queues. The next round goes on with the others.
 MAX_QUEUES: Final = 100
-# Of a round, which then ends; a namespace has one, after which its others wait for the next round.
+# Of a round, which ends with the last of them; it skips a namespace after its first timeout.
 MAX_TIMEOUTS: Final = 3
 # Of a LocalQueue in a row; then the positions that were read before are dropped.
 MAX_FAILURES: Final = 3

@@ -64,8 +64,8 @@ class ExecRunner:
 def exec_limiter(max_scripts: int, max_others: int) -> ExecLimiter:
     """Return the limiter of tasks in launchers: scaler scripts have slots of their own.
 
-    As many more are for namespaces without a task, since those of a few others may hold all slots
-    for an hour.
+    As many slots again are reserved for namespaces that run no task: a few others may hold the
+    first ones for an hour.
     """
     scripts = FairSemaphore(max_scripts, extra=max_scripts)
     others = FairSemaphore(max_others, extra=max_others)
