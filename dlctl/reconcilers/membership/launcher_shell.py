@@ -3,9 +3,7 @@
 One call is one command. The callers decide on retries and consequences.
 """
 
-import asyncio
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Final, Protocol
 
@@ -19,13 +17,13 @@ from dlctl.kube.streams.execs import ExecResult, OutputLimit
 from dlctl.reconcilers.membership import exec_output, exec_requests
 from dlctl.reconcilers.membership.exec_output import InspectionError, ProbeResult
 from dlctl.reconcilers.membership.exec_requests import ExecRequest
+from dlctl.reconcilers.planning_threads import SharedThread
 
 # Enough for a thousand processes and ten thousand connections.
 _CONNECTIONS_LIMIT: Final = OutputLimit(4 << 20)
 # From here on, a launcher could block the event loop by what it writes.
 _LARGE_OUTPUT_BYTES: Final = 1 << 17
-# A single thread: more of them would slow down the event loop.
-_READER: Final = ThreadPoolExecutor(max_workers=1, thread_name_prefix="launcher output")
+_READER: Final = SharedThread("launcher output")
 # Per worker: its name, and why it does not respond.
 _PROBE_BYTES: Final = 512
 # The last output of a script shows why it failed.
@@ -91,7 +89,7 @@ class LauncherShell:
         read = partial(exec_output.parse_workers_in_use, completed.stdout, workers)
         if len(completed.stdout) < _LARGE_OUTPUT_BYTES:
             return read()
-        return await asyncio.get_running_loop().run_in_executor(_READER, read)
+        return await _READER.run(self.pod.namespace, read)
 
     async def run_script(self, script: Script, workers: Iterable[str]) -> None:
         """Run a user's script; each worker is passed as ``name:slots``."""
