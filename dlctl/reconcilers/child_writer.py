@@ -18,6 +18,7 @@ from dlctl.reconcilers.children import secrets
 from dlctl.reconcilers.children.collection_deletion import CollectionDeletion
 from dlctl.reconcilers.children.creation import MAX_PARALLEL, Child, CreateResult, Creator
 from dlctl.reconcilers.children.dependents import update_patch
+from dlctl.reconcilers.children.dry_runs import rejected_by_dry_run
 from dlctl.reconcilers.children.rejection import Rejection, rejection_of
 from dlctl.reconcilers.children.render import Renderer
 from dlctl.reconcilers.children.scheduling_gates import ungate_patch
@@ -109,9 +110,11 @@ class ChildWriter:
     ) -> CreateResult:
         """Create the plan's missing children; those of a small new job at once on a busy server.
 
-        Stops and raises like :meth:`Creator.create`.
+        If dry runs are rejected, only the children of those replicas are created. Stops and raises
+        like :meth:`Creator.create`.
         """
-        children = _children(job, plan, renderer)
+        doubtful = await rejected_by_dry_run(self.writer.client, job, plan.dry_runs, renderer)
+        children = _children(job, plan.reduced_to(doubtful) if doubtful else plan, renderer)
         # A pod that is deleted again would be an interruption of a job that runs.
         at_once = self.writer.client.write_limiter.is_busy and not has_run
         return await Creator(self.writer, at_once).create(job.uid, children, rejected, is_current)
@@ -176,9 +179,6 @@ def _children(job: Job, plan: Plan, renderer: Renderer) -> Iterator[Child]:
         yield attrs.evolve(
             made, may_exist=dependent.may_exist, may_be_shared=dependent.may_be_shared
         )
-    for replica in plan.dry_runs:
-        pod = child(PODS, job.child_name(replica), partial(renderer.pod, replica))
-        yield attrs.evolve(pod, is_dry_run=True)
     for replica in plan.services:
         yield child(SERVICES, job.service_name(replica), partial(renderer.service, replica))
     for replica in plan.pods:

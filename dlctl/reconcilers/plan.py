@@ -1,6 +1,7 @@
 """The plan of a job: everything that one reconcile writes, creates and deletes, as a value."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from typing import Self
 
 import attrs
 
@@ -35,7 +36,7 @@ class Plan:
     deleted_services: tuple[Service, ...] = ()
     # Deleted by one request each, and not among those above.
     deleted_collections: tuple[CollectionDeletion, ...] = ()
-    # Pods that the server is asked about before the services are created.
+    # Replicas whose pods are tried by a dry run before there are services.
     dry_runs: tuple[Replica, ...] = ()
     services: tuple[Replica, ...] = ()
     # Names resolve before pods are ready, or no longer.
@@ -85,6 +86,11 @@ class Plan:
         """Return the launcher's Job that is deleted, if it is."""
         write = self.launcher_job
         return write.existing if write and write.action is LauncherJobAction.DELETE else None
+
+    def reduced_to(self, replicas: Collection[Replica]) -> Self:
+        """Return the plan without the creation of other pods and services, and of launchers."""
+        services = tuple(replica for replica in self.services if replica in replicas)
+        return attrs.evolve(self, services=services, pods=tuple(replicas), launcher_job=None)
 
     def deletions(self, resource: Resource) -> Iterator[Object]:
         """Yield all deleted pods, services or Jobs."""

@@ -1,6 +1,7 @@
 """Children that the API server rejects: the job waits, and others continue."""
 
 from datetime import datetime
+from functools import partial
 
 import pytest
 
@@ -9,6 +10,8 @@ from dlctl.kube.flowcontrol.write_limiter import WriteLimiter
 from dlctl.local.apiserver import status
 from dlctl.local.apiserver.faults import Fault
 from dlctl.local.apiserver.status import StatusError
+from dlctl.reconcilers import job_reconciler
+from dlctl.reconcilers.planning.slices import first_slice
 from tests.builders import mxjob, training_job
 from tests.integration.kubeflow import change, forever, job_of, only, running
 from tests.support.harness import ClusterHarness, StartCluster
@@ -31,6 +34,8 @@ ANSWERS = [
     pytest.param(StatusError(405, "MethodNotAllowed", "create is not supported"), id="405"),
     pytest.param(StatusError(500, "", "etcdserver: request is too large"), id="too large"),
 ]
+# The programs of a large job.
+MANY = forever("master-0", *(f"worker-{index}" for index in range(200)))
 
 
 def refuse(
@@ -124,7 +129,7 @@ async def test_replica_that_joins_a_running_job_waits_for_its_service(
 
 
 @pytest.mark.parametrize("replica_type", ["Master", "Worker"])
-async def test_large_job_with_a_rejected_template_gets_no_services(
+async def test_large_job_with_a_rejected_template_gets_few_services(
     start_cluster: StartCluster, replica_type: str
 ) -> None:
     job = training_job("PyTorchJob", Master=1, Worker=200)
@@ -136,19 +141,21 @@ async def test_large_job_with_a_rejected_template_gets_no_services(
         assert "containerPort" in str(await cluster.ended(phase="Failed"))
         await cluster.settled()
         writes = cluster.history.writes()
-        assert (writes["create", "services"], writes["create", "pods"]) == (0, 2), "dry runs"
+        assert (writes["create", "services"], writes["create", "pods"]) == (1, 2 + 1)
+        assert not cluster.services()
 
 
-async def test_large_job_gets_no_services_while_the_quota_is_exceeded(
+async def test_large_job_gets_few_services_while_the_quota_is_exceeded(
     start_cluster: StartCluster,
 ) -> None:
     async with start_cluster(kinds=only("PyTorchJob")) as cluster:
         refuse(cluster, PODS, status.forbidden(PODS, "linear", "exceeded quota: compute, pods=0"))
         cluster.start()
-        await cluster.submit(training_job("PyTorchJob", Master=1, Worker=200), forever())
+        await cluster.submit(training_job("PyTorchJob", Master=1, Worker=200), MANY)
         await cluster.until(lambda: "exceeded quota" in cluster.condition("Waiting"))
         await cluster.advance(60)
-        assert not cluster.services()
+        assert len(cluster.services()) == 2
+        assert cluster.history.writes()["create", "pods"] <= 5 * 4, "each attempt tries both types"
         cluster.server.faults.clear()
         await cluster.until(lambda: len(cluster.pods()) == 201)
         assert len(cluster.services()) == 201
@@ -159,22 +166,43 @@ async def test_large_job_gets_no_services_while_the_quota_is_exceeded(
     [
         StatusError(400, "BadRequest", 'admission webhook "v" does not support dry run'),
         status.forbidden(PODS, "linear", WEBHOOK + "dry runs are not for pods"),
-        StatusError(422, "Invalid", POLICY),
+        # As of pods that a webhook completes, but not in a dry run.
+        status.forbidden(PODS, "linear", "failed quota: compute: must specify limits.cpu"),
+        StatusError(422, "Invalid", "spec.containers[0].image: Required value"),
         StatusError(500, "InternalError", "the dry run failed"),
         StatusError(409, "AlreadyExists", "it exists"),
     ],
 )
 async def test_large_job_is_created_where_only_dry_runs_are_rejected(
-    answer: StatusError, start_cluster: StartCluster
+    answer: StatusError, start_cluster: StartCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # As for a job of thousands, whose first slice is services alone.
+    monkeypatch.setattr(job_reconciler, "first_slice", partial(first_slice, limit=70))
     async with start_cluster(kinds=only("PyTorchJob")) as cluster:
         refuse(cluster, PODS, answer, times=2)
         cluster.start()
-        await cluster.submit(training_job("PyTorchJob", Master=1, Worker=100), forever())
+        await cluster.submit(training_job("PyTorchJob", Master=1, Worker=100), MANY)
         await cluster.until(lambda: len(cluster.pods()) == 101)
         await cluster.settled()
         assert not cluster.condition("Waiting")
         assert not {reason for reason in cluster.events() if reason.startswith("Failed")}
+
+
+async def test_services_of_running_pods_are_created_while_another_pod_is_rejected(
+    start_cluster: StartCluster,
+) -> None:
+    async with start_cluster(kinds=only("PyTorchJob")) as cluster:
+        cluster.start()
+        await cluster.submit(training_job("PyTorchJob", Master=1, Worker=100), MANY)
+        await cluster.until(lambda: len(cluster.pods()) == 101)
+        await running(cluster)
+        refuse(cluster, PODS, status.forbidden(PODS, "linear", "exceeded quota: compute, pods=0"))
+        await cluster.user.delete(PODS, cluster.key("linear-worker-7"))
+        await cluster.until(lambda: "exceeded quota" in cluster.condition("Waiting"))
+        for name in cluster.services():
+            await cluster.user.delete(SERVICES, cluster.key(name))
+        await cluster.until(lambda: len(cluster.services()) == 101)
+        assert len(cluster.pods()) == 100
 
 
 async def test_rejection_with_a_changing_message_has_the_same_backoff(

@@ -1,7 +1,6 @@
 """Creates children in stages, services before pods; each at most once by its name.
 
-Pods of a small new job do not wait for its services while the API server is busy. Those of a large
-one are tried by dry runs before it gets thousands of services.
+Pods of a small new job do not wait for its services while the API server is busy.
 
 The name prevents duplicates: if the response to a create was lost, the retry finds the child. I/O
 only; the plan decides what to create.
@@ -42,7 +41,6 @@ from dlctl.tasks import map_all
 MAX_PARALLEL: Final = 32
 # Up to this number of pods, none is created alone before the others.
 _FEW_PODS: Final = 8
-_DRY_RUN: Final = {"dryRun": "All"}
 
 
 @attrs.frozen
@@ -58,8 +56,6 @@ class Child:
     # As in Dependent.
     may_exist: bool = False
     may_be_shared: bool = False
-    # Not created: only the server's answer matters.
-    is_dry_run: bool = False
 
 
 @attrs.frozen
@@ -102,7 +98,7 @@ class _Batch:
     def is_stopped(self) -> bool:
         return bool(self.rejections or self.failures)
 
-    def add(self, child: Child, answer: Object | _Existing | Rejection | None) -> None:
+    def add(self, child: Child, answer: Object | _Existing | Rejection) -> None:
         if isinstance(answer, Rejection):
             # A service may have the name of its pod, which is nothing without it.
             if child.resource == SERVICES or child.key.name not in self.rejections:
@@ -146,10 +142,7 @@ class Creator:
             if batch.is_stopped or not is_current():
                 return
             try:
-                if child.is_dry_run:
-                    batch.add(child, await self._dry_run(child))
-                else:
-                    batch.add(child, await self._create_one(owner, child))
+                batch.add(child, await self._create_one(owner, child))
             except RequestError as error:
                 # The others are on their way: cancelled, a slow one would not succeed in any retry.
                 batch.failures.append(error)
@@ -181,25 +174,14 @@ class Creator:
         try:
             return await self.writer.create(owner, resource, child.key, partial(_render, child))
         except (ContentError, InvalidJobError) as error:
-            return _not_rendered(child, error)
+            message = truncated(f"{_title(child)} cannot be rendered: {error}")
+            return Rejection(RejectionCause.INVALID, resource, message, message, error)
         except AlreadyExistsError as error:
             return await self._existing(owner, child, str(error))
         except ApiError as error:
             if (rejection := rejection_of(resource, child.key.name, error)) is None:
                 raise
             return rejection
-
-    async def _dry_run(self, child: Child) -> Rejection | None:
-        """Return the rejection that the creation would have; None if only the creation shows it."""
-        resource, key, body = child.resource, child.key, partial(_render, child)
-        try:
-            await self.writer.client.create(resource, key.namespace, body, params=_DRY_RUN)
-        except (ContentError, InvalidJobError) as error:
-            return _not_rendered(child, error)
-        except ApiError as error:
-            rejection = rejection_of(resource, key.name, error)
-            return rejection if rejection and rejection.concerns_any_attempt else None
-        return None
 
     async def _existing(self, owner: UID, child: Child, error: str) -> _Existing | Rejection:
         """Return whether the owner already has the child, or why its name is taken."""
@@ -227,11 +209,6 @@ def _render(child: Child) -> ReadOnlyJSON:
         return child.body()
 
 
-def _not_rendered(child: Child, error: ContentError | InvalidJobError) -> Rejection:
-    message = truncated(f"{_title(child)} cannot be rendered: {error}")
-    return Rejection(RejectionCause.INVALID, child.resource, message, message, error)
-
-
 def _title(child: Child) -> str:
     return f"{child.resource.kind.lower()} {child.key.name}"
 
@@ -242,7 +219,6 @@ class _Stage(enum.IntEnum):
     DEPENDENTS = enum.auto()
     # Only to roles that exist.
     ROLE_BINDINGS = enum.auto()
-    DRY_RUNS = enum.auto()
     RETRIED_SERVICE = enum.auto()
     SERVICES = enum.auto()
     RETRIED_POD = enum.auto()
@@ -258,23 +234,21 @@ _STAGES: Final = {ROLE_BINDINGS: _Stage.ROLE_BINDINGS, BATCH_JOBS: _Stage.JOBS}
 def creation_stages(
     children: Iterable[Child], rejected: Mapping[str, Rejection], *, at_once: bool
 ) -> Iterator[list[Child]]:
-    """Yield what pods need, dry runs, services, a pod of each template, the others, and Jobs.
+    """Yield what pods need, their services, a pod of each template, the others, and Jobs.
 
     Before the services and before the pods comes one that was rejected before, alone. Single ones
     expose a broken template or an exceeded quota at the first request, not at the thousandth; a few
     pods are created together, and ``at_once`` with their services unless one was rejected before.
     """
     children = list(children)
+    few = sum(child.resource == PODS for child in children) <= _FEW_PODS
+    at_once &= few and not any(_was_rejected(child, rejected) for child in children)
     # The first of each, in the order of the children.
-    backwards = [child for child in reversed(children) if not child.is_dry_run]
-    few = sum(child.resource == PODS for child in backwards) <= _FEW_PODS
-    at_once &= few and not any(_was_rejected(child, rejected) for child in backwards)
+    backwards = children[::-1]
     retried = {child.resource: child for child in backwards if _was_rejected(child, rejected)}
     first = {child.template: child for child in backwards if child.resource == PODS}
 
     def stage_of(child: Child) -> _Stage:
-        if child.is_dry_run:
-            return _Stage.DRY_RUNS
         if child.resource not in (SERVICES, PODS):
             return _STAGES.get(child.resource, _Stage.DEPENDENTS)
         is_retried = child is retried.get(child.resource)

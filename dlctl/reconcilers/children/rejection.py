@@ -52,15 +52,6 @@ class Rejection:
     # Set if the child could not be rendered.
     exception: ContentError | InvalidJobError | None = None
 
-    @property
-    def concerns_any_attempt(self) -> bool:
-        """Return whether that of a dry run applies to the creation, too.
-
-        Webhooks and policies see that it is a dry run, and some do not support any.
-        """
-        is_final = self.cause in (RejectionCause.INVALID, RejectionCause.FORBIDDEN)
-        return is_final and not any(words in self.server_message for words in _ADMISSION_ERRORS)
-
 
 _CAUSE_TEXTS: Final[Mapping[RejectionCause, str]] = {
     RejectionCause.FORBIDDEN: "forbidden",

@@ -54,6 +54,7 @@ from dlctl.reconcilers.planning.replicas import (
     missing_services,
     outdated_services,
     plan_replicas,
+    pods_to_try,
     replicas_to_create,
     surplus_services,
     ungated_pods,
@@ -184,16 +185,19 @@ class _Planner:
             desired.dependents, observed.children.dependents, desired.retained_resources
         )
         created = replicas_to_create(job, running.pods, observed, desired, bool(changed))
+        pods = () if self._is_held else tuple(created)
+        services = missing_services(job, observed, desired.services)
         retry = gang_retry(job, observed, now)
         return attrs.evolve(
             running,
-            pods=() if self._is_held else tuple(created),
+            pods=pods,
             notes=planned.notes,
             requeue_after_s=earliest(
                 running.requeue_after_s, self._deadline_left_s(planned.status), retry.next_s
             ),
             deleted_services=surplus_services(job, observed, desired.services),
-            services=missing_services(job, observed, desired.services),
+            dry_runs=pods_to_try(pods, services, observed),
+            services=services,
             patched_services=outdated_services(job, observed, desired),
             ungated_pods=tuple(ungated_pods(job, observed)),
             dependents=changed,

@@ -2,6 +2,7 @@
 
 import datetime
 from collections.abc import Collection, Iterable, Iterator
+from typing import Final
 
 import attrs
 
@@ -19,6 +20,9 @@ from dlctl.reconcilers.observe import Observed, ReplicaState
 from dlctl.reconcilers.plan import Plan
 from dlctl.reconcilers.restart_marks import pods_of_earlier_attempts
 from dlctl.reconcilers.status.scale_downs import scaled_down_replicas
+
+# It costs little to create and to delete this number.
+_MAX_SERVICES_WITHOUT_DRY_RUN: Final = 64
 
 
 def plan_replicas(
@@ -137,6 +141,23 @@ def missing_services(
 ) -> tuple[Replica, ...]:
     """Return the replicas whose service does not exist."""
     return tuple(r for r in replicas_with_service if job.service_name(r) not in observed.services)
+
+
+def pods_to_try(
+    pods: Collection[Replica], services: Collection[Replica], observed: Observed
+) -> tuple[Replica, ...]:
+    """Return the replicas whose pods are tried before the services are created.
+
+    They are the first of each type, if the job gets its first pods and many services: without them,
+    a template or a quota that lets none of the pods in would cost thousands of services.
+    """
+    few = _MAX_SERVICES_WITHOUT_DRY_RUN
+    if observed.all_pods or len(observed.services) > few or len(services) <= few:
+        return ()
+    first: dict[str, Replica] = {}
+    for replica in pods:
+        first.setdefault(replica.type, replica)
+    return tuple(first.values())
 
 
 def surplus_services(

@@ -9,8 +9,6 @@ from dlctl.reconcilers.plan import Plan
 # Limit of children created, updated or deleted per reconciliation: between two slices the status
 # shows what runs by then.
 MAX_CHANGES: Final = 1024
-# It costs little to create and to remove this number.
-_FEW_SERVICES: Final = 64
 # In order of application.
 _SLICED_FIELDS: Final = (
     "deleted_pods", "force_deleted_pods", "deleted_services", "services", "pods", "kueue_held_pods",
@@ -19,11 +17,7 @@ _SLICED_FIELDS: Final = (
 
 
 def first_slice(plan: Plan, limit: int = MAX_CHANGES) -> Plan:
-    """Return a plan with the first changes of another; later plans make the remaining ones.
-
-    Before many services, a dry run of one pod of each replica type exposes a template or a quota
-    for which the server rejects all of them.
-    """
+    """Return a plan with the first changes of another; later plans make the remaining ones."""
     parts, remaining = {}, limit
     for name in _SLICED_FIELDS:
         parts[name] = getattr(plan, name)[:remaining]
@@ -33,7 +27,4 @@ def first_slice(plan: Plan, limit: int = MAX_CHANGES) -> Plan:
     if unfinished and launcher_job is not None and launcher_job.action.creates:
         # Its pod connects to all of the others.
         launcher_job = None
-    # The first of each type.
-    tried = {pod.type: pod for pod in reversed(plan.pods)}
-    parts["dry_runs"] = tuple(tried.values()) if len(plan.services) > _FEW_SERVICES else ()
     return attrs.evolve(plan, **parts, launcher_job=launcher_job, has_more=unfinished)

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -73,14 +72,6 @@ def test_a_pod_of_each_template_comes_before_many_others(at_once: bool) -> None:
     first = [pod("master-0"), workers[0]]
     staged = list(creation_stages(created, {}, at_once=at_once))
     assert staged == [[service("worker-0")], first, workers[1:]]
-
-
-def test_dry_runs_come_before_services_even_if_they_were_rejected() -> None:
-    tried = attrs.evolve(pod("worker-0"), is_dry_run=True)
-    created = [CONFIG_MAP, service("worker-0"), service("worker-1"), pod("worker-0"), tried]
-    for once_rejected in ({}, rejected(PODS, ["worker-0"])):
-        staged = list(creation_stages(created, once_rejected, at_once=False))
-        assert staged == [[CONFIG_MAP], [tried], created[1:3], [pod("worker-0")]]
 
 
 def test_bindings_come_after_the_roles_that_they_refer_to() -> None:

@@ -1,6 +1,5 @@
 """Slices of plans: in order, and complete in the end."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -32,18 +31,6 @@ def test_first_slice_contains_the_first_steps(deleted: int, services: int, pods:
 def test_plan_of_a_small_job_is_not_sliced() -> None:
     whole = Plan(JobStatus(), pods=(Replica("worker", 0),))
     assert first_slice(whole) == whole
-
-
-@pytest.mark.parametrize(("services", "dry_runs"), [(64, []), (65, ["master-0", "worker-9"])])
-def test_many_services_are_preceded_by_a_dry_run_of_each_replica_type(
-    services: int, dry_runs: list[str]
-) -> None:
-    replicas = tuple(make_job(training_job("PyTorchJob", Master=1, Worker=100)).replicas)
-    # Some pods exist already.
-    missing = (replicas[0], *replicas[10:])
-    part = first_slice(Plan(JobStatus(), services=replicas[:services], pods=missing), 4)
-    assert sorted(str(replica) for replica in part.dry_runs) == dry_runs
-    assert len(part.services) == 4
 
 
 def test_job_of_a_launcher_is_created_with_the_last_pods() -> None:

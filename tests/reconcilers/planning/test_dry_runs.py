@@ -1,0 +1,49 @@
+"""Dry runs of pods: before the many services of a new job, and of nothing else."""
+
+import pytest
+
+from dlctl.api.job import Job, Replica
+from dlctl.api.meta import ObjectMeta
+from dlctl.api.objects.pods import Pod, Service
+from dlctl.reconcilers.children.desired import Desired
+from dlctl.reconcilers.observe import Children, observe
+from dlctl.reconcilers.planning.job import PlanSettings, plan_job
+from tests.builders import NOW, make_job, make_pod, training_job
+
+FIRST = [Replica("master", 0), Replica("worker", 0)]
+
+
+def job_of(workers: int) -> Job:
+    return make_job(training_job("PyTorchJob", Master=1, Worker=workers))
+
+
+def service(job: Job, replica: Replica) -> Service:
+    return Service(metadata=ObjectMeta(name=job.service_name(replica), namespace="ml"))
+
+
+def tried(job: Job, *pods: Pod, services: int = 0) -> list[Replica]:
+    existing = [service(job, replica) for replica in list(job.replicas)[:services]]
+    observed = observe(job, Children(pods, existing), NOW)
+    made = plan_job(job, observed, Desired(tuple(job.replicas)), NOW, PlanSettings())
+    assert len(made.services) == job.total_replicas - services
+    return sorted(made.dry_runs, key=str)
+
+
+@pytest.mark.parametrize(("workers", "expected"), [(63, []), (64, FIRST), (2000, FIRST)])
+def test_first_pod_of_each_type_of_a_large_new_job_is_tried(
+    workers: int, expected: list[Replica]
+) -> None:
+    assert tried(job_of(workers)) == expected
+
+
+def test_services_of_rejected_pods_do_not_end_the_trials() -> None:
+    assert tried(job_of(200), services=2) == FIRST
+
+
+def test_nothing_is_tried_again_once_there_are_many_services() -> None:
+    assert tried(job_of(200), services=65) == []
+
+
+def test_services_of_a_job_that_has_pods_are_created_without_a_trial() -> None:
+    job = job_of(200)
+    assert tried(job, make_pod(job, FIRST[1])) == []
