@@ -24,7 +24,7 @@ from dlctl.controller.event_recorder import EventRecorder
 from dlctl.controller.object_writer import ObjectWriter
 from dlctl.dialects.elastic_dialect import ElasticDialect
 from dlctl.informers.store import Store
-from dlctl.reconcilers.lifecycle.past_times import with_past_times
+from dlctl.reconcilers.lifecycle.future_times import without_future_times
 from dlctl.reconcilers.membership import scaler_reconciler
 from dlctl.reconcilers.membership.exec_tasks import CheckInUse, ExecTask
 from dlctl.reconcilers.membership.membership_plan import MembershipPlan, ScalerUpdate
@@ -69,7 +69,7 @@ class MembershipManager:
 
         For a large job (``size`` pods), this runs in a thread.
         """
-        job = attrs.evolve(job, status=with_past_times(job.status, now))
+        job = attrs.evolve(job, status=without_future_times(job.status, now))
         membership = current_membership(job)
         if self.dialect is None or job.elasticity is None or membership is None:
             return None

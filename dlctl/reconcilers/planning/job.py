@@ -38,7 +38,7 @@ from dlctl.reconcilers.kueue.finalizer import held_by_kueue
 from dlctl.reconcilers.launcher_job.next_write import deletion, suspended_write
 from dlctl.reconcilers.lifecycle import job_limits, job_restarts, replica_restarts
 from dlctl.reconcilers.lifecycle.force_deletion import force_deletions
-from dlctl.reconcilers.lifecycle.past_times import with_past_times
+from dlctl.reconcilers.lifecycle.future_times import without_future_times
 from dlctl.reconcilers.lifecycle.replica_restarts import RESTART_BACKOFF
 from dlctl.reconcilers.lifecycle.restart_times import RestartLimits
 from dlctl.reconcilers.lifecycle.starting_deadline import (
@@ -80,7 +80,7 @@ def plan_job(
     """Return what the job needs now."""
     now, limits = now.replace(microsecond=0), settings.restart_limits
     status = status_transitions.with_start(job, observed, now)
-    job = attrs.evolve(job, status=with_past_times(status, now))
+    job = attrs.evolve(job, status=without_future_times(status, now))
     planned = _Planner(job, observed, desired, now, limits).plan()
     planned = with_waiting(job, planned, observed, desired.hold_reason, now, limits)
     planned = without_exclusions(planned, job, observed, now)

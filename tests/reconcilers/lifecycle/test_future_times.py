@@ -1,4 +1,4 @@
-"""Recorded ends that are still to come do not hold up a job."""
+"""Recorded times in the future do not hold up a job."""
 
 import datetime
 
@@ -8,7 +8,7 @@ import pytest
 from dlctl.api.status.job_status import JobPhase, JobStatus, RestartRecord
 from dlctl.api.status.membership import Membership, ScaleOperation
 from dlctl.api.status.verdict import Attempt
-from dlctl.reconcilers.lifecycle.past_times import with_past_times
+from dlctl.reconcilers.lifecycle.future_times import without_future_times
 from tests.builders import NOW, make_job, training_job
 from tests.reconcilers.failures.torch_jobs import after, at, attempts, failed, pods, running
 
@@ -22,11 +22,11 @@ def test_status_with_plausible_times_is_the_same(left_s: float) -> None:
     restarts = {"worker-0": attrs.evolve(RECORD, finished_at=time)}
     attempt = Attempt(0, time, time)
     status = JobStatus(attempts=(attempt,), restarts=restarts, exclusions_dropped_at=time)
-    assert with_past_times(status, NOW) is status
+    assert without_future_times(status, NOW) is status
 
 
 @pytest.mark.parametrize("time", [at(3600), FAR], ids=["an hour", "the end of time"])
-def test_times_to_come_become_the_present(time: datetime.datetime) -> None:
+def test_times_in_the_future_become_the_present(time: datetime.datetime) -> None:
     restarts = {"worker-0": attrs.evolve(RECORD, finished_at=time), "worker-1": RECORD}
     attempt = Attempt(0, time, time)
     status = JobStatus(attempts=(attempt,), restarts=restarts, exclusions_dropped_at=time)
@@ -35,7 +35,7 @@ def test_times_to_come_become_the_present(time: datetime.datetime) -> None:
         restarts={"worker-0": RECORD, "worker-1": RECORD},
         exclusions_dropped_at=NOW,
     )
-    assert with_past_times(status, NOW) == expected
+    assert without_future_times(status, NOW) == expected
 
 
 def test_change_of_workers_that_begins_later_begins_now() -> None:
@@ -43,7 +43,7 @@ def test_change_of_workers_that_begins_later_begins_now() -> None:
     status = JobStatus(membership=Membership(scaling=far, evacuating=before))
     now = attrs.evolve(far, since=NOW)
     expected = JobStatus(membership=Membership(scaling=now, evacuating=before))
-    assert with_past_times(status, NOW) == expected
+    assert without_future_times(status, NOW) == expected
 
 
 @pytest.mark.parametrize("year", [1, 1970, 2100, 9999])
