@@ -19,7 +19,7 @@ from dlctl.api.status.membership import Membership
 from dlctl.api.status.waiting import Waiting
 from dlctl.reconcilers.launcher_job.launcher_state import LauncherState, launcher_state
 from dlctl.reconcilers.nodes.node_states import NodeStates
-from dlctl.reconcilers.restart_marks import pods_of_earlier_attempts
+from dlctl.reconcilers.restart_attempts import pods_of_earlier_attempts
 from dlctl.reconcilers.termination import Termination, phase_wait_s, termination
 
 

@@ -16,7 +16,7 @@ from tests.contract.field_managers import APPLY
 from tests.contract.jobs import definition_of, job, policy
 from tests.local.apiserver.raw_client import Answer
 
-MARK = "sshAuthMountPath"
+FORM_FIELD = "sshAuthMountPath"
 MULTIKUEUE = "kueue.x-k8s.io/multikueue"
 
 
@@ -75,7 +75,7 @@ async def test_each_version_is_told_from_the_other(jobs: Jobs) -> None:
         assert (await jobs.api.patch(path, wire, APPLY, fieldManager="me")).code == 201
         for name in (f"created-{version}", f"applied-{version}"):
             assert (await jobs.choice(name)) == VersionChoice(expected)
-            assert (MARK in (await jobs.stored(name))["spec"]) == bool(expected)
+            assert (FORM_FIELD in (await jobs.stored(name))["spec"]) == bool(expected)
 
 
 async def test_edits_through_the_other_version_change_no_meaning(jobs: Jobs) -> None:
@@ -91,7 +91,7 @@ async def test_update_that_drops_fields_of_the_other_version_is_rejected(jobs: J
     assert "jobs of v2beta1 have this field" in message(
         await jobs.api.put(jobs.path("v1", "a"), sent)
     )
-    own = await jobs.create("v1", {"mainContainer": "mpi", MARK: "/x"}, name="b")
+    own = await jobs.create("v1", {"mainContainer": "mpi", FORM_FIELD: "/x"}, name="b")
     sent = {**own, **jobs.wire("v2beta1", name="b"), "metadata": own["metadata"]}
     assert "change this job through kubeflow.org/v1" in message(
         await jobs.api.put(jobs.path("v2beta1", "b"), sent)
@@ -106,7 +106,7 @@ async def test_job_of_v1_does_not_become_one_of_v2beta1(jobs: Jobs) -> None:
 
 
 async def test_patch_of_a_marked_job_through_v2beta1_keeps_the_fields_of_v1(jobs: Jobs) -> None:
-    fields = {"mainContainer": "mpi", "cleanPodPolicy": "All", "backoffLimit": 3, MARK: "/x"}
+    fields = {"mainContainer": "mpi", "cleanPodPolicy": "All", "backoffLimit": 3, FORM_FIELD: "/x"}
     await jobs.create("v1", fields)
     assert (await jobs.patch("v2beta1", policy(suspend=True))).code == 200
     spec = (await jobs.stored())["spec"]

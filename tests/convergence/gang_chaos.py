@@ -16,7 +16,7 @@ from tests.convergence.runs import COMPACTED, check_rest
 from tests.support.harness import ClusterHarness, start_cluster
 
 PYTORCH: Final = kind_of("kubeflow.org/v1", "PyTorchJob")
-MARK: Final = "dlctl.dev/restart-attempt"
+ATTEMPT_LABEL: Final = "dlctl.dev/restart-attempt"
 JOB: Final = "gang"
 _VERBS: Final = ("get", "list", "watch", "create", "patch", "delete", "deletecollection")
 _RESOURCES: Final = ("", "pods", "services", "events")
@@ -66,7 +66,7 @@ class Play:
 
 
 def _attempt(pod: JSON) -> int:
-    return int(pod["metadata"]["labels"][MARK])
+    return int(pod["metadata"]["labels"][ATTEMPT_LABEL])
 
 
 async def run_chaos(seed: int) -> None:

@@ -11,7 +11,7 @@ from dlctl.api.json_types import JSON
 from dlctl.api.meta import BATCH_JOBS, PODS
 from dlctl.kube.errors import ConflictError, NotFoundError
 from dlctl.local.apiserver.storage.stored_objects import StorageEvent, table_of
-from dlctl.reconcilers.restart_marks import RESTART_ATTEMPT
+from dlctl.reconcilers.restart_attempts import RESTART_ATTEMPT
 from tests.builders import kind_of
 from tests.convergence.random_faults import inject_faults, kill_controllers
 from tests.convergence.runs import COMPACTED, check_rest

@@ -7,7 +7,7 @@ from typing import Any, Final
 import pytest
 
 from dlctl.api.job import Replica
-from dlctl.reconcilers.restart_marks import RESTART_ATTEMPT_VARIABLE
+from dlctl.reconcilers.restart_attempts import RESTART_ATTEMPT_VARIABLE
 from tests.builders import renderer_of, training_job
 from tests.docs.pages import ROOT
 

@@ -1,4 +1,4 @@
-"""Jobs with a failure policy: what restarts, what fails them, and the marks of each attempt."""
+"""Jobs with a failure policy: what restarts, what fails them, and the labels of each attempt."""
 
 import pytest
 
@@ -13,7 +13,7 @@ from tests.support.harness import ClusterHarness, StartCluster
 from tests.support.outcomes import DONE, KEEPS_RUNNING, Evicted, Exit, Outcome
 
 FAST = Options(restart_backoff_s=1.0, restart_backoff_cap_s=2.0)
-MARK = "dlctl.dev/restart-attempt"
+ATTEMPT_LABEL = "dlctl.dev/restart-attempt"
 ANNOTATION = "dlctl.dev/failure-policy"
 BARE_LISTS = kind_of("mpba.fbk.eu/v1", "MXJob").resource
 
@@ -30,9 +30,9 @@ def last_worker(*outcomes: Outcome) -> Outcomes:
     return {"worker-1": outcomes, "worker-0": (KEEPS_RUNNING,), "master-0": (KEEPS_RUNNING,)}
 
 
-def marks(cluster: ClusterHarness) -> set[str]:
+def attempts(cluster: ClusterHarness) -> set[str]:
     """Return the attempts that the present pods belong to."""
-    return {pod["metadata"]["labels"][MARK] for pod in cluster.objects(PODS)}
+    return {pod["metadata"]["labels"][ATTEMPT_LABEL] for pod in cluster.objects(PODS)}
 
 
 def state(cluster: ClusterHarness) -> JSON:
@@ -47,7 +47,7 @@ async def test_job_restarts_as_a_whole_and_succeeds(start_cluster: StartCluster)
         await cluster.submit(pytorch_job(maxRestarts=1), outcomes)
         await cluster.until(lambda: cluster.phase() == "Restarting")
         await cluster.until(lambda: cluster.phase() == "Running")
-        assert marks(cluster) == {"1"}
+        assert attempts(cluster) == {"1"}
         assert (state(cluster)["jobRestarts"], state(cluster)["countedRestarts"]) == (1, 1)
         first = state(cluster)["attempts"][0]
         assert (first["replica"], first["exitCode"]) == ("worker-1", 3)
@@ -57,13 +57,13 @@ async def test_pods_tell_their_program_the_attempt(start_cluster: StartCluster) 
     async with start_cluster(kinds=only("PyTorchJob"), options=FAST) as cluster:
         cluster.start()
         await cluster.submit(pytorch_job(maxRestarts=1), {"worker-1": [Exit(3), KEEPS_RUNNING]})
-        await cluster.until(lambda: cluster.pods() and marks(cluster) == {"1"})
+        await cluster.until(lambda: cluster.pods() and attempts(cluster) == {"1"})
         for pod in cluster.objects(PODS):
             env = {e["name"]: e.get("value") for e in pod["spec"]["containers"][0]["env"]}
             assert env["DLCTL_RESTART_ATTEMPT"] == "1"
             assert env["PET_RDZV_ID"] == "linear-1"
             assert env["TORCH_ELASTIC_SHUTDOWN_TIMEOUT"] == "25"
-            assert pod["metadata"]["annotations"][MARK] == "1"
+            assert pod["metadata"]["annotations"][ATTEMPT_LABEL] == "1"
             assert pod["spec"]["restartPolicy"] == "Never"
 
 
@@ -104,7 +104,7 @@ async def test_rule_restarts_a_single_replica(start_cluster: StartCluster) -> No
         await cluster.until(lambda: len(state(cluster)["attempts"]) == 2)
         later = {p["metadata"]["name"]: p["metadata"]["uid"] for p in cluster.objects(PODS)}
         assert {name for name in later if later[name] != uids.get(name)} == {"linear-worker-1"}
-        assert marks(cluster) == {"0"}
+        assert attempts(cluster) == {"0"}
 
 
 @pytest.mark.parametrize("count", [1, 3])
@@ -116,7 +116,7 @@ async def test_causes_that_are_not_the_users_do_not_count(
         evictions = [Evicted()] * count
         outcomes: Outcomes = last_worker(*evictions, KEEPS_RUNNING)
         await cluster.submit(pytorch_job(maxRestarts=0), outcomes)
-        await cluster.until(lambda: cluster.pods() and marks(cluster) == {str(count)})
+        await cluster.until(lambda: cluster.pods() and attempts(cluster) == {str(count)})
         await cluster.until(lambda: cluster.phase() == "Running")
         assert "countedRestarts" not in state(cluster)
 
@@ -131,7 +131,7 @@ async def test_restarts_that_are_not_the_users_are_capped(start_cluster: StartCl
         await cluster.submit(pytorch_job(), outcomes)
         await cluster.until(lambda: state(cluster).get("jobRestarts") == 2)
         assert "; not before " in cluster.condition("Restarting")
-        await cluster.until(lambda: not cluster.pods() or marks(cluster) == {"1"})
+        await cluster.until(lambda: not cluster.pods() or attempts(cluster) == {"1"})
         assert cluster.phase() == "Restarting"
 
 
@@ -159,7 +159,7 @@ async def test_job_leaves_a_node_that_is_going_as_a_whole(start_cluster: StartCl
         body = {"spec": {"taints": taints}}
         await cluster.user.patch(NODES, ObjectKey("", NODE_NAME), body)
         await cluster.until(lambda: state(cluster).get("jobRestarts") == 1)
-        await cluster.until(lambda: cluster.pods() and marks(cluster) == {"1"})
+        await cluster.until(lambda: cluster.pods() and attempts(cluster) == {"1"})
         assert state(cluster)["attempts"][0]["cause"] == "ScaleDown"
         assert "countedRestarts" not in state(cluster)
 
@@ -178,7 +178,7 @@ async def test_job_without_a_run_policy_has_it_in_an_annotation(
         cluster.start()
         outcomes: Outcomes = {"worker-1": [Exit(3), KEEPS_RUNNING], "scheduler-0": [KEEPS_RUNNING]}
         await cluster.submit(bare_list('{"maxRestarts": 1}'), outcomes)
-        await cluster.until(lambda: cluster.pods() and marks(cluster) == {"1"})
+        await cluster.until(lambda: cluster.pods() and attempts(cluster) == {"1"})
         await cluster.until(lambda: cluster.phase() == "Running")
         status = cluster.status()
         assert (status["jobRestarts"], status["countedRestarts"]) == (1, 1)

@@ -26,7 +26,7 @@ from tests.support.harness import ClusterHarness, StartCluster
 from tests.support.outcomes import Evicted, Exit
 
 FAST = Options(restart_backoff_s=1.0, restart_backoff_cap_s=2.0)
-MARK = "dlctl.dev/restart-attempt"
+ATTEMPT_LABEL = "dlctl.dev/restart-attempt"
 
 
 def policed(*rules: JSON, clean: str = "Running", **policy: object) -> JSON:
@@ -34,10 +34,10 @@ def policed(*rules: JSON, clean: str = "Running", **policy: object) -> JSON:
     return mpi_job(policy={"cleanPodPolicy": clean, "failurePolicy": failures})
 
 
-def marks(cluster: ClusterHarness) -> set[str]:
+def attempts(cluster: ClusterHarness) -> set[str]:
     """Return the attempts that the present pods and the launcher's Job belong to."""
     found = [*cluster.objects(PODS), *cluster.objects(BATCH_JOBS)]
-    return {each["metadata"]["labels"][MARK] for each in found}
+    return {each["metadata"]["labels"][ATTEMPT_LABEL] for each in found}
 
 
 def own(cluster: ClusterHarness) -> JSON:
@@ -53,7 +53,7 @@ def uids(cluster: ClusterHarness, role: str) -> Mapping[str, str]:
 async def runs(cluster: ClusterHarness, attempt: int) -> None:
     """Wait until an attempt of the whole job runs."""
     await cluster.until(lambda: own(cluster).get("jobRestarts", 0) == attempt)
-    await cluster.until(lambda: is_true(cluster, "Running") and marks(cluster) == {str(attempt)})
+    await cluster.until(lambda: is_true(cluster, "Running") and attempts(cluster) == {str(attempt)})
 
 
 async def test_failed_launcher_restarts_the_whole_job(start_cluster: StartCluster) -> None:
@@ -83,7 +83,7 @@ async def test_pods_of_an_attempt_know_its_number(start_cluster: StartCluster) -
         for pod in cluster.objects(PODS):
             env = {e["name"]: e.get("value") for e in pod["spec"]["containers"][0]["env"]}
             assert env["DLCTL_RESTART_ATTEMPT"] == "1"
-            assert pod["metadata"]["annotations"][MARK] == "1"
+            assert pod["metadata"]["annotations"][ATTEMPT_LABEL] == "1"
             assert pod["spec"]["restartPolicy"] == "Never"
         attempt = own(cluster)["attempts"][0]
         assert (attempt["replica"], attempt["exitCode"]) == ("worker-1", 3)
@@ -128,7 +128,7 @@ async def test_rule_replaces_a_worker_alone(start_cluster: StartCluster) -> None
         await cluster.until(lambda: len(own(cluster)["attempts"]) == 2)
         assert set(uids(cluster, "worker")) == {"pi-worker-0", "pi-worker-1"}
         assert launcher_job(cluster)["metadata"]["uid"] == launcher
-        assert marks(cluster) == {"0"}
+        assert attempts(cluster) == {"0"}
 
 
 async def test_rule_replaces_the_launcher_alone(start_cluster: StartCluster) -> None:
@@ -141,7 +141,7 @@ async def test_rule_replaces_the_launcher_alone(start_cluster: StartCluster) -> 
         await cluster.until(lambda: len(own(cluster).get("attempts", ())) == 2)
         assert launcher_job(cluster)["metadata"]["uid"] != launcher
         assert uids(cluster, "worker") == workers
-        assert (own(cluster)["countedRestarts"], marks(cluster)) == (1, {"0"})
+        assert (own(cluster)["countedRestarts"], attempts(cluster)) == (1, {"0"})
         await finish_launcher(cluster)
         await cluster.until(lambda: is_true(cluster, "Succeeded"))
 
@@ -184,7 +184,7 @@ async def test_evictions_do_not_count(start_cluster: StartCluster) -> None:
 async def test_no_two_attempts_meet(start_cluster: StartCluster) -> None:
     async with start_cluster(kinds=[MPI], options=FAST) as cluster:
         seen: list[set[str]] = []
-        cluster.server.storage.observers.append(lambda _: seen.append(marks(cluster)))
+        cluster.server.storage.observers.append(lambda _: seen.append(attempts(cluster)))
         await submit(cluster, policed(maxRestarts=2), worker_1=Exit(3))
         await runs(cluster, 1)
         await finish_launcher(cluster, 1)
@@ -204,7 +204,7 @@ async def test_job_suspended_during_a_restart_goes_on_with_the_next_attempt(
         await cluster.until(lambda: is_true(cluster, "Restarting"))
         await set_suspended(cluster, suspended=True)
         await cluster.until(lambda: is_true(cluster, "Suspended") and not cluster.pods())
-        await cluster.until(lambda: marks(cluster) == {"1"})
+        await cluster.until(lambda: attempts(cluster) == {"1"})
         assert launcher_job(cluster)["spec"]["suspend"] is True
         await set_suspended(cluster, suspended=False)
         await runs(cluster, 1)

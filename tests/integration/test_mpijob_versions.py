@@ -16,7 +16,7 @@ RUNS: Final[Outcomes] = dict.fromkeys(("launcher-0", "worker-0", "worker-1"), (K
 CHILDREN: Final = (PODS, SERVICES, CONFIG_MAPS, BATCH_JOBS)
 ANNOTATION: Final = "dlctl.dev/mpijob-version"
 # What the defaults of v2beta1 leave in a spec.
-MARKED: Final[JSON] = {
+V2BETA1_FIELDS: Final[JSON] = {
     "sshAuthMountPath": "/root/.ssh",
     "slotsPerWorker": 1,
     "mpiImplementation": "OpenMPI",
@@ -58,8 +58,10 @@ async def annotate(cluster: ClusterHarness, version: str) -> None:
             "v2beta1",
             id="v2beta1 with fields of v1alpha1",
         ),
-        pytest.param(mpi_job("v1", "v2beta1", **MARKED), "v2beta1", id="v2beta1 by annotation"),
-        pytest.param(mpi_job("v1", "v1", **MARKED), "v1", id="v1 by annotation"),
+        pytest.param(
+            mpi_job("v1", "v2beta1", **V2BETA1_FIELDS), "v2beta1", id="v2beta1 by annotation"
+        ),
+        pytest.param(mpi_job("v1", "v1", **V2BETA1_FIELDS), "v1", id="v1 by annotation"),
     ],
 )
 async def test_version_is_recorded_with_the_first_status(
@@ -81,7 +83,7 @@ async def test_recorded_version_outlives_an_apply_of_the_other_one(
         await cluster.until(lambda: recorded(cluster) == "v1" and len(cluster.pods()) == 3)
         await running.kill()
         # As from a webhook of v2beta1, and then its annotation.
-        await cluster.user.patch(JOBS, cluster.key(), {"spec": MARKED})
+        await cluster.user.patch(JOBS, cluster.key(), {"spec": V2BETA1_FIELDS})
         await annotate(cluster, "v2beta1")
         cluster.start()
         await cluster.until(lambda: cluster.condition("Running"))
@@ -95,7 +97,7 @@ async def test_exported_job_waits_until_its_version_is_stated(
 ) -> None:
     async with start_cluster(kinds=only("MPIJob")) as cluster:
         cluster.start()
-        await cluster.submit(mpi_job("v1", **MARKED), RUNS)
+        await cluster.submit(mpi_job("v1", **V2BETA1_FIELDS), RUNS)
         await cluster.until(lambda: cluster.condition("Waiting"))
         message = cluster.condition("Waiting")
         assert message.endswith(f"kubectl annotate mpijob linear {ANNOTATION}=v2beta1")

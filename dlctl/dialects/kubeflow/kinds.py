@@ -25,7 +25,7 @@ from dlctl.dialects.kubeflow.messages import KindMessages
 from dlctl.dialects.kubeflow.mpi_v1alpha1 import fields as mpi_v1alpha1
 from dlctl.dialects.kubeflow.mpi_v1alpha1.dialect import MPIJobV1alpha1
 from dlctl.dialects.kubeflow.mpi_v2beta1 import fields as mpi_v2beta1
-from dlctl.dialects.kubeflow.mpi_v2beta1 import mark_rules
+from dlctl.dialects.kubeflow.mpi_v2beta1 import version_rules
 from dlctl.dialects.kubeflow.mpi_v2beta1.dialect import MPIJobV2beta1
 from dlctl.dialects.kubeflow.mpi_v2beta1.kind import MPI_V2BETA1
 from dlctl.dialects.kubeflow.mpi_v2beta1.spec_authors import MPIJobObject
@@ -272,7 +272,7 @@ _MPI: Final = KubeflowKind(
             },
         },
         spec_rules=(
-            *mark_rules.V1_RULES,
+            *version_rules.V1_RULES,
             *mpi_v1alpha1.RULES,
             # v2beta1 allows 0.
             {

@@ -34,7 +34,7 @@ from dlctl.reconcilers.children.termination_messages import with_termination_mes
 from dlctl.reconcilers.content_errors import FrameworkValueError
 from dlctl.reconcilers.launcher_job import manifests
 from dlctl.reconcilers.observe import Observed, ReplicaState
-from dlctl.reconcilers.restart_marks import restart_environment, restart_marks
+from dlctl.reconcilers.restart_attempts import restart_attempt_labels, restart_environment
 
 # Linux allows 32 pages per argument or variable, including its name, "=" and the final zero byte.
 MAX_VARIABLE_BYTES: Final = 32 * 4096 - 1
@@ -185,10 +185,10 @@ class Renderer:
             **(template_meta.get("labels") or {}),
             **self._labels(replica),
             **self.dialect.pod_labels(self.job, replica),
-            **restart_marks(self.job),
+            **restart_attempt_labels(self.job),
         }
         metadata = self._metadata(self.job.child_name(replica), labels)
-        own = {PLACEMENT_HASH: placement_hash(template), **restart_marks(self.job)}
+        own = {PLACEMENT_HASH: placement_hash(template), **restart_attempt_labels(self.job)}
         metadata["annotations"] = {**(template_meta.get("annotations") or {}), **own}
         # Not the user's to set: pods that avoid nodes are replaced when their job gives that up.
         metadata["annotations"].pop(AVOIDED_NODES, None)
@@ -210,7 +210,7 @@ class Renderer:
         job = self.job
         if job.launcher_job is None:
             raise LookupError(f"the launcher of {job.key} has no Job")
-        labels = {"app": job.key.name, MANAGED_BY_LABEL: MANAGED_BY, **restart_marks(job)}
+        labels = {"app": job.key.name, MANAGED_BY_LABEL: MANAGED_BY, **restart_attempt_labels(job)}
         metadata = self._metadata(job.child_name(LAUNCHER_REPLICA), labels)
         # Its Job would keep the exclusions, even if they left it without a node.
         pod = attrs.evolve(self, choose_avoided=tuple).pod(LAUNCHER_REPLICA)

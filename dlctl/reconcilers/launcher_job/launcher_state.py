@@ -18,7 +18,7 @@ from dlctl.api.policies.retry_policy import RetryPolicy
 from dlctl.api.status.job_status import Failure
 from dlctl.errors import MAX_MESSAGE_CHARS, MAX_REASON_CHARS
 from dlctl.reconcilers.program_output.log_text import printable
-from dlctl.reconcilers.restart_marks import is_of_earlier_attempt
+from dlctl.reconcilers.restart_attempts import is_of_earlier_attempt
 from dlctl.reconcilers.termination import Termination, termination
 
 _BACKOFF_LIMIT_EXCEEDED: Final = "BackoffLimitExceeded"

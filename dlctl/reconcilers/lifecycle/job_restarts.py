@@ -16,7 +16,7 @@ from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.lifecycle import replica_restarts
 from dlctl.reconcilers.lifecycle.restart_times import RestartLimits, restart_at
 from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState, is_discarded
-from dlctl.reconcilers.restart_marks import is_of_earlier_attempt, pods_of_earlier_attempts
+from dlctl.reconcilers.restart_attempts import is_of_earlier_attempt, pods_of_earlier_attempts
 
 
 def should_restart(job: Job, observed: Observed) -> bool:
@@ -107,7 +107,7 @@ def is_blocking(job: Job) -> bool:
 def _is_of_suspended_run(job: Job, pod: Pod) -> bool:
     """Return whether a pod was deleted by a suspension that is over, and is not gone yet.
 
-    A suspension does not change the restart attempt, so the pod's mark does not show it. Nor does
+    A suspension does not change the restart attempt, so the pod's label does not show it. Nor does
     the time of the deletion alone: the server's clock may be ahead.
     """
     if not pod.metadata.is_terminating or is_discarded(job, pod):
@@ -123,7 +123,7 @@ def is_cleared(job: Job, observed: Observed) -> bool:
     if not job.has_failure_policy or is_blocking(job):
         # The Job of a launcher is gone after its pods.
         return not observed.pods and launcher is None
-    # An object without the mark of an earlier attempt would count as part of the next one.
+    # An object without the label of an earlier attempt would count as part of the next one.
     if launcher is not None and not (
         launcher.metadata.is_terminating and is_of_earlier_attempt(job, launcher)
     ):

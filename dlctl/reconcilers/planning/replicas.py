@@ -18,7 +18,7 @@ from dlctl.reconcilers.kueue.finalizer import held_by_kueue
 from dlctl.reconcilers.lifecycle import job_restarts, replica_restarts
 from dlctl.reconcilers.observe import Observed, ReplicaState
 from dlctl.reconcilers.plan import Plan
-from dlctl.reconcilers.restart_marks import pods_of_earlier_attempts
+from dlctl.reconcilers.restart_attempts import pods_of_earlier_attempts
 from dlctl.reconcilers.status.scale_downs import scaled_down_replicas
 
 # It costs little to create and to delete this number.

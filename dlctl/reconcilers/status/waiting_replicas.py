@@ -16,7 +16,7 @@ from dlctl.clock import EPOCH
 from dlctl.errors import truncated
 from dlctl.reconcilers.message_parts import detail_of, some_names, utc
 from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState
-from dlctl.reconcilers.restart_marks import pods_of_earlier_attempts
+from dlctl.reconcilers.restart_attempts import pods_of_earlier_attempts
 
 _STARTING: Final = frozenset({None, "ContainerCreating", "PodInitializing"})
 # The kubelet alternates between the first two while it retries; their messages differ each time.

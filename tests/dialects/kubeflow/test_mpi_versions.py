@@ -15,7 +15,7 @@ from dlctl.dialects.kubeflow.mpi_v2beta1.spec_authors import MPIJobObject
 from dlctl.dialects.kubeflow.mpi_v2beta1.version_choice import choose_version
 from tests.builders import template
 
-MARKED: JSON = {
+V2BETA1_FIELDS: JSON = {
     "sshAuthMountPath": "/root/.ssh",
     "slotsPerWorker": 1,
     "mpiImplementation": "OpenMPI",
@@ -24,9 +24,9 @@ MARKED: JSON = {
 }
 # Fields of an entry: of the creator, of one that applied on the server, of Kueue's update.
 WHOLE: JSON = {".": {}, "f:mpiReplicaSpecs": {".": {}, "f:Worker": {".": {}, "f:replicas": {}}}}
-WHOLE_WITH_MARK: JSON = {**WHOLE, "f:sshAuthMountPath": {}, "f:slotsPerWorker": {}}
+WHOLE_WITH_FORM_FIELD: JSON = {**WHOLE, "f:sshAuthMountPath": {}, "f:slotsPerWorker": {}}
 APPLIED: JSON = {"f:mpiReplicaSpecs": {"f:Worker": {".": {}, "f:replicas": {}}}}
-APPLIED_WITH_MARK: JSON = {**APPLIED, "f:sshAuthMountPath": {}}
+APPLIED_WITH_FORM_FIELD: JSON = {**APPLIED, "f:sshAuthMountPath": {}}
 PART: JSON = {
     "f:mpiReplicaSpecs": {"f:Worker": {"f:template": {"f:spec": {"f:nodeSelector": {".": {}}}}}},
     "f:runPolicy": {"f:suspend": {}},
@@ -79,7 +79,9 @@ STATUS = entry("v2beta1", subresource="status")
     [
         pytest.param([entry("v1", WHOLE)], False, V1, id="v1 created"),
         pytest.param([entry("v1", APPLIED, "Apply")], False, V1, id="v1 applied on the server"),
-        pytest.param([entry("v2beta1", WHOLE_WITH_MARK)], True, V2BETA1, id="v2beta1 created"),
+        pytest.param(
+            [entry("v2beta1", WHOLE_WITH_FORM_FIELD)], True, V2BETA1, id="v2beta1 created"
+        ),
         pytest.param(
             [entry("v2beta1", APPLIED, "Apply")], True, V2BETA1, id="v2beta1 applied on the server"
         ),
@@ -97,13 +99,13 @@ STATUS = entry("v2beta1", subresource="status")
             id="v1 labelled via v2beta1",
         ),
         pytest.param(
-            [entry("v2beta1", WHOLE_WITH_MARK), entry("v1", PART), entry("v2beta1", PART)],
+            [entry("v2beta1", WHOLE_WITH_FORM_FIELD), entry("v1", PART), entry("v2beta1", PART)],
             True,
             V2BETA1,
             id="v2beta1 edited by kubectl, which prefers v1",
         ),
         pytest.param(
-            [entry("v2beta1", WHOLE_WITH_MARK), *[entry("v1")] * 9],
+            [entry("v2beta1", WHOLE_WITH_FORM_FIELD), *[entry("v1")] * 9],
             True,
             V2BETA1,
             id="v2beta1 labelled often",
@@ -112,13 +114,16 @@ STATUS = entry("v2beta1", subresource="status")
         pytest.param([], True, V2BETA1, id="managed fields cleared, marked"),
         pytest.param([], False, V1, id="managed fields cleared, unmarked"),
         pytest.param(
-            [entry("v1", WHOLE_WITH_MARK)], True, UNKNOWN, id="exported, then created as v1"
+            [entry("v1", WHOLE_WITH_FORM_FIELD)], True, UNKNOWN, id="exported, then created as v1"
         ),
         pytest.param(
-            [entry("v1", APPLIED_WITH_MARK, "Apply")], True, UNKNOWN, id="exported, then applied"
+            [entry("v1", APPLIED_WITH_FORM_FIELD, "Apply")],
+            True,
+            UNKNOWN,
+            id="exported, then applied",
         ),
         pytest.param(
-            [entry("v2beta1", WHOLE_WITH_MARK), entry("v1", APPLIED, "Apply")],
+            [entry("v2beta1", WHOLE_WITH_FORM_FIELD), entry("v1", APPLIED, "Apply")],
             True,
             UNKNOWN,
             id="v2beta1 created, v1 applied over it",
@@ -134,10 +139,10 @@ STATUS = entry("v2beta1", subresource="status")
 def test_version_is_that_of_the_request_that_wrote_the_replica_specs(
     entries: list[JSON], marked: bool, expected: str
 ) -> None:
-    assert chosen(entries, job_spec(**MARKED) if marked else job_spec()) == expected
+    assert chosen(entries, job_spec(**V2BETA1_FIELDS) if marked else job_spec()) == expected
 
 
-EXPORTED = [entry("v1", WHOLE_WITH_MARK)]
+EXPORTED = [entry("v1", WHOLE_WITH_FORM_FIELD)]
 
 
 @pytest.mark.parametrize(
@@ -160,14 +165,14 @@ EXPORTED = [entry("v1", WHOLE_WITH_MARK)]
 def test_exported_job_has_the_version_that_alone_has_one_of_its_fields(
     fields: JSON, expected: str
 ) -> None:
-    assert chosen(EXPORTED, job_spec(**{**MARKED, **fields})) == expected
+    assert chosen(EXPORTED, job_spec(**{**V2BETA1_FIELDS, **fields})) == expected
 
 
 @pytest.mark.parametrize(("given", "expected"), [("v1", V1), ("v2beta1", V2BETA1)])
 def test_annotation_decides(given: str, expected: str) -> None:
     annotations = {"dlctl.dev/mpijob-version": given}
-    for entries in (EXPORTED, [entry("v1", WHOLE)], [entry("v2beta1", WHOLE_WITH_MARK)]):
-        assert chosen(entries, job_spec(**MARKED), annotations=annotations) == expected
+    for entries in (EXPORTED, [entry("v1", WHOLE)], [entry("v2beta1", WHOLE_WITH_FORM_FIELD)]):
+        assert chosen(entries, job_spec(**V2BETA1_FIELDS), annotations=annotations) == expected
 
 
 def test_unknown_version_in_the_annotation_is_reported() -> None:
@@ -179,24 +184,38 @@ def test_unknown_version_in_the_annotation_is_reported() -> None:
 
 
 def test_recorded_version_stays_whatever_is_written_later() -> None:
-    later = [entry("v1", APPLIED_WITH_MARK, "Apply")]
+    later = [entry("v1", APPLIED_WITH_FORM_FIELD, "Apply")]
     recorded = {"dlctl": {"phase": "Running", "version": "v2beta1"}}
     annotations = {"dlctl.dev/mpijob-version": "v1"}
-    assert chosen(later, job_spec(**MARKED), status=recorded, annotations=annotations) == V2BETA1
+    assert (
+        chosen(later, job_spec(**V2BETA1_FIELDS), status=recorded, annotations=annotations)
+        == V2BETA1
+    )
     recorded["dlctl"]["version"] = "v1"
-    assert chosen([entry("v2beta1", WHOLE_WITH_MARK)], job_spec(**MARKED), status=recorded) == V1
+    assert (
+        chosen(
+            [entry("v2beta1", WHOLE_WITH_FORM_FIELD)], job_spec(**V2BETA1_FIELDS), status=recorded
+        )
+        == V1
+    )
 
 
 def test_recorded_v1alpha1_stays_one_of_the_versions_that_differ_by_shape() -> None:
     status = {"dlctl": {"version": "v1alpha1"}}
-    assert chosen([entry("v2beta1", WHOLE_WITH_MARK)], job_spec(**MARKED), status=status) == V1
+    assert (
+        chosen([entry("v2beta1", WHOLE_WITH_FORM_FIELD)], job_spec(**V2BETA1_FIELDS), status=status)
+        == V1
+    )
 
 
 @pytest.mark.parametrize(
     "status", [None, [], {"dlctl": 1}, {"dlctl": {"version": 7}}, {"dlctl": {"version": "v9"}}]
 )
 def test_status_without_a_known_version_decides_nothing(status: Any) -> None:
-    assert chosen([entry("v2beta1", WHOLE_WITH_MARK)], job_spec(**MARKED), status=status) == V2BETA1
+    assert (
+        chosen([entry("v2beta1", WHOLE_WITH_FORM_FIELD)], job_spec(**V2BETA1_FIELDS), status=status)
+        == V2BETA1
+    )
 
 
 @pytest.mark.parametrize(
@@ -204,12 +223,12 @@ def test_status_without_a_known_version_decides_nothing(status: Any) -> None:
     [("v1", False, V1), ("v2beta1", False, V2BETA1), ("v2beta1", True, V2BETA1)],
 )
 def test_manifest_is_of_its_own_version(version: str, marked: bool, expected: str) -> None:
-    spec = job_spec(**MARKED) if marked else job_spec()
+    spec = job_spec(**V2BETA1_FIELDS) if marked else job_spec()
     assert chosen([], spec, version=version, uid="") == expected
 
 
 def test_manifest_of_v1_with_fields_of_v2beta1_is_reported_before_it_is_sent() -> None:
-    found = choice([], job_spec(**MARKED), uid="")
+    found = choice([], job_spec(**V2BETA1_FIELDS), uid="")
     assert found.problem == (
         "the spec was written as v1, but has sshAuthMountPath, as jobs of v2beta1 have: "
         "write apiVersion kubeflow.org/v2beta1, or remove the fields that only v2beta1 has"
@@ -217,7 +236,7 @@ def test_manifest_of_v1_with_fields_of_v2beta1_is_reported_before_it_is_sent() -
 
 
 def test_jobs_share_what_is_kept_of_managed_fields() -> None:
-    wire = {"metadata": {"name": "a", "managedFields": [entry("v2beta1", WHOLE_WITH_MARK)]}}
+    wire = {"metadata": {"name": "a", "managedFields": [entry("v2beta1", WHOLE_WITH_FORM_FIELD)]}}
     raw = msgspec.json.encode(wire)
     one, other = (msgspec.json.decode(raw, type=MPIJobObject).metadata for _ in range(2))
     assert one.managed_fields is None

@@ -26,7 +26,7 @@ from dlctl.reconcilers.nodes.node_states import NodeFault, NodeState, NodeStates
 from dlctl.reconcilers.observe import Children, ReplicaState, observe
 from dlctl.reconcilers.plan import Plan
 from dlctl.reconcilers.planning.job import PlanSettings, plan_job
-from dlctl.reconcilers.restart_marks import RESTART_ATTEMPT
+from dlctl.reconcilers.restart_attempts import RESTART_ATTEMPT
 from tests import mpi_v2beta1 as v2beta1
 from tests.builders import NOW, RUNNING, exited, make_job, make_pod, renderer_of
 from tests.reconcilers.launcher_job.builders import (

@@ -58,8 +58,8 @@ def test_job_with_wrong_times_restarts_again_and_again(year: int) -> None:
     for seconds in (41, 60, 61):
         job = after(job, [], seconds)
     assert job.status.phase is JobPhase.CREATING
-    mark = {"dlctl.dev/restart-attempt": "1"}
-    created = {"uid": "b", "creationTimestamp": at(62).isoformat(), "labels": mark}
+    labels = {"dlctl.dev/restart-attempt": "1"}
+    created = {"uid": "b", "creationTimestamp": at(62).isoformat(), "labels": labels}
     again = {**failed(3, 70, started=62), "metadata": created}
     job = after(job, pods(job, worker1=again), 80)
     assert (job.status.phase, job.status.job_restarts) == (JobPhase.RESTARTING, 2)

@@ -17,7 +17,7 @@ from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.lifecycle import job_restarts
 from dlctl.reconcilers.lifecycle.replica_restarts import RESTART_BACKOFF
 from dlctl.reconcilers.observe import Children, Observed, ObservedReplica, ReplicaState, observe
-from dlctl.reconcilers.restart_marks import RESTART_ATTEMPT
+from dlctl.reconcilers.restart_attempts import RESTART_ATTEMPT
 from dlctl.reconcilers.termination import Termination
 from tests import mpi_v2beta1 as v2beta1
 from tests.builders import NOW, RUNNING, make_job, make_pod, training_job
@@ -119,24 +119,24 @@ def test_launcher_that_never_failed_does_not_wait() -> None:
 
 
 @pytest.mark.parametrize(
-    ("strategy", "mark", "is_deleted", "is_cleared"),
+    ("strategy", "label", "is_deleted", "is_cleared"),
     [
         pytest.param("Recreate", "0", False, True, id="of the last attempt"),
-        pytest.param("Recreate", "", False, False, id="without a mark"),
-        pytest.param("Recreate", "x", False, False, id="malformed mark"),
-        pytest.param("Recreate", "9", False, False, id="mark of a later attempt"),
+        pytest.param("Recreate", "", False, False, id="without a label"),
+        pytest.param("Recreate", "x", False, False, id="malformed label"),
+        pytest.param("Recreate", "9", False, False, id="label of a later attempt"),
         pytest.param("Recreate", "9", True, True, id="deleted"),
         pytest.param("BlockingRecreate", "0", True, False, id="barrier"),
     ],
 )
 def test_no_pod_stays_that_would_count_as_one_of_the_next_attempt(
-    strategy: str, mark: str, is_deleted: bool, is_cleared: bool
+    strategy: str, label: str, is_deleted: bool, is_cleared: bool
 ) -> None:
     manifest = training_job("PyTorchJob", Master=1)
     manifest["spec"]["runPolicy"] = {"failurePolicy": {"restartStrategy": strategy}}
     job = make_job(manifest)
     job = attrs.evolve(job, status=JobStatus(phase=JobPhase.RESTARTING, job_restarts=1))
-    metadata: dict[str, Any] = {"labels": {"dlctl.dev/restart-attempt": mark} if mark else {}}
+    metadata: dict[str, Any] = {"labels": {"dlctl.dev/restart-attempt": label} if label else {}}
     if is_deleted:
         metadata |= {"deletionTimestamp": NOW.isoformat(), "deletionGracePeriodSeconds": 30}
     pod = make_pod(job, Replica("master", 0), state=RUNNING, metadata=metadata)
@@ -144,21 +144,21 @@ def test_no_pod_stays_that_would_count_as_one_of_the_next_attempt(
 
 
 @pytest.mark.parametrize(
-    ("mark", "is_deleted", "is_cleared"),
+    ("label", "is_deleted", "is_cleared"),
     [
         pytest.param("0", True, True, id="of the last attempt"),
         pytest.param("0", False, False, id="not deleted"),
-        pytest.param("", True, False, id="without a mark"),
-        pytest.param("9", True, False, id="mark of a later attempt"),
+        pytest.param("", True, False, id="without a label"),
+        pytest.param("9", True, False, id="label of a later attempt"),
     ],
 )
 def test_no_job_of_a_launcher_stays_that_would_count_as_one_of_the_next_attempt(
-    mark: str, is_deleted: bool, is_cleared: bool
+    label: str, is_deleted: bool, is_cleared: bool
 ) -> None:
     policy = {"failurePolicy": {"restartStrategy": "Recreate"}}
     job = make_job(v2beta1.mpi_job(policy=policy))
     job = attrs.evolve(job, status=JobStatus(phase=JobPhase.RESTARTING, job_restarts=1))
-    metadata: dict[str, Any] = {"labels": {**OURS, **({RESTART_ATTEMPT: mark} if mark else {})}}
+    metadata: dict[str, Any] = {"labels": {**OURS, **({RESTART_ATTEMPT: label} if label else {})}}
     if is_deleted:
         metadata |= {"deletionTimestamp": NOW, "deletionGracePeriodSeconds": 30}
     children = Children(launcher_jobs=[batch_job(metadata=metadata)])

@@ -15,7 +15,7 @@ from dlctl.dialects.kubeflow.mpi_v2beta1.fields import (
     MPI_OPERATOR,
     V1_FIELDS,
 )
-from dlctl.dialects.kubeflow.mpi_v2beta1.mark_rules import V2BETA1_RULES
+from dlctl.dialects.kubeflow.mpi_v2beta1.version_rules import V2BETA1_RULES
 from dlctl.dialects.kubeflow.replica_rules import ReplicaRules
 from dlctl.errors import InvalidJobError
 from dlctl.frameworks.kubeflow.mpi_ssh import MPISSHJob

@@ -21,8 +21,8 @@ class SpecAuthors:
     # Versions that wrote the replica specs as a whole: that of the creator alone, unless others
     # have applied the job on the server.
     replica_specs: frozenset[str]
-    # Versions that wrote the mark. A default that a webhook's version added belongs to none.
-    mark: frozenset[str]
+    # Versions that wrote ``FORM_FIELD``. A default that a webhook's version added belongs to none.
+    form_field: frozenset[str]
 
 
 class _ReplicaSpecs(Projection, frozen=True, gc=False, rename={"whole": "."}):
@@ -34,10 +34,10 @@ class _SpecFields(
     Projection,
     frozen=True,
     gc=False,
-    rename={"replica_specs": "f:mpiReplicaSpecs", "mark": "f:sshAuthMountPath"},
+    rename={"replica_specs": "f:mpiReplicaSpecs", "form_field": "f:sshAuthMountPath"},
 ):
     replica_specs: _ReplicaSpecs | None = None
-    mark: dict[str, Any] | None = None
+    form_field: dict[str, Any] | None = None
 
 
 class _Fields(Projection, frozen=True, gc=False, rename={"spec": "f:spec"}):
@@ -62,9 +62,9 @@ class _Entry(Projection, frozen=True, gc=False):
         return written is not None and (self.operation == "Apply" or written.whole is not None)
 
     @property
-    def writes_mark(self) -> bool:
+    def writes_form_field(self) -> bool:
         spec = self.fields_v1.spec if self.fields_v1 else None
-        return spec is not None and spec.mark is not None
+        return spec is not None and spec.form_field is not None
 
 
 class AuthoredMeta(ObjectMeta, frozen=True, gc=False):
@@ -89,10 +89,10 @@ class MPIJobObject(JobObject, frozen=True, gc=False):
 
 def _versions(entries: Sequence[_Entry]) -> tuple[frozenset[str], frozenset[str]]:
     replica_specs = frozenset(each.version for each in entries if each.writes_replica_specs)
-    return replica_specs, frozenset(each.version for each in entries if each.writes_mark)
+    return replica_specs, frozenset(each.version for each in entries if each.writes_form_field)
 
 
 @lru_cache(maxsize=64)
-def _authors(replica_specs: frozenset[str], mark: frozenset[str]) -> SpecAuthors:
+def _authors(replica_specs: frozenset[str], form_field: frozenset[str]) -> SpecAuthors:
     """Return the one value that all jobs with these versions share."""
-    return SpecAuthors(replica_specs, mark)
+    return SpecAuthors(replica_specs, form_field)

@@ -54,8 +54,12 @@ def choose_version(obj: JobObject, spec: Any) -> VersionChoice:
         return BY_SHAPE
     if authors is None:
         return _CHOICES[V2BETA1]
-    if authors.replica_specs and V2BETA1 not in authors.replica_specs and authors.mark <= {V2BETA1}:
-        # A webhook of v2beta1, such as Kueue's, or a later patch of that version added the mark.
+    if (
+        authors.replica_specs
+        and V2BETA1 not in authors.replica_specs
+        and authors.form_field <= {V2BETA1}
+    ):
+        # A webhook of v2beta1, such as Kueue's, or a later patch of that version added the field.
         return BY_SHAPE
     hints = set(_hints(spec))
     return _CHOICES[hints.pop()] if len(hints) == 1 else VersionChoice("", _problem(obj, authors))

@@ -1,7 +1,7 @@
-"""The marks of pods by the restart of their job that they belong to. Pure.
+"""The labels of pods that say to which restart of their job they belong. Pure.
 
 Only jobs with a failure policy have them. A pod that an earlier attempt left has an older
-mark: it is no replica of the present one, and keeps its name until it is gone. The same holds for
+label: it is no replica of the present one, and keeps its name until it is gone. The same holds for
 the batch/v1 Jobs of launchers.
 """
 
@@ -18,7 +18,7 @@ RESTART_ATTEMPT_VARIABLE: Final = "DLCTL_RESTART_ATTEMPT"
 _MAX_DIGITS: Final = 10
 
 
-def restart_marks(job: Job) -> Mapping[str, str]:
+def restart_attempt_labels(job: Job) -> Mapping[str, str]:
     """Return the label of the job's pods, which is an annotation as well; empty if none."""
     if not job.has_failure_policy:
         return {}
@@ -47,9 +47,9 @@ def is_of_earlier_attempt(job: Job, child: Object) -> bool:
 
 
 def _attempt(child: Object) -> float:
-    """Return the attempt of a child; infinite without a mark: the child is older than the policy.
+    """Return the attempt of a child; infinite without a label: the child is older than the policy.
 
     A number above the present attempt is newer than the status that was read.
     """
-    mark = (child.metadata.labels or {}).get(RESTART_ATTEMPT, "")
-    return int(mark[:_MAX_DIGITS]) if mark.isdecimal() else math.inf
+    label = (child.metadata.labels or {}).get(RESTART_ATTEMPT, "")
+    return int(label[:_MAX_DIGITS]) if label.isdecimal() else math.inf

@@ -25,7 +25,7 @@ def _not_removed(field: str, message: str) -> JSON:
     }
 
 
-def _only_with_mark(field: str) -> JSON:
+def _only_with_form_field(field: str) -> JSON:
     return {
         "rule": f"!has(self.{field}) || has(self.{FORM_FIELD})",
         "message": "is a field of v2beta1: write apiVersion kubeflow.org/v2beta1",
@@ -39,7 +39,7 @@ V1_RULES: Final = (
         "jobs of v2beta1 have this field, and may have others that v1 lacks: "
         "change this job through kubeflow.org/v2beta1, or delete it first",
     ),
-    *map(_only_with_mark, _FIELDS_OF_V2BETA1),
+    *map(_only_with_form_field, _FIELDS_OF_V2BETA1),
     {
         "rule": f"{_MANAGED_BY} != '{MPI_OPERATOR}' || has(self.{FORM_FIELD})",
         "message": "is the controller of v2beta1: write apiVersion kubeflow.org/v2beta1",

@@ -1,4 +1,4 @@
-"""Pods tell their attempt, and those of an earlier one are no replicas of the present one."""
+"""The labels of pods say their attempt; those of an earlier one are no replicas of the present."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,7 +14,7 @@ from dlctl.reconcilers.children.desired import Desired
 from dlctl.reconcilers.observe import Children, ReplicaState, observe
 from dlctl.reconcilers.plan import Plan
 from dlctl.reconcilers.planning.job import PlanSettings, plan_job
-from dlctl.reconcilers.restart_marks import RESTART_ATTEMPT
+from dlctl.reconcilers.restart_attempts import RESTART_ATTEMPT
 from tests.builders import NOW, RUNNING, make_job, make_pod, renderer_of, training_job
 
 MASTER, WORKER = Replica("master", 0), Replica("worker", 0)
@@ -31,9 +31,9 @@ def job(restarts: int, **policy: Any) -> Job:
     return attrs.evolve(make_job(wire(policy)), status=status)
 
 
-def pod(of: Job, replica: Replica, mark: str | None) -> Pod:
-    labels = {"labels": {RESTART_ATTEMPT: mark}} if mark is not None else {}
-    return make_pod(of, replica, state=RUNNING, metadata=labels)
+def pod(of: Job, replica: Replica, label: str | None) -> Pod:
+    metadata = {"labels": {RESTART_ATTEMPT: label}} if label is not None else {}
+    return make_pod(of, replica, state=RUNNING, metadata=metadata)
 
 
 def plan(of: Job, *pods: Pod) -> Plan:
@@ -41,7 +41,7 @@ def plan(of: Job, *pods: Pod) -> Plan:
 
 
 @pytest.mark.parametrize(
-    ("mark", "belongs"),
+    ("label", "belongs"),
     [
         pytest.param("2", True, id="present"),
         pytest.param("1", False, id="earlier"),
@@ -51,9 +51,9 @@ def plan(of: Job, *pods: Pod) -> Plan:
         pytest.param("9" * 5000, True, id="a long number"),
     ],
 )
-def test_pod_belongs_to_its_attempt(mark: str | None, belongs: bool) -> None:
+def test_pod_belongs_to_its_attempt(label: str | None, belongs: bool) -> None:
     present = job(2)
-    observed = observe(present, Children([pod(present, WORKER, mark)]), NOW)
+    observed = observe(present, Children([pod(present, WORKER, label)]), NOW)
     state = observed.states[WORKER]
     assert state is (ReplicaState.RUNNING if belongs else ReplicaState.MISSING)
     assert len(observed.pods) == 1
@@ -76,7 +76,7 @@ def test_pod_of_an_earlier_attempt_is_deleted_and_keeps_its_name_until_then(
     assert {str(replica) for replica in planned.pods} == created
 
 
-def test_job_without_a_policy_has_no_marks() -> None:
+def test_job_without_a_policy_has_no_labels() -> None:
     manifest = training_job("PyTorchJob", Worker=2)
     rendered = renderer_of(manifest).pod(WORKER)
     assert RESTART_ATTEMPT not in rendered["metadata"]["labels"]
