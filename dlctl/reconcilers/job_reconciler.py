@@ -33,12 +33,8 @@ from dlctl.reconcilers.failures.failure_logs import FailureLogs, LogsOfJob
 from dlctl.reconcilers.job.cache import JobCache
 from dlctl.reconcilers.job.content_error_log import ContentErrorLog
 from dlctl.reconcilers.job.crd_check import StatusDroppedError
-from dlctl.reconcilers.job.decoding import (
-    DecodedJob,
-    JobDecoder,
-    replica_count,
-    with_own_status,
-)
+from dlctl.reconcilers.job.decoder import JobDecoder
+from dlctl.reconcilers.job.decoding import DecodedJob, replica_count, with_own_status
 from dlctl.reconcilers.job.metrics import JobMetrics
 from dlctl.reconcilers.job.rendering import desired_children
 from dlctl.reconcilers.job.status_guard import StatusGuard

@@ -11,7 +11,7 @@ from dlctl.api.meta import PODS
 from dlctl.local.apiserver import status
 from dlctl.local.apiserver.faults import Fault
 from dlctl.local.apiserver.status import FieldError
-from dlctl.reconcilers.job import decoding
+from dlctl.reconcilers.job import decoder
 from tests.builders import kind_of, mxjob
 from tests.integration.mxjobs import metric_value, patch_spec
 from tests.support.harness import ClusterHarness, StartCluster
@@ -197,8 +197,8 @@ async def test_edit_while_a_large_spec_is_read_is_not_missed(
 
     async with start_cluster() as cluster:
         await run_first_job(cluster)
-        monkeypatch.setattr(decoding, "LARGE_JOB", 0)
-        monkeypatch.setattr(decoding, "read_in_thread", read_slowly)
+        monkeypatch.setattr(decoder, "LARGE_JOB", 0)
+        monkeypatch.setattr(decoder, "read_in_thread", read_slowly)
         await cluster.submit(mxjob(runPolicy={"suspend": False}), RUNS_ON)
         await cluster.advance(1)
         await patch_spec(cluster, {"runPolicy": {"suspend": True}})

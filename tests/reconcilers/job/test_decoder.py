@@ -15,7 +15,8 @@ from dlctl.dialects.dialect import DecodedObject
 from dlctl.dialects.kind import Kind
 from dlctl.dialects.service_annotation import SERVICE_ANNOTATION
 from dlctl.reconcilers.content_errors import ContentError
-from dlctl.reconcilers.job.decoding import DecodedJob, JobDecoder, decode_job
+from dlctl.reconcilers.job.decoder import JobDecoder
+from dlctl.reconcilers.job.decoding import DecodedJob, decode_job
 from tests.builders import KINDS, bare_job, job_object, kind_of, manifest, mxjob, training_job
 from tests.support.counting_kind import counting
 
