@@ -1,1 +1,1 @@
-"""Attempts that make way for nodes that are draining, and pods that avoid nodes at fault."""
+"""Pods avoid nodes at fault, unless they fit on no other."""

@@ -1,1 +1,1 @@
-"""Why an attempt of a job failed, and what follows from it."""
+"""Why an attempt of a job ended, and what follows from it."""

@@ -15,11 +15,6 @@ from dlctl.api.meta import SERVICES
 from dlctl.api.policies.failure_policy import FailureAction
 from dlctl.api.status.job_status import Failure, JobPhase, JobStatus
 from dlctl.api.status.verdict import Attempt
-from dlctl.reconcilers.avoidance.draining import (
-    pods_to_move,
-    with_drain_end,
-    with_drained_nodes,
-)
 from dlctl.reconcilers.avoidance.unschedulable import without_exclusions
 from dlctl.reconcilers.children import dependents
 from dlctl.reconcilers.children.dependents import DependentChanges
@@ -31,6 +26,11 @@ from dlctl.reconcilers.failures import policy_decisions
 from dlctl.reconcilers.failures.attempts import (
     recorded_attempts,
     stopped_attempts,
+)
+from dlctl.reconcilers.failures.drained_attempts import (
+    pods_to_move,
+    with_drain_end,
+    with_drained_nodes,
 )
 from dlctl.reconcilers.failures.policy_decisions import DecidedStatus
 from dlctl.reconcilers.failures.run_judge import RunJudge

@@ -1,7 +1,7 @@
-"""Replicas whose nodes are about to go: the policy restarts them, or their job, before that. Pure.
+"""Attempts that end because the nodes of their replicas are about to go. Pure.
 
-Replicas that the policy does not decide about stay: workers of elastic jobs are evacuated, and the
-others end with the node.
+The policy restarts such replicas, or their job, before that. Replicas that it does not decide about
+stay: workers of elastic jobs are evacuated, and the others end with the node.
 """
 
 import datetime

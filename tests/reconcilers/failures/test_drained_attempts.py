@@ -1,4 +1,4 @@
-"""Attempts that make way for nodes that are about to go."""
+"""Attempts that end because nodes are about to go."""
 
 import datetime
 
@@ -10,7 +10,7 @@ from dlctl.api.objects.node_signals import Signal
 from dlctl.api.policies.failure_policy import FailurePolicy
 from dlctl.api.status.job_status import JobPhase
 from dlctl.api.status.verdict import Attempt, Cause, Confidence
-from dlctl.reconcilers.avoidance.draining import drain_verdict
+from dlctl.reconcilers.failures.drained_attempts import drain_verdict
 from dlctl.reconcilers.nodes.node_states import NodeFault, NodeState, NodeStates
 from dlctl.reconcilers.observe import Children, Observed, observe
 from tests.builders import NOW, RUNNING, exited, make_job, make_pod
