@@ -17,7 +17,7 @@ import msgspec
 from dlctl.api.job import Job, SuccessPolicy
 from dlctl.api.policies.run_policy import RunPolicy
 from dlctl.api.status.job_status import JobPhase, JobStatus
-from dlctl.dialects import failure_policy
+from dlctl.dialects import failure_policy_reader
 from dlctl.dialects.dialect import DecodedObject, Dialect
 from dlctl.dialects.kind import Kind
 from dlctl.errors import InvalidJobError
@@ -173,9 +173,9 @@ def _read_without_invalid_fields(
 
 def _without_invalid_field(obj: DecodedObject, field: str) -> DecodedObject | None:
     """Return an object without an invalid field; None if it cannot be left out."""
-    if field.startswith(failure_policy.ANNOTATION_FIELD):
+    if field.startswith(failure_policy_reader.ANNOTATION_FIELD):
         # That there is a policy is known: without one, failures would be decided at once.
-        annotations = {**(obj.metadata.annotations or {}), failure_policy.ANNOTATION: "{}"}
+        annotations = {**(obj.metadata.annotations or {}), failure_policy_reader.ANNOTATION: "{}"}
         metadata = msgspec.structs.replace(obj.metadata, annotations=annotations)
         return msgspec.structs.replace(obj, metadata=metadata)
     (_, root), *segments = _PATH_SEGMENT.findall(field)

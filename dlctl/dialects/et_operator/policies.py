@@ -12,7 +12,7 @@ from dlctl.api.job import LAUNCHER, WORKER
 from dlctl.api.policies.elasticity import AttachMode, Elasticity
 from dlctl.api.policies.retry_policy import RetryPolicy
 from dlctl.api.policies.run_policy import CleanPodPolicy, RunPolicy
-from dlctl.dialects import run_policy
+from dlctl.dialects import run_policy_field
 from dlctl.dialects.field_reader import MAX_INT32, MAX_REPLICAS, FieldReader, parse_enum
 from dlctl.dialects.restart_policy import RestartPolicy
 from dlctl.errors import InvalidJobError
@@ -77,7 +77,7 @@ def read_run_policy(
     """Read the run policy, including the annotation that suspends a job."""
     # et-operator kept the pods for an unknown value, so it is no reason to reject the job.
     rest = FieldReader(spec.canonicalized(cleanPodPolicy=None), spec.path)
-    read = run_policy.read(rest, _clean_pod_policy(spec), _TYPES, spec_fields=_SPEC_FIELDS)
+    read = run_policy_field.read(rest, _clean_pod_policy(spec), _TYPES, spec_fields=_SPEC_FIELDS)
     # A run policy counts failures, and a TrainingJob restarts: the last failure is one more.
     limit = backoff_limit(spec) + 1 if _restarts_launcher(launcher) else None
     if read.failure_policy is not None:

@@ -9,7 +9,7 @@ from typing import Final
 from dlctl.api.job import LAUNCHER, WORKER
 from dlctl.api.json_types import JSON
 from dlctl.api.policies.elasticity import AttachMode
-from dlctl.dialects import failure_policy, run_policy, schema_parts
+from dlctl.dialects import failure_policy_schema, run_policy_field, schema_parts
 from dlctl.dialects.child_names import MAX_LENGTH
 from dlctl.dialects.et_operator.policies import DEFAULT_BACKOFF_LIMIT
 from dlctl.dialects.field_reader import MAX_REPLICAS
@@ -70,8 +70,8 @@ def training_job_spec_schema() -> JSON:
                 "properties": {
                     "cleanPodPolicy": {"type": "string", "enum": ["", "All", "Running", "None"]},
                     **policies,
-                    run_policy.STARTING_DEADLINE: run_policy.STARTING_DEADLINE_SCHEMA,
-                    failure_policy.FIELD: failure_policy.schema([LAUNCHER, WORKER]),
+                    run_policy_field.STARTING_DEADLINE: run_policy_field.STARTING_DEADLINE_SCHEMA,
+                    failure_policy_schema.FIELD: failure_policy_schema.schema([LAUNCHER, WORKER]),
                 },
             },
         },

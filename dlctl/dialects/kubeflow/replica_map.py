@@ -15,9 +15,9 @@ from dlctl.api.policies.run_policy import CleanPodPolicy, RunPolicy
 from dlctl.api.status.condition_messages import ConditionMessages
 from dlctl.api.status.job_status import JobStatus
 from dlctl.dialects import (
-    failure_policy,
+    failure_policy_effects,
     replica_map_status,
-    run_policy,
+    run_policy_field,
     schema_parts,
     status_codec,
 )
@@ -107,17 +107,17 @@ class ReplicaMap(Dialect):
         )
 
     def run_policy(self, obj: DecodedObject) -> RunPolicy:
-        return run_policy.read(
+        return run_policy_field.read(
             FieldReader(obj.spec, "spec"),
             CleanPodPolicy.NONE,
             self.kind.types_by_name,
-            spec_fields=run_policy.LEGACY_SPEC_FIELDS
+            spec_fields=run_policy_field.LEGACY_SPEC_FIELDS
             if self.kind.schema.has_policies_in_spec
             else (),
         )
 
     def suspension_patch(self, obj: DecodedObject, *, suspended: bool) -> ReadOnlyJSON | None:
-        return run_policy.suspension_patch(FieldReader(obj.spec, "spec"), suspended)
+        return run_policy_field.suspension_patch(FieldReader(obj.spec, "spec"), suspended)
 
     def messages(self, job: Job) -> ConditionMessages:
         return self.kind.condition_messages(job)
@@ -269,7 +269,9 @@ class ReplicaMap(Dialect):
             reason = self.kind.messages.template_restart_policy_reason
             yield SpecWarning(reason, _OVERWRITTEN_MESSAGE)
         policies = {name: entries.object(name).string("restartPolicy") for name in entries.names()}
-        yield from failure_policy.restart_policy_warnings(fields.object("runPolicy"), policies)
+        yield from failure_policy_effects.restart_policy_warnings(
+            fields.object("runPolicy"), policies
+        )
 
     def _with_metadata(self, template: ReadOnlyJSON, entry: FieldReader) -> ReadOnlyJSON:
         """Add the annotations that were once fields of the replica spec, and drop finalizers."""

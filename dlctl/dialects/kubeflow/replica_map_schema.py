@@ -7,7 +7,7 @@ of those.
 from typing import Final
 
 from dlctl.api.json_types import JSON
-from dlctl.dialects import failure_policy, run_policy, schema_parts
+from dlctl.dialects import failure_policy_schema, run_policy_field, schema_parts
 from dlctl.dialects.kubeflow import cel_rules
 from dlctl.dialects.kubeflow.kind import MULTIKUEUE, KubeflowKind
 from dlctl.dialects.pod_schema import PRESERVE_UNKNOWN
@@ -106,11 +106,11 @@ def _restart_policy_description(kind: KubeflowKind) -> str:
 
 
 def _run_policy(kind: KubeflowKind, unknown_fields: JSON, *, is_v1: bool) -> JSON:
-    failures: JSON = {failure_policy.FIELD: failure_policy.UNCHECKED_SCHEMA}
+    failures: JSON = {failure_policy_schema.FIELD: failure_policy_schema.UNCHECKED_SCHEMA}
     rules: JSON = {}
     if is_v1:
-        failures = {failure_policy.FIELD: failure_policy.schema(kind.types_by_name)}
-        rules = {"x-kubernetes-validations": [failure_policy.LIMIT_RULE]}
+        failures = {failure_policy_schema.FIELD: failure_policy_schema.schema(kind.types_by_name)}
+        rules = {"x-kubernetes-validations": [failure_policy_schema.LIMIT_RULE]}
     return {
         "type": "object",
         "description": "When the job runs, and its clean-up.",
@@ -118,7 +118,7 @@ def _run_policy(kind: KubeflowKind, unknown_fields: JSON, *, is_v1: bool) -> JSO
         **rules,
         "properties": {
             **_policies(),
-            run_policy.STARTING_DEADLINE: run_policy.STARTING_DEADLINE_SCHEMA,
+            run_policy_field.STARTING_DEADLINE: run_policy_field.STARTING_DEADLINE_SCHEMA,
             "suspend": {"type": "boolean", "default": False, **schema_parts.suspend()},
             "managedBy": {
                 "type": "string",

@@ -13,7 +13,7 @@ from dlctl.api.json_types import ReadOnlyJSON
 from dlctl.api.policies.retry_policy import RetryPolicy
 from dlctl.api.policies.run_policy import RunPolicy
 from dlctl.api.status.job_status import JobStatus
-from dlctl.dialects import failure_policy
+from dlctl.dialects import failure_policy_reader
 from dlctl.dialects.child_names import MAX_PREFIX_LENGTH, check_names_with_runtime_id, runtime_id
 from dlctl.dialects.dialect import DecodedObject, Dialect
 from dlctl.dialects.field_reader import MAX_REPLICAS, FieldReader, read_objects
@@ -73,7 +73,7 @@ class BareList(Dialect):
 
     def run_policy(self, obj: DecodedObject) -> RunPolicy:
         types = {type_: type_ for type_ in self.framework.replica_types}
-        failures = failure_policy.read_annotation(obj.metadata.annotations or {}, types)
+        failures = failure_policy_reader.read_annotation(obj.metadata.annotations or {}, types)
         return RunPolicy(failure_policy=failures)
 
     def read_status(self, obj: DecodedObject) -> JobStatus:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Final, Protocol
 
 from dlctl.api.json_types import JSON
-from dlctl.dialects import run_policy, schema_parts
+from dlctl.dialects import run_policy_field, schema_parts
 from dlctl.dialects.field_reader import MAX_PORT, MAX_REPLICAS
 from dlctl.dialects.pod_schema import PRESERVE_UNKNOWN, pod_template_schema
 from dlctl.dialects.replica_lists.image_server import ImageServer
@@ -114,7 +114,7 @@ def replica_list_schema(dialect: ListForm) -> JSON:
             "cleanupPodPolicy": _enum(
                 "Which pods are deleted when the job has ended.", "", "All", "Running", "None"
             ),
-            "runPolicy": run_policy.schema(framework.replica_types),
+            "runPolicy": run_policy_field.schema(framework.replica_types),
             "schedulerName": {"type": "string", "description": "Scheduler of the job's pods."},
             f"{dialect.field_prefix}Image": _string(_image_description(dialect.image_server)),
             "terminationPolicy": _termination_policy(dialect),

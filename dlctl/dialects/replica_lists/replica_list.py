@@ -15,7 +15,7 @@ from dlctl.api.policies.retry_policy import RetryPolicy
 from dlctl.api.policies.run_policy import CleanPodPolicy, RunPolicy
 from dlctl.api.status.condition_messages import ConditionMessages
 from dlctl.api.status.job_status import JobStatus
-from dlctl.dialects import run_policy
+from dlctl.dialects import run_policy_field
 from dlctl.dialects.child_names import MAX_PREFIX_LENGTH, check_names_with_runtime_id, runtime_id
 from dlctl.dialects.dialect import DecodedObject, Dialect
 from dlctl.dialects.field_reader import MAX_REPLICAS, FieldReader
@@ -118,7 +118,7 @@ class ReplicaList(Dialect):
         return self._read_run_policy(FieldReader(obj.spec, "spec"))
 
     def suspension_patch(self, obj: DecodedObject, *, suspended: bool) -> ReadOnlyJSON | None:
-        return run_policy.suspension_patch(FieldReader(obj.spec, "spec"), suspended)
+        return run_policy_field.suspension_patch(FieldReader(obj.spec, "spec"), suspended)
 
     def messages(self, job: Job) -> ConditionMessages:
         return ReplicaListMessages(job.resource.kind, job.key)
@@ -157,7 +157,7 @@ class ReplicaList(Dialect):
     def _read_run_policy(self, fields: FieldReader) -> RunPolicy:
         clean = fields.enum("cleanupPodPolicy", CleanPodPolicy, self.default_clean_pod_policy)
         types = {type_: type_ for type_ in self.framework.replica_types}
-        return run_policy.read(fields, clean, types)
+        return run_policy_field.read(fields, clean, types)
 
     def _read_replica_specs(self, fields: FieldReader) -> tuple[ReplicaSpec, ...]:
         if "replica_specs" in fields:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from dlctl.api.json_types import JSON
-from dlctl.dialects import failure_policy
+from dlctl.dialects import failure_policy_schema
 from dlctl.dialects.field_reader import MAX_INT32, MAX_REPLICAS, FieldReader
 from dlctl.errors import InvalidJobError
 from dlctl.frameworks.kubeflow.mpi_ssh_pods import SSH_PATH_FIELD
@@ -141,7 +141,7 @@ def run_policy(fields: FieldReader) -> Mapping[str, Any]:
         "backoffLimit": limit + 1 if limit else 0,
     }
     policy = fields.object("runPolicy")
-    if failure_policy.FIELD in policy:
+    if failure_policy_schema.FIELD in policy:
         del given["backoffLimit"]
     known = {name: value for name, value in given.items() if value is not None}
     return {**known, **policy.canonicalized()}

@@ -16,7 +16,7 @@ from dlctl.api.policies.retry_policy import RetryPolicy
 from dlctl.api.policies.run_policy import RunPolicy
 from dlctl.api.policies.scheduling_policy import SchedulingPolicy
 from dlctl.api.status.condition_messages import ConditionMessages
-from dlctl.dialects import failure_policy
+from dlctl.dialects import failure_policy_effects
 from dlctl.dialects.annotations import TTL_DELETES_JOB_ANNOTATION
 from dlctl.dialects.dialect import DecodedObject
 from dlctl.dialects.field_reader import MAX_INT32, FieldReader
@@ -135,7 +135,9 @@ class MPIJobV2beta1(ReplicaMap):
             )
             yield SpecWarning("UnknownLauncherCreationPolicy", message)
         policies = {name: entries.object(name).string("restartPolicy") for name in entries.names()}
-        yield from failure_policy.restart_policy_warnings(fields.object("runPolicy"), policies)
+        yield from failure_policy_effects.restart_policy_warnings(
+            fields.object("runPolicy"), policies
+        )
 
 
 def _read_launcher_job(

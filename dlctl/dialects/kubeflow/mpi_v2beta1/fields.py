@@ -8,7 +8,7 @@ from typing import Final
 from dlctl.api.json_types import JSON
 from dlctl.dialects import schema_parts
 from dlctl.dialects.kubeflow.mpi_v1alpha1 import fields as mpi_v1alpha1
-from dlctl.dialects.run_policy import LEGACY_SPEC_FIELDS
+from dlctl.dialects.run_policy_field import LEGACY_SPEC_FIELDS
 from dlctl.frameworks.kubeflow.mpi_implementations import MPIImplementation
 from dlctl.frameworks.kubeflow.mpi_ssh_pods import DEFAULT_SSH_PATH, SSH_PATH_FIELD
 

@@ -7,7 +7,7 @@ from dlctl.api.json_types import JSON
 from dlctl.api.policies.run_policy import CleanPodPolicy, RunPolicy
 from dlctl.api.policies.scheduling_policy import SchedulingPolicy
 from dlctl.api.quantities import QuantityError, canonicalize
-from dlctl.dialects import failure_policy, schema_parts
+from dlctl.dialects import failure_policy_reader, failure_policy_schema, schema_parts
 from dlctl.dialects.field_reader import MAX_INT32, FieldReader
 from dlctl.dialects.pod_schema import PRESERVE_UNKNOWN
 from dlctl.errors import InvalidJobError, quoted
@@ -41,7 +41,7 @@ def read(
         return fields if name in spec_fields and name not in policy else policy
 
     clean = reader_of("cleanPodPolicy").enum("cleanPodPolicy", CleanPodPolicy, clean_pod_policy)
-    failures = failure_policy.read(policy, types)
+    failures = failure_policy_reader.read(policy, types)
     ttl, deadline, limit = "ttlSecondsAfterFinished", "activeDeadlineSeconds", "backoffLimit"
     return RunPolicy(
         clean_pod_policy=clean,
@@ -112,7 +112,7 @@ def schema(types: Iterable[str]) -> JSON:
                 "by default.",
             },
             "suspend": schema_parts.suspend(),
-            failure_policy.FIELD: failure_policy.schema(types),
+            failure_policy_schema.FIELD: failure_policy_schema.schema(types),
         },
-        "x-kubernetes-validations": [failure_policy.LIMIT_RULE],
+        "x-kubernetes-validations": [failure_policy_schema.LIMIT_RULE],
     }
