@@ -10,35 +10,18 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import Final, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import attrs
 
 from dlctl.api.meta import Object, ObjectKey, Resource
+from dlctl.informers.yield_budget import YieldBudget
 from dlctl.metrics import Metrics
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T", bound=Object)
 T_co = TypeVar("T_co", bound=Object, covariant=True)
-
-# Steps before yielding to the event loop: a millisecond or two, or fewer steps if they take long.
-_MAX_STEPS: Final = 250
-_MAX_TURN_S: Final = 0.005
-
-
-@attrs.define
-class Turn:
-    """What may be done before yielding to the event loop: changes delivered, or objects stored."""
-
-    _steps: int = attrs.field(init=False, default=0)
-    _started_s: float = attrs.field(init=False, factory=time.perf_counter)
-
-    def ends(self) -> bool:
-        """Count a step; return whether it is the last one."""
-        self._steps += 1
-        took_s = time.perf_counter() - self._started_s
-        return self._steps >= _MAX_STEPS or took_s >= _MAX_TURN_S
 
 
 @attrs.frozen
@@ -114,10 +97,10 @@ class Handlers(Generic[T]):
         self.caught_up.set()
 
     def _catch_up(self, registration: Registration[T]) -> None:
-        turn = Turn()
+        budget = YieldBudget()
         while registration.is_behind:
             self._call(registration.handler, registration.next())
-            if turn.ends():
+            if budget.is_spent_after_step():
                 break
         if registration.is_behind:
             self.caught_up.clear()

@@ -10,8 +10,9 @@ from typing import Generic, TypeVar
 
 from dlctl.api.interning import Interner
 from dlctl.api.meta import Object, ObjectKey, Resource, WatchEventType
-from dlctl.informers.handlers import Change, Handlers, Turn
+from dlctl.informers.handlers import Change, Handlers
 from dlctl.informers.store import Store
+from dlctl.informers.yield_budget import YieldBudget
 from dlctl.kube.decoding import Malformed
 from dlctl.metrics import Metrics
 
@@ -53,7 +54,7 @@ class StoreSyncer(Generic[T]):
         """Replace the contents by a list in one step; notify of differences, deletions first."""
         fresh = self._store.empty_copy()
         fresh.resource_version = version
-        turn = Turn()
+        budget = YieldBudget()
         for obj in objects:
             old = self._store.get(obj.metadata.key)
             # The stored object may have been shrunk; keep it.
@@ -61,9 +62,9 @@ class StoreSyncer(Generic[T]):
                 fresh.put(old)
             else:
                 fresh.put(obj.interned(self._interner))
-            if turn.ends():
+            if budget.is_spent_after_step():
                 await asyncio.sleep(0)
-                turn = Turn()
+                budget = YieldBudget()
         known, self._malformed = self._malformed, {}
         for each in malformed:
             self._report_malformed(each, known.get(each.key))
@@ -95,13 +96,13 @@ class StoreSyncer(Generic[T]):
     async def _notify_all(self, changes: Sequence[Change[T]]) -> None:
         # A handler registered meanwhile is shown the store, which already contains these changes.
         handlers = self._handlers.registered
-        turn = Turn()
+        budget = YieldBudget()
         for left, change in zip(range(len(changes), 0, -1), changes, strict=True):
             self._handlers.notify(change, handlers)
-            if turn.ends():
+            if budget.is_spent_after_step():
                 self._queued.set(left - 1)
                 await asyncio.sleep(0)
-                turn = Turn()
+                budget = YieldBudget()
         self._queued.set(0)
 
     def apply(self, change: WatchEventType, obj: T) -> None:
