@@ -114,7 +114,7 @@ class ControllerBuilder:
         tainter = NodeTainter(
             self.client,
             self._charges,
-            self.informers.node_watch,
+            self.informers.node_tracker,
             self.options.max_avoided_nodes,
             self.informers.all_synced,
         )
@@ -200,7 +200,7 @@ class ControllerBuilder:
             scalers=membership.scaler_stores,
             expectations=self._writer.expectations,
             launcher_jobs=launchers,
-            nodes=informers.node_watch,
+            nodes=informers.node_tracker,
             workloads=informers.workloads.store,
             queue_positions=self._queue_positions,
         )
@@ -242,7 +242,7 @@ class ControllerBuilder:
             clock=self.clock,
             settings=plan_settings(self.options),
             avoidance=NodeAvoidance(
-                self._charges, self.informers.node_watch, self._max_avoided_nodes
+                self._charges, self.informers.node_tracker, self._max_avoided_nodes
             ),
             failure_logs=failure_logs,
         )
@@ -282,7 +282,7 @@ class ControllerBuilder:
             writer=self._writer,
             recorder=self.recorder,
             settings=membership_settings(self.options),
-            nodes=self.informers.node_watch,
+            nodes=self.informers.node_tracker,
         )
         return membership, list(scalers.values())
 

@@ -28,7 +28,7 @@ from dlctl.reconcilers import event_handlers
 from dlctl.reconcilers.job.stores import BY_OWNER, index_by_owner
 from dlctl.reconcilers.job_queues import JobQueues
 from dlctl.reconcilers.kueue.workload_handlers import enqueue_queued_job
-from dlctl.reconcilers.nodes.node_watch import NodeWatch
+from dlctl.reconcilers.nodes.node_tracker import NodeTracker
 
 logger = logging.getLogger(__name__)
 
@@ -54,7 +54,7 @@ class SharedInformers:
     workloads: DiscoveredInformer[Workload] = attrs.field(init=False)
     # None if the controller serves one namespace.
     nodes: Informer[Node] | None = attrs.field(init=False, default=None)
-    node_watch: NodeWatch = attrs.field(init=False)
+    node_tracker: NodeTracker = attrs.field(init=False)
     _dependents: dict[Resource, Informer[DependentObject]] = attrs.field(init=False, factory=dict)
     # None unless a kind has launchers that are pods of Jobs.
     _launcher_jobs: Informer[BatchJob] | None = attrs.field(init=False, default=None)
@@ -63,9 +63,9 @@ class SharedInformers:
         self.pods = self._of_children(PODS, Pod)
         event_handlers.add_indexes(self.pods.store)
         self.services = self._of_children(SERVICES, Service)
-        self.node_watch = NodeWatch(
+        self.node_tracker = NodeTracker(
             NodeSignals.of(
-                draining=self.options.node_drain_signals, sick=self.options.node_fault_signals
+                draining=self.options.node_drain_signals, fault=self.options.node_fault_signals
             )
         )
         self._watch_nodes()
@@ -115,7 +115,7 @@ class SharedInformers:
             self.client, NODES, Node, clock=self.clock, metrics=self.metrics
         )
         self.optional.append(nodes)
-        self.node_watch.is_synced = nodes.has_synced
+        self.node_tracker.is_synced = nodes.has_synced
         self.handler_registrations.append(partial(self._enqueue_jobs_on_nodes, nodes))
 
     def _watch_workloads(self) -> None:
@@ -142,7 +142,7 @@ class SharedInformers:
     def _enqueue_jobs_on_nodes(self, nodes: Informer[Node]) -> None:
         nodes.add_handler(
             event_handlers.enqueue_jobs_on_node(
-                self.queues, self.pods.store, self._launcher_store, self.node_watch
+                self.queues, self.pods.store, self._launcher_store, self.node_tracker
             )
         )
 

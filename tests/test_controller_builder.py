@@ -59,12 +59,12 @@ async def test_controllers_wait_until_all_stored_nodes_have_been_seen() -> None:
         builder.add_kind(KINDS[0])
         nodes = builder.informers.nodes
         assert nodes is not None
-        builder.informers.node_watch.is_synced = lambda: True
+        builder.informers.node_tracker.is_synced = lambda: True
         for number in range(600):
             nodes.store.put(Node(metadata=ObjectMeta(name=f"node-{number}")))
         for register in builder.informers.handler_registrations:
             register()
-        assert builder.informers.node_watch.count < 600
+        assert builder.informers.node_tracker.count < 600
         assert nodes.wait_caught_up in builder.controllers[0].wait_synced
         await nodes.wait_caught_up()
-        assert builder.informers.node_watch.count == 600
+        assert builder.informers.node_tracker.count == 600

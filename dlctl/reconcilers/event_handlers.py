@@ -16,7 +16,7 @@ from dlctl.informers.handlers import Change
 from dlctl.informers.store import Store
 from dlctl.reconcilers.job_queues import JobQueues
 from dlctl.reconcilers.membership.manager import scale_target
-from dlctl.reconcilers.nodes.node_watch import NodeWatch
+from dlctl.reconcilers.nodes.node_tracker import NodeTracker
 from dlctl.reconcilers.settle_delays import add_settle_indexes, child_settle_s, job_settle_s
 from dlctl.workqueue.queue import WorkQueue
 
@@ -92,7 +92,7 @@ def enqueue_jobs_on_node(
     queues: JobQueues,
     pods: Store[Pod],
     launcher_jobs: Store[BatchJob],
-    nodes: NodeWatch,
+    nodes: NodeTracker,
 ) -> Callable[[Change[Any]], None]:
     """Return a handler that enqueues the jobs with pods on a node that is draining, or is lost.
 

@@ -16,7 +16,7 @@ from dlctl.dialects.et_operator.resources import SCALE_INS
 from dlctl.informers.handlers import Change
 from dlctl.informers.store import Store
 from dlctl.reconcilers import event_handlers
-from dlctl.reconcilers.nodes.node_watch import NodeWatch
+from dlctl.reconcilers.nodes.node_tracker import NodeTracker
 from dlctl.workqueue.queue import WorkQueue
 from tests.reconcilers.changes import (
     MNIST,
@@ -137,7 +137,7 @@ def node_handler(queue: Queue) -> Callable[[Change[Any]], None]:
         child_of("other", node="node-b"),
         child_of("foreign", kind="MPIJob", node="node-a"),
     )
-    nodes = NodeWatch(NodeSignals.of(draining=SIGNALS, sick=["Sick"]))
+    nodes = NodeTracker(NodeSignals.of(draining=SIGNALS, fault=["Sick"]))
     queues = job_queues(queue)
     handler = event_handlers.enqueue_jobs_on_node(queues, pods, Store[BatchJob](), nodes)
 
@@ -164,7 +164,7 @@ CALM, LEAVING = node(), node(taint="example.com/leaving")
         pytest.param(CALM, node(condition="Draining", status="False"), [], id="false condition"),
         pytest.param(CALM, node(taint="example.com/gpu"), [], id="another taint"),
         pytest.param(LEAVING, None, [MNIST], id="gone"),
-        pytest.param(CALM, node(condition="Sick"), [], id="sick, which demands no action"),
+        pytest.param(CALM, node(condition="Sick"), [], id="unhealthy, which demands no action"),
         pytest.param(CALM, node(condition="Ready", status="Unknown"), [MNIST], id="silent"),
         pytest.param(CALM, node(condition="Ready", status="False"), [], id="not ready"),
         pytest.param(

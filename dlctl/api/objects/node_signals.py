@@ -1,7 +1,7 @@
-"""Signals of a node by its taints, conditions and labels: that it is draining, or sick. Pure.
+"""Signals of a node by its taints, conditions and labels: that it is draining, or unhealthy. Pure.
 
-*Draining* nodes are about to be removed or restarted: their jobs act before that. *Sick* ones have
-a fault: they are to blame for failures, and are avoided.
+*Draining* nodes are about to be removed or restarted: their jobs act before that. *Unhealthy*
+ones have a fault: they are to blame for failures, and are avoided.
 """
 
 from collections.abc import Iterable, Mapping
@@ -90,13 +90,13 @@ class NodeSignals:
     fault_signals: SignalSet = SignalSet()
 
     @classmethod
-    def of(cls, *, draining: Iterable[str], sick: Iterable[str]) -> "NodeSignals":
-        return cls(SignalSet.of(draining), SignalSet.of(sick))
+    def of(cls, *, draining: Iterable[str], fault: Iterable[str]) -> "NodeSignals":
+        return cls(SignalSet.of(draining), SignalSet.of(fault))
 
     def draining(self, node: Node) -> Signal | None:
         """Return why a node is about to be removed or restarted; None if it stays."""
         return self.drain_signals.find(node)
 
-    def sick(self, node: Node) -> Signal | None:
+    def fault(self, node: Node) -> Signal | None:
         """Return which fault a node has; None if none is known."""
         return self.fault_signals.find(node)

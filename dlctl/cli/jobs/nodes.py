@@ -65,7 +65,7 @@ def node_table(
 ) -> Iterator[str]:
     """Yield the lines of the table of nodes, by name."""
     options = Options()
-    signals = NodeSignals.of(draining=options.node_drain_signals, sick=options.node_fault_signals)
+    signals = NodeSignals.of(draining=options.node_drain_signals, fault=options.node_fault_signals)
     rows = [
         _row(node, signals, charges.get(node.metadata.name), now)
         for node in sorted(nodes, key=lambda node: node.metadata.name)
@@ -76,11 +76,11 @@ def node_table(
 def _row(
     node: Node, signals: NodeSignals, charges: NodeCharges | None, now: datetime.datetime
 ) -> Sequence[str]:
-    draining, sick = signals.draining(node), signals.sick(node)
+    draining, fault = signals.draining(node), signals.fault(node)
     shown = [f"draining ({draining.entry})"] if draining else []
-    shown += [f"sick ({sick.entry})"] if sick else []
+    shown += [f"sick ({fault.entry})"] if fault else []
     avoided = "no"
-    if sick or (charges and charges.is_avoided):
+    if fault or (charges and charges.is_avoided):
         avoided = "by all jobs"
     elif charges:
         avoided = "by these jobs"

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import attrs
 
 from dlctl.api.job import Job
-from dlctl.reconcilers.children.node_exclusions import (
+from dlctl.reconcilers.children.avoided_nodes import (
     AvoidedNode,
     avoided_nodes,
     exclusions_dropped,
@@ -14,7 +14,7 @@ from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.nodes.charge_ledger import ChargeLedger
 from dlctl.reconcilers.nodes.charges import NodeCharges
 from dlctl.reconcilers.nodes.node_states import NodeFault
-from dlctl.reconcilers.nodes.node_watch import NodeWatch
+from dlctl.reconcilers.nodes.node_tracker import NodeTracker
 from dlctl.reconcilers.observe import Observed
 from dlctl.reconcilers.plan import Plan
 
@@ -24,7 +24,7 @@ class NodeAvoidance:
     """Chooses the nodes that jobs avoid."""
 
     ledger: ChargeLedger = attrs.field(factory=ChargeLedger)
-    nodes: NodeWatch = attrs.field(factory=NodeWatch)
+    nodes: NodeTracker = attrs.field(factory=NodeTracker)
     # 0 disables it.
     max_count: int = 0
 
@@ -36,10 +36,10 @@ class NodeAvoidance:
         own = _own_nodes(job, charged, self.nodes)
         avoided = self.ledger.avoided(job.key.namespace)
         special = self.nodes.current.by_name.items()
-        sick = sorted(name for name, one in special if one.fault_kind is NodeFault.SICK)
+        unhealthy = sorted(name for name, one in special if one.fault_kind is NodeFault.UNHEALTHY)
         # Each node once, in this order; deleted nodes would take the places of others.
         drained = _drained_nodes(job, self.nodes)
-        found = dict.fromkeys((*own, *(one.node for one in avoided), *sick, *drained))
+        found = dict.fromkeys((*own, *(one.node for one in avoided), *unhealthy, *drained))
         names = [name for name in found if not self.nodes.is_gone(name)][: self.max_count]
         if self.nodes.count and len(names) >= self.nodes.count:
             # There is no other node.
@@ -61,7 +61,7 @@ def with_avoidance_note(
     return attrs.evolve(plan, action_notes=(*plan.action_notes, note))
 
 
-def _own_nodes(job: Job, charged: Mapping[str, NodeCharges], nodes: NodeWatch) -> Sequence[str]:
+def _own_nodes(job: Job, charged: Mapping[str, NodeCharges], nodes: NodeTracker) -> Sequence[str]:
     """Return the nodes by which the job's own attempts ended, the newest first.
 
     A node that was merely about to go counts only while it still is.
@@ -76,7 +76,7 @@ def _own_nodes(job: Job, charged: Mapping[str, NodeCharges], nodes: NodeWatch) -
     return names
 
 
-def _drained_nodes(job: Job, nodes: NodeWatch) -> Sequence[str]:
+def _drained_nodes(job: Job, nodes: NodeTracker) -> Sequence[str]:
     """Return further nodes that the job left and that are still about to go, the newest first.
 
     There may be hundreds, more than a job may avoid.

@@ -8,7 +8,7 @@ import attrs
 
 from dlctl.api.job import Job
 from dlctl.api.objects.pods import Pod
-from dlctl.reconcilers.children.node_exclusions import avoided_nodes, exclusions_dropped
+from dlctl.reconcilers.children.avoided_nodes import avoided_nodes, exclusions_dropped
 from dlctl.reconcilers.children.placement import is_unscheduled
 from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.observe import Observed, ReplicaState

@@ -48,7 +48,7 @@ def _has_ended(node: NodeState, member: FailedReplica, by_pod: Evidence | None) 
     programs on it may fail by themselves, or lose their peers. So may those that ended before it
     went down.
     """
-    if node.fault_kind is NodeFault.SICK:
+    if node.fault_kind is NodeFault.UNHEALTHY:
         return True
     if node.fault_kind is NodeFault.DOWN:
         if node.fault_cause is Cause.NODE and reports_shutdown(member.pod):

@@ -135,7 +135,7 @@ def _is_late(job: Job, run: EndedRun, end: datetime.datetime) -> bool:
     node = member.faulty_node
     kind = node.fault_kind if node else None
     is_lost = kind is NodeFault.DOWN and member.termination is None
-    if policy is None or kind is NodeFault.SICK or not (policy.restarts_replicas or is_lost):
+    if policy is None or kind is NodeFault.UNHEALTHY or not (policy.restarts_replicas or is_lost):
         return False
     if node is not None and kind is NodeFault.DOWN:
         ended_at = min(ended_at, node.down_since or end)

@@ -18,7 +18,7 @@ from dlctl.controller.expectations import ChildStore, Expectations
 from dlctl.informers.store import Store, owner_value
 from dlctl.reconcilers.children.rejected_children import RejectedChildren
 from dlctl.reconcilers.kueue.workload_waiting import workload_waiting
-from dlctl.reconcilers.nodes.node_watch import NodeWatch
+from dlctl.reconcilers.nodes.node_tracker import NodeTracker
 from dlctl.reconcilers.observe import Children
 
 # The index of Workloads by all of their owners: a job, or the pods of a group.
@@ -44,7 +44,7 @@ class JobStores:
     expectations: Expectations
     # The Jobs of launchers; empty for kinds that create none.
     launcher_jobs: Store[BatchJob]
-    nodes: NodeWatch
+    nodes: NodeTracker
     # Kueue's; empty where it is not installed.
     workloads: Store[Workload]
     # The positions of Workloads in the cluster queue as shown; empty if they are not read.

@@ -36,7 +36,7 @@ from dlctl.reconcilers.membership.planning import (
     with_members,
 )
 from dlctl.reconcilers.merge_patch import merge_patch
-from dlctl.reconcilers.nodes.node_watch import NodeWatch
+from dlctl.reconcilers.nodes.node_tracker import NodeTracker
 from dlctl.reconcilers.observe import Observed
 from dlctl.reconcilers.planning_threads import to_thread_if_large
 
@@ -60,7 +60,7 @@ class MembershipManager:
     writer: ObjectWriter
     recorder: EventRecorder
     settings: MembershipSettings = attrs.field(factory=MembershipSettings)
-    nodes: NodeWatch = attrs.field(factory=NodeWatch)
+    nodes: NodeTracker = attrs.field(factory=NodeTracker)
 
     async def plan(
         self, job: Job, observed: Observed, now: datetime.datetime, size: int

@@ -19,7 +19,7 @@ class NodeFault(enum.Enum):
     """The kind of a node's fault, by which the ends of programs on it are judged."""
 
     # The node shows a signal of a fault.
-    SICK = enum.auto()
+    UNHEALTHY = enum.auto()
     # It is not ready, or does not answer.
     DOWN = enum.auto()
     # It is up, as far as is known, but its removal is announced.
@@ -53,7 +53,7 @@ class NodeState:
     @property
     def fault_cause(self) -> Cause:
         """Return the cause of an end for which its fault is to blame."""
-        if self.draining is None or self.fault_kind is NodeFault.SICK:
+        if self.draining is None or self.fault_kind is NodeFault.UNHEALTHY:
             return Cause.NODE
         # A node that stops responding while it drains leaves as announced.
         return self.draining.cause
@@ -78,9 +78,9 @@ class NodeStates:
 
 def node_state(node: Node, signals: NodeSignals) -> NodeState | None:
     """Return what is special about a node; None for a healthy one."""
-    lost, sick, draining = _lost(node), signals.sick(node), signals.draining(node)
+    lost, fault, draining = _lost(node), signals.fault(node), signals.draining(node)
     faults = {
-        NodeFault.SICK: sick.text if sick else "",
+        NodeFault.UNHEALTHY: fault.text if fault else "",
         NodeFault.DOWN: _unready_text(node, lost),
         NodeFault.DRAINING: draining.text if draining else "",
     }

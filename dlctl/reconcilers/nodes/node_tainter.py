@@ -17,7 +17,7 @@ from dlctl.informers.handlers import Change
 from dlctl.kube.client import Client
 from dlctl.kube.errors import ConflictError, NotFoundError
 from dlctl.reconcilers.nodes.charge_ledger import ChargeLedger
-from dlctl.reconcilers.nodes.node_watch import NodeWatch
+from dlctl.reconcilers.nodes.node_tracker import NodeTracker
 from dlctl.workqueue.queue import WorkQueue
 
 logger = logging.getLogger(__name__)
@@ -34,7 +34,7 @@ class NodeTainter:
 
     client: Client
     ledger: ChargeLedger
-    nodes: NodeWatch
+    nodes: NodeTracker
     max_count: int
     # Returns whether the ledger has seen all jobs: before, taints would be removed at each start.
     is_synced: Callable[[], bool]

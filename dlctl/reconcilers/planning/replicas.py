@@ -10,8 +10,8 @@ from dlctl.api.job import WORKER, Job, Replica
 from dlctl.api.objects.pods import Pod, Service
 from dlctl.api.status.job_status import JobStatus
 from dlctl.backoff import Backoff
+from dlctl.reconcilers.children.avoided_nodes import pods_to_free
 from dlctl.reconcilers.children.desired import Desired
-from dlctl.reconcilers.children.node_exclusions import pods_to_free
 from dlctl.reconcilers.children.placement import outdated_pods
 from dlctl.reconcilers.failures.drained_attempts import moving_notes, pods_to_move
 from dlctl.reconcilers.kueue.finalizer import held_by_kueue

@@ -13,7 +13,7 @@ from dlctl.api.status.verdict import Cause
 from dlctl.errors import ConfigError
 from dlctl.options import NODE_DRAIN_SIGNALS, NODE_FAULT_SIGNALS, Options
 
-DEFAULTS = NodeSignals.of(draining=NODE_DRAIN_SIGNALS, sick=NODE_FAULT_SIGNALS)
+DEFAULTS = NodeSignals.of(draining=NODE_DRAIN_SIGNALS, fault=NODE_FAULT_SIGNALS)
 
 
 def node(**fields: Any) -> Node:
@@ -54,7 +54,7 @@ def test_node_is_going(shown: Node, cause: Cause) -> None:
     assert draining is not None
     assert draining.cause is cause
     assert draining.entry.partition("=")[0] in draining.text
-    assert DEFAULTS.sick(shown) is None
+    assert DEFAULTS.fault(shown) is None
 
 
 @pytest.mark.parametrize(
@@ -70,23 +70,23 @@ def test_node_is_going(shown: Node, cause: Cause) -> None:
         *("NVSwitchFatalError", "NVSwitchDown"),
     ],
 )
-def test_node_is_sick_while_a_condition_is_true(type_: str) -> None:
-    sick = DEFAULTS.sick(conditioned(type_, reason="Broken"))
-    assert sick is not None
-    assert sick.text == f"has the condition {type_}=True (Broken)"
-    assert DEFAULTS.sick(conditioned(type_, "False")) is None
-    assert DEFAULTS.sick(conditioned(type_, "Unknown")) is None
+def test_node_is_unhealthy_while_a_condition_is_true(type_: str) -> None:
+    fault = DEFAULTS.fault(conditioned(type_, reason="Broken"))
+    assert fault is not None
+    assert fault.text == f"has the condition {type_}=True (Broken)"
+    assert DEFAULTS.fault(conditioned(type_, "False")) is None
+    assert DEFAULTS.fault(conditioned(type_, "Unknown")) is None
     assert DEFAULTS.draining(conditioned(type_)) is None
 
 
 @pytest.mark.parametrize(
     "part", ["AcceleratedHardware", "Networking", "Storage", "Kernel", "ContainerRuntime"]
 )
-def test_node_is_sick_while_a_condition_is_false(part: str) -> None:
-    sick = DEFAULTS.sick(conditioned(f"{part}Ready", "False", "NvidiaXID79Error"))
-    assert sick is not None
-    assert sick.text == f"has the condition {part}Ready=False (NvidiaXID79Error)"
-    assert DEFAULTS.sick(conditioned(f"{part}Ready", "True")) is None
+def test_node_is_unhealthy_while_a_condition_is_false(part: str) -> None:
+    fault = DEFAULTS.fault(conditioned(f"{part}Ready", "False", "NvidiaXID79Error"))
+    assert fault is not None
+    assert fault.text == f"has the condition {part}Ready=False (NvidiaXID79Error)"
+    assert DEFAULTS.fault(conditioned(f"{part}Ready", "True")) is None
 
 
 @pytest.mark.parametrize(
@@ -108,13 +108,13 @@ def test_node_is_sick_while_a_condition_is_false(part: str) -> None:
 )
 def test_node_shows_no_signal(shown: Node) -> None:
     assert DEFAULTS.draining(shown) is None
-    assert DEFAULTS.sick(shown) is None
+    assert DEFAULTS.fault(shown) is None
 
 
 def test_empty_setting_disables_a_class() -> None:
-    signals = NodeSignals.of(draining=[], sick=[])
+    signals = NodeSignals.of(draining=[], fault=[])
     assert signals.draining(tainted("ToBeDeletedByClusterAutoscaler")) is None
-    assert signals.sick(conditioned("KernelDeadlock")) is None
+    assert signals.fault(conditioned("KernelDeadlock")) is None
 
 
 NAMES = st.from_regex(r"[a-z]{1,8}(/[a-z]{1,8})?", fullmatch=True)
@@ -135,7 +135,7 @@ def test_taint_matches_by_its_key(key: str, wanted: str) -> None:
 
 
 def test_long_reason_is_cut() -> None:
-    found = DEFAULTS.sick(conditioned("XIDErrors", reason="x" * 5000))
+    found = DEFAULTS.fault(conditioned("XIDErrors", reason="x" * 5000))
     assert found is not None
     assert len(found.text) < 200
 

@@ -45,7 +45,7 @@ def test_normal_node_has_neither_signals_nor_charges() -> None:
     assert cells() == ["node-a", "<none>", "<none>", "<none>", "<none>", "no"]
 
 
-def test_sick_node_is_avoided_by_all_jobs() -> None:
+def test_unhealthy_node_is_avoided_by_all_jobs() -> None:
     condition = {"type": "NetworkingReady", "status": "False"}
     found = cells(status={"conditions": [condition]})
     assert (found[1], found[-1]) == ("sick (NetworkingReady=False)", "by all jobs")

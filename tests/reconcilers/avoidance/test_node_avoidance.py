@@ -17,8 +17,8 @@ from dlctl.api.status.verdict import Attempt, Cause
 from dlctl.informers.handlers import Change
 from dlctl.reconcilers.avoidance.node_avoidance import NodeAvoidance, with_avoidance_note
 from dlctl.reconcilers.avoidance.unschedulable import PATIENCE_S, without_exclusions
-from dlctl.reconcilers.children.node_exclusions import AVOIDED_NODES, AvoidedNode
-from dlctl.reconcilers.nodes.node_watch import NodeWatch
+from dlctl.reconcilers.children.avoided_nodes import AVOIDED_NODES, AvoidedNode
+from dlctl.reconcilers.nodes.node_tracker import NodeTracker
 from dlctl.reconcilers.plan import Plan
 from tests.builders import NOW, make_job, make_pod, observed_of
 from tests.reconcilers.nodes.charged_jobs import ended, ledger_of
@@ -32,9 +32,9 @@ def job_with(*attempts: Attempt, uid: str = "mine", **status: Any) -> Job:
     )
 
 
-def nodes_with(**conditions: str) -> NodeWatch:
+def nodes_with(**conditions: str) -> NodeTracker:
     """Return a cluster of six nodes, some of them with a condition."""
-    watch = NodeWatch(NodeSignals.of(draining=["Going"], sick=["Sick"]))
+    tracker = NodeTracker(NodeSignals.of(draining=["Going"], fault=["Sick"]))
     for letter in "abcdef":
         name = f"node-{letter}"
         type_ = conditions.get(letter)
@@ -42,8 +42,8 @@ def nodes_with(**conditions: str) -> NodeWatch:
             "metadata": {"name": name, "labels": {"kubernetes.io/hostname": f"host-{letter}"}},
             "status": {"conditions": [{"type": type_, "status": "True"}] if type_ else []},
         }
-        watch.update(Change(None, msgspec.convert(wire, Node)))
-    return watch
+        tracker.update(Change(None, msgspec.convert(wire, Node)))
+    return tracker
 
 
 def avoided(
@@ -65,7 +65,7 @@ def test_all_jobs_avoid_a_node_that_two_have_charged() -> None:
     assert avoided(job_with(), *charges[:2]) == ["node-a"]
 
 
-def test_own_nodes_come_first_then_the_most_charged_then_sick_ones() -> None:
+def test_own_nodes_come_first_then_the_most_charged_then_unhealthy_ones() -> None:
     own = ended("node-d", ago_s=100)
     charges = [("mine", own), *((uid, ended("node-a")) for uid in "12")]
     charges += [(uid, ended("node-b")) for uid in "345"]
@@ -100,7 +100,7 @@ def test_nodes_at_fault_come_before_further_nodes_that_the_job_left() -> None:
     assert avoided(job_with(own), *charges, count=3, **conditions) == wanted[:3]
 
 
-def test_program_that_failed_on_a_sick_node_does_not_make_it_an_own_node() -> None:
+def test_program_that_failed_on_an_unhealthy_node_does_not_make_it_an_own_node() -> None:
     failed = ended("node-b", Cause.USER_CODE)
     assert avoided(job_with(failed), a="Sick", b="Going") == ["node-a"]
 
@@ -115,19 +115,19 @@ def test_deleted_nodes_take_no_place_of_those_that_are_there() -> None:
     gone = [ended(f"gone-{number}", Cause.SCALE_DOWN) for number in range(6)]
     charges = [("mine", ended("gone-9")), *((uid, ended("node-a")) for uid in "12")]
     job = job_with(*gone, ended("gone-9"))
-    watch = nodes_with()
+    tracker = nodes_with()
     for number in range(6):
         gone_node = msgspec.convert({"metadata": {"name": f"gone-{number}"}}, Node)
-        watch.update(Change(gone_node, None))
+        tracker.update(Change(gone_node, None))
     ledger = ledger_of(*(stored_job(uid, attempt) for uid, attempt in charges))
     for count in (1, 3, 9):
-        avoidance = NodeAvoidance(ledger, watch, count)
+        avoidance = NodeAvoidance(ledger, tracker, count)
         assert [node.name for node in avoidance.avoided_by(job)] == ["node-a"]
 
 
 def test_charged_nodes_are_avoided_before_the_nodes_are_known() -> None:
     attempt = ended("node-a")
-    avoidance = NodeAvoidance(ledger_of(stored_job("mine", attempt)), NodeWatch(), 3)
+    avoidance = NodeAvoidance(ledger_of(stored_job("mine", attempt)), NodeTracker(), 3)
     assert [node.name for node in avoidance.avoided_by(job_with(attempt))] == ["node-a"]
 
 

@@ -74,8 +74,8 @@ def member(
     return FailedReplica(replica, pod, end, log, faulty_node)
 
 
-def sick_node(fault: str) -> NodeState:
-    return NodeState("node", fault=fault, fault_kind=NodeFault.SICK)
+def unhealthy_node(fault: str) -> NodeState:
+    return NodeState("node", fault=fault, fault_kind=NodeFault.UNHEALTHY)
 
 
 def down_node(announced: str) -> NodeState:

@@ -10,7 +10,7 @@ from dlctl.reconcilers.failures.first_cause import first_cause
 from dlctl.reconcilers.nodes.node_states import NodeState
 from dlctl.reconcilers.termination import termination
 from tests.builders import NOW, exited, make_job, make_pod
-from tests.reconcilers.failures.gangs import sick_node
+from tests.reconcilers.failures.gangs import unhealthy_node
 
 JOB = make_job(workers=8)
 
@@ -55,7 +55,7 @@ def test_stopped_members_are_collateral_of_the_one_that_failed() -> None:
 def test_node_fault_wins_over_the_pods_reason() -> None:
     found = verdict(
         member(0, state=exited(137, reason="OOMKilled")),
-        member(1, state=exited(1), faulty_node=sick_node("has KernelDeadlock")),
+        member(1, state=exited(1), faulty_node=unhealthy_node("has KernelDeadlock")),
     )
     assert (found.cause, found.replica) == (Cause.NODE, "worker-1")
     assert found.message == "its node has KernelDeadlock"

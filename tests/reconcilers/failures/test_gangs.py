@@ -13,7 +13,7 @@ from tests.reconcilers.failures.gangs import (
     disrupted,
     ended,
     member,
-    sick_node,
+    unhealthy_node,
     verdict_of,
 )
 from tests.reconcilers.program_output import outputs
@@ -104,8 +104,8 @@ def test_disrupted_pod_is_blamed_for_all(
 
 
 @pytest.mark.parametrize("collateral", _COLLATERAL)
-def test_sick_node_is_blamed_for_all(collateral: str) -> None:
-    culprit = member("worker-4", ended(1), faulty_node=sick_node("XIDErrors: 79"))
+def test_unhealthy_node_is_blamed_for_all(collateral: str) -> None:
+    culprit = member("worker-4", ended(1), faulty_node=unhealthy_node("XIDErrors: 79"))
     found = verdict_of(*gang(culprit, *_COLLATERAL[collateral]))
     assert (found.cause, found.replica) == (Cause.HARDWARE, "worker-4")
 

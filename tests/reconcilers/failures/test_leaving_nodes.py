@@ -105,8 +105,8 @@ def test_node_that_goes_down_decides_between_members_that_lost_a_peer_before() -
             Cause.USER_CODE, "worker-0", id="up",
         ),
         pytest.param(
-            NodeState("b", GOING, None, "is sick", NodeFault.SICK),
-            Cause.NODE, "worker-1", id="sick",
+            NodeState("b", GOING, None, "is sick", NodeFault.UNHEALTHY),
+            Cause.NODE, "worker-1", id="unhealthy",
         ),
         pytest.param(
             NodeState("b", GOING, LostNode(False, None), "is lost", NodeFault.DOWN),

@@ -32,7 +32,7 @@ DRAINING = Signal("aws-node-termination-handler/scheduled-maintenance", "has a t
 SILENT = LostNode(out_of_service=False, silent_since=None)
 DOWN = NodeState("a", fault="is not ready (KubeletNotReady)", fault_kind=NodeFault.DOWN)
 GONE = NodeState("a", fault="was deleted", fault_kind=NodeFault.DELETED)
-SICK = NodeState("a", None, None, "has the condition KernelDeadlock=True", NodeFault.SICK)
+UNHEALTHY = NodeState("a", None, None, "has the condition KernelDeadlock=True", NodeFault.UNHEALTHY)
 
 
 def silent_since(time: datetime.datetime | None) -> NodeState:
@@ -85,7 +85,7 @@ def test_planned_end_is_not_charged(condition: NodeState | None, status: dict[st
         pytest.param(DOWN, {}, id="not ready"),
         pytest.param(DOWN, disrupted("DeletionByTaintManager"), id="taint of a node that is down"),
         pytest.param(silent_since(None), {}, id="silent"),
-        pytest.param(SICK, SHUT_DOWN, id="shutdown of a sick node"),
+        pytest.param(UNHEALTHY, SHUT_DOWN, id="shutdown of an unhealthy node"),
         pytest.param(None, {"reason": "NodeLost"}, id="lost"),
     ],
 )

@@ -14,7 +14,7 @@ from tests.reconcilers.failures.gangs import (
     down_node,
     ended,
     member,
-    sick_node,
+    unhealthy_node,
     verdict_of,
 )
 from tests.reconcilers.program_output import outputs
@@ -217,9 +217,9 @@ def test_stopped_program_is_not_blamed_for_what_it_logged_before() -> None:
 @pytest.mark.parametrize(
     ("node", "cause"),
     [
-        (sick_node("KernelDeadlock: task blocked"), Cause.NODE),
-        (sick_node("AcceleratedHardwareReady=False: NvidiaXID79Error"), Cause.HARDWARE),
-        (sick_node("GpuMemWatch: DBE"), Cause.HARDWARE),
+        (unhealthy_node("KernelDeadlock: task blocked"), Cause.NODE),
+        (unhealthy_node("AcceleratedHardwareReady=False: NvidiaXID79Error"), Cause.HARDWARE),
+        (unhealthy_node("GpuMemWatch: DBE"), Cause.HARDWARE),
         (down_node("aws-node-termination-handler/spot-itn"), Cause.PREEMPTION),
         (down_node("ToBeDeletedByClusterAutoscaler"), Cause.SCALE_DOWN),
     ],

@@ -25,7 +25,7 @@ MAX_DELETED: Final = 1000
 
 
 @attrs.define(eq=False)
-class NodeWatch:
+class NodeTracker:
     """The special nodes, kept up to date by :meth:`update`."""
 
     signals: NodeSignals = attrs.field(factory=NodeSignals)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from dlctl.api.json_types import JSON
 from dlctl.api.status.job_status import JobStatus
 from dlctl.api.status.verdict import Attempt
-from dlctl.reconcilers.children.node_exclusions import (
+from dlctl.reconcilers.children.avoided_nodes import (
     AVOIDED_NODES,
     AvoidedNode,
     exclusions_dropped,
