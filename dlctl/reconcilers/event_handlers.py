@@ -14,10 +14,14 @@ from dlctl.api.objects.pods import Pod
 from dlctl.api.objects.scalers import Scaler, ScalerObject
 from dlctl.informers.handlers import Change
 from dlctl.informers.store import Store
+from dlctl.reconcilers.batch_periods import (
+    add_batch_indexes,
+    child_batch_period_s,
+    job_batch_period_s,
+)
 from dlctl.reconcilers.job_queues import JobQueues
 from dlctl.reconcilers.membership.manager import scale_target
 from dlctl.reconcilers.nodes.node_tracker import NodeTracker
-from dlctl.reconcilers.settle_delays import add_settle_indexes, child_settle_s, job_settle_s
 from dlctl.workqueue.queue import WorkQueue
 
 # Objects that existed before the start have lower priority than current changes.
@@ -30,7 +34,7 @@ def enqueue_job(queue: WorkQueue[ObjectKey]) -> Callable[[Change[Any]], None]:
     """Return a handler that enqueues the changed job."""
 
     def handler(change: Change[Object]) -> None:
-        queue.add_after(change.key, job_settle_s(change), priority=_priority(change))
+        queue.add_after(change.key, job_batch_period_s(change), priority=_priority(change))
 
     return handler
 
@@ -53,7 +57,7 @@ def enqueue_owner(
                 continue
             queue, key = found
             if key != last:
-                delay_s = child_settle_s(change, pods, key.namespace, ref.uid)
+                delay_s = child_batch_period_s(change, pods, key.namespace, ref.uid)
                 queue.add_after(key, delay_s, priority=_priority(change))
             last = key
 
@@ -114,7 +118,7 @@ def enqueue_jobs_on_node(
 
 def add_indexes(pods: Store[Pod]) -> None:
     """Add the indexes by which handlers know which pods a change concerns."""
-    add_settle_indexes(pods)
+    add_batch_indexes(pods)
     pods.add_index(NODE, lambda pod: (pod.node_name,) if pod.node_name else ())
 
 

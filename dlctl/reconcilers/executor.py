@@ -11,6 +11,7 @@ from dlctl.clock import Clock
 from dlctl.controller.controller import Result
 from dlctl.errors import InvalidJobError
 from dlctl.kube.errors import names_missing_object
+from dlctl.reconcilers.batch_periods import BATCH_PERIOD_S
 from dlctl.reconcilers.child_writer import ChildWriter
 from dlctl.reconcilers.children.creation import CreateResult
 from dlctl.reconcilers.content_errors import ContentError
@@ -23,7 +24,6 @@ from dlctl.reconcilers.membership.manager import MembershipManager
 from dlctl.reconcilers.plan import Plan, earliest
 from dlctl.reconcilers.planning_threads import to_thread_if_large
 from dlctl.reconcilers.reconcile_context import ReconcileContext
-from dlctl.reconcilers.settle_delays import SETTLE_S
 from dlctl.reconcilers.status.invalid_status import invalid_plan
 
 
@@ -74,9 +74,9 @@ class Executor:
         left_s = self._backoff_left_s(context)
         if plan.has_more and not wait_s and not left_s:
             return Result(requeue_after_s=0)
-        settle_s = None if _is_settled(job, plan) else SETTLE_S
+        batch_period_s = None if _can_wait_for_event(job, plan) else BATCH_PERIOD_S
         return Result(
-            requeue_after_s=earliest(wait_s or None, left_s, plan.requeue_after_s, settle_s)
+            requeue_after_s=earliest(wait_s or None, left_s, plan.requeue_after_s, batch_period_s)
         )
 
     async def _write_statuses(self, context: ReconcileContext, plan: Plan) -> ReconcileContext:
@@ -183,7 +183,7 @@ class Executor:
         return rejected.left_s(context.job.generation, now_s, context.is_name_taken)
 
 
-def _is_settled(job: Job, plan: Plan) -> bool:
+def _can_wait_for_event(job: Job, plan: Plan) -> bool:
     """Return whether the next step can wait for this write's watch event."""
     if plan.status == job.status:
         return True

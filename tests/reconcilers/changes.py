@@ -11,7 +11,7 @@ from dlctl.api.objects.batch_jobs import BatchJob
 from dlctl.api.objects.pods import Pod
 from dlctl.informers.handlers import Change
 from dlctl.informers.store import Store
-from dlctl.reconcilers import event_handlers, settle_delays
+from dlctl.reconcilers import batch_periods, event_handlers
 from dlctl.reconcilers.job_queues import JobQueues
 from dlctl.workqueue.queue import WorkQueue
 
@@ -20,7 +20,7 @@ TFJOBS = Resource("kubeflow.org", "v1", "tfjobs", "TFJob")
 MNIST, OTHER = ObjectKey("ml", "mnist"), ObjectKey("ml", "other")
 
 
-async def taken(queue: Queue, *, after_s: float = settle_delays.SETTLE_S) -> list[ObjectKey]:
+async def taken(queue: Queue, *, after_s: float = batch_periods.BATCH_PERIOD_S) -> list[ObjectKey]:
     """Return the queued keys in the order in which workers take them."""
     await asyncio.sleep(after_s)
     return [await queue.get() for _ in range(len(queue))]

@@ -23,7 +23,7 @@ from dlctl.metrics import Metrics
 from dlctl.workqueue.queue import WorkQueue
 
 # How long a job waits for more changes of its pods: one status serves them all.
-SETTLE_S: Final = 0.1
+BATCH_PERIOD_S: Final = 0.1
 
 
 class JobController:
@@ -64,4 +64,4 @@ class JobController:
         for pod in (change.old, change.new):
             key = job_key(pod) if pod else None
             if key is not None:
-                self._queue.add_after(key, SETTLE_S)
+                self._queue.add_after(key, BATCH_PERIOD_S)

@@ -23,15 +23,15 @@ from dlctl.reconcilers.observe import Observed, ReplicaState
 
 # Replicas whose connections broke may end before the one that broke them. The back-off begins at
 # the end of the attempt, so this delays nothing.
-SETTLE_S: Final = 3.0
+EVIDENCE_WAIT_S: Final = 3.0
 # Where all that has ended only lost its peers, while a replica seems to run: the control plane
 # takes up to 50 s to notice that a node is gone.
-LOST_PEER_SETTLE_S: Final = 60.0
+LOST_PEER_EVIDENCE_WAIT_S: Final = 60.0
 # In one plan: each verdict takes the reading of outputs.
 _MAX_DECISIONS: Final = 8
 
 
-def settle_left_s(
+def evidence_wait_left_s(
     job: Job, attempts: Sequence[Attempt], observed: Observed, now: datetime.datetime
 ) -> float:
     """Return the seconds to wait for a better proof of why an attempt has just ended."""
@@ -48,17 +48,17 @@ def settle_left_s(
     if ended_at is None:
         # Without a reported end, the time is always now.
         return 0.0
-    settle_s = _settle_s(verdict, observed)
-    left_s = settle_s - (now - ended_at).total_seconds()
+    evidence_wait_s = _evidence_wait_s(verdict, observed)
+    left_s = evidence_wait_s - (now - ended_at).total_seconds()
     # A node's clock may be ahead.
-    return left_s if 0 < left_s <= 2 * settle_s else 0.0
+    return left_s if 0 < left_s <= 2 * evidence_wait_s else 0.0
 
 
-def _settle_s(verdict: Verdict, observed: Observed) -> float:
+def _evidence_wait_s(verdict: Verdict, observed: Observed) -> float:
     if not verdict.is_consequence:
-        return SETTLE_S
+        return EVIDENCE_WAIT_S
     may_be_lost = any(one.state is ReplicaState.RUNNING for one in observed.replicas)
-    return LOST_PEER_SETTLE_S if may_be_lost else SETTLE_S
+    return LOST_PEER_EVIDENCE_WAIT_S if may_be_lost else EVIDENCE_WAIT_S
 
 
 def new_decision(job: Job, status: JobStatus, observed: Observed) -> Decision | None:
@@ -79,13 +79,13 @@ class DecidedStatus:
     # The decision about the last one, unless it restarts a replica alone as well.
     decision: Decision | None = None
     # Seconds to wait for a better proof of one of them, before anything is done.
-    settle_s: float = 0.0
+    evidence_wait_s: float = 0.0
     # True if there may be further failures, to be decided before anything is done.
     has_more: bool = False
 
     @property
     def is_unfinished(self) -> bool:
-        return self.has_more or self.settle_s > 0
+        return self.has_more or self.evidence_wait_s > 0
 
 
 def decided_status(
@@ -99,8 +99,8 @@ def decided_status(
     """
     current = job
     for _ in range(_MAX_DECISIONS):
-        if settle_s := settle_left_s(current, status.attempts, observed, now):
-            return DecidedStatus(status, settle_s=settle_s)
+        if evidence_wait_s := evidence_wait_left_s(current, status.attempts, observed, now):
+            return DecidedStatus(status, evidence_wait_s=evidence_wait_s)
         decision = new_decision(current, status, observed)
         if decision is None or not decision.action.restarts_replica:
             return DecidedStatus(status, decision)

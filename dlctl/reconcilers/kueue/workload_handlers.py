@@ -9,9 +9,9 @@ from dlctl.api.objects.pods import Pod
 from dlctl.api.objects.workloads import Workload
 from dlctl.informers.handlers import Change
 from dlctl.informers.store import Store
+from dlctl.reconcilers.batch_periods import BATCH_PERIOD_S
 from dlctl.reconcilers.job_queues import JobQueues
 from dlctl.reconcilers.kueue.workload_waiting import workload_waiting
-from dlctl.reconcilers.settle_delays import SETTLE_S
 from dlctl.workqueue.queue import WorkQueue
 
 # Kueue names one. Whoever may write a Workload could name thousands, each time to be reconciled.
@@ -27,7 +27,7 @@ def enqueue_queued_job(queues: JobQueues, pods: Store[Pod]) -> Callable[[Change[
         if changed is None or waits[0] == waits[1]:
             return
         for queue, job in jobs_of_workload(queues, pods, changed):
-            queue.add_after(job, SETTLE_S)
+            queue.add_after(job, BATCH_PERIOD_S)
 
     return handler
 

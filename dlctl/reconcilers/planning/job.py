@@ -241,8 +241,8 @@ class _Planner:
 
     def _unfinished_plan(self, decided: DecidedStatus, notes: Sequence[EventNote]) -> Plan:
         """Return the plan before all failures are decided: the pods that failed stay."""
-        if decided.settle_s:
-            return Plan(self.job.status, requeue_after_s=decided.settle_s)
+        if decided.evidence_wait_s:
+            return Plan(self.job.status, requeue_after_s=decided.evidence_wait_s)
         return Plan(decided.status, notes=tuple(notes), requeue_after_s=0)
 
     def _judge_failure(

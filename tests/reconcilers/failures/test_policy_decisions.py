@@ -12,12 +12,12 @@ from dlctl.api.policies.failure_policy import FailureAction
 from dlctl.api.status.job_status import JobStatus
 from dlctl.api.status.verdict import Attempt, Cause, Confidence, Verdict
 from dlctl.reconcilers.failures.policy_decisions import (
-    LOST_PEER_SETTLE_S,
-    SETTLE_S,
+    EVIDENCE_WAIT_S,
+    LOST_PEER_EVIDENCE_WAIT_S,
+    evidence_wait_left_s,
     new_decision,
     policy_failure,
     restart_text,
-    settle_left_s,
 )
 from dlctl.reconcilers.lifecycle.replica_restarts import RESTART_BACKOFF
 from dlctl.reconcilers.lifecycle.restart_times import RestartLimits
@@ -114,9 +114,9 @@ def test_restart_names_the_rule_that_decided() -> None:
 @pytest.mark.parametrize(
     ("attempt", "age_s", "left_s"),
     [
-        pytest.param(ended(), 0, SETTLE_S, id="weak proof"),
-        pytest.param(ended(), 1, SETTLE_S - 1, id="a second later"),
-        pytest.param(ended(), SETTLE_S, 0, id="over"),
+        pytest.param(ended(), 0, EVIDENCE_WAIT_S, id="weak proof"),
+        pytest.param(ended(), 1, EVIDENCE_WAIT_S - 1, id="a second later"),
+        pytest.param(ended(), EVIDENCE_WAIT_S, 0, id="over"),
         pytest.param(ended(), -60, 0, id="clock far ahead"),
         pytest.param(ended(confidence=Confidence.HIGH), 0, 0, id="strong proof"),
         pytest.param(ended(pod="other"), 0, 0, id="pod is gone"),
@@ -126,15 +126,20 @@ def test_restart_names_the_rule_that_decided() -> None:
 def test_weak_proof_waits_for_late_ends(attempt: Attempt, age_s: float, left_s: float) -> None:
     of = job(RUNNING)
     observed = seen(of, failed_pod(of))
-    assert settle_left_s(of, (attempt,), observed, after(age_s)) == left_s
+    assert evidence_wait_left_s(of, (attempt,), observed, after(age_s)) == left_s
 
 
 @pytest.mark.parametrize(
     ("phase", "age_s", "left_s"),
     [
-        pytest.param("Running", SETTLE_S, LOST_PEER_SETTLE_S - SETTLE_S, id="its peer may be lost"),
-        pytest.param("Running", LOST_PEER_SETTLE_S, 0, id="its peer runs on"),
-        pytest.param("Pending", SETTLE_S, 0, id="its peer has not run"),
+        pytest.param(
+            "Running",
+            EVIDENCE_WAIT_S,
+            LOST_PEER_EVIDENCE_WAIT_S - EVIDENCE_WAIT_S,
+            id="its peer may be lost",
+        ),
+        pytest.param("Running", LOST_PEER_EVIDENCE_WAIT_S, 0, id="its peer runs on"),
+        pytest.param("Pending", EVIDENCE_WAIT_S, 0, id="its peer has not run"),
     ],
 )
 def test_replica_that_lost_a_peer_waits_for_news_of_the_peers_node(
@@ -145,7 +150,7 @@ def test_replica_that_lost_a_peer_waits_for_news_of_the_peers_node(
     peer = make_pod(of, Replica("master", 0), phase=phase, state=state)
     observed = seen(of, failed_pod(of), peer)
     attempt = ended(cause=Cause.UNKNOWN, is_consequence=True)
-    assert settle_left_s(of, (attempt,), observed, after(age_s)) == left_s
+    assert evidence_wait_left_s(of, (attempt,), observed, after(age_s)) == left_s
 
 
 def test_weak_proof_waits_for_the_phase_of_another_ended_pod() -> None:
@@ -153,17 +158,17 @@ def test_weak_proof_waits_for_the_phase_of_another_ended_pod() -> None:
     # The kubelet reports the end of its container first.
     peer = make_pod(of, Replica("master", 0), state=exited(137), restart_policy="Never")
     observed = seen(of, failed_pod(of), peer)
-    assert settle_left_s(of, (ended(),), observed, after(SETTLE_S)) == PHASE_WAIT_S
+    assert evidence_wait_left_s(of, (ended(),), observed, after(EVIDENCE_WAIT_S)) == PHASE_WAIT_S
 
 
 def test_end_without_a_time_does_not_wait_for_ever() -> None:
     of = job(RUNNING)
     timeless = make_pod(of, WORKER, phase="Failed", restart_policy="Never")
-    assert settle_left_s(of, (ended(),), seen(of, timeless), NOW) == 0
+    assert evidence_wait_left_s(of, (ended(),), seen(of, timeless), NOW) == 0
 
 
 def test_job_without_a_policy_neither_waits_nor_decides() -> None:
     of = make_job(training_job("PyTorchJob", Master=1, Worker=1))
     status = attrs.evolve(of.status, attempts=(ended(),))
-    assert settle_left_s(of, status.attempts, seen(of, failed_pod(of)), NOW) == 0
+    assert evidence_wait_left_s(of, status.attempts, seen(of, failed_pod(of)), NOW) == 0
     assert new_decision(of, status, seen(of)) is None

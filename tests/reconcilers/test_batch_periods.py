@@ -7,7 +7,7 @@ import pytest
 from dlctl.api.meta import Object, ObjectKey
 from dlctl.api.objects.pods import WORKERS_RUNNING_GATE, Pod
 from dlctl.informers.handlers import Change
-from dlctl.reconcilers import event_handlers, settle_delays
+from dlctl.reconcilers import batch_periods, event_handlers
 from dlctl.workqueue.queue import WorkQueue
 from tests.reconcilers.changes import MNIST, OWNED, Queue, decode, enqueue_owner, taken
 
@@ -107,7 +107,9 @@ async def test_assignment_to_a_node_waits_for_the_start_of_the_containers(
     enqueue_owner(queue)(Change(old, new))
     assert await taken(queue) == expected
     # On a node that is dead nothing follows.
-    assert await taken(queue, after_s=settle_delays.BOUND_SETTLE_S) == ([] if expected else [MNIST])
+    assert await taken(queue, after_s=batch_periods.BOUND_BATCH_PERIOD_S) == (
+        [] if expected else [MNIST]
+    )
 
 
 def worker(number: int, **fields: Any) -> Pod:
@@ -120,7 +122,7 @@ GATED = {"spec": {"schedulingGates": [{"name": WORKERS_RUNNING_GATE}]}}
 
 
 @pytest.mark.parametrize(
-    ("others", "settle_s"),
+    ("others", "batch_period_s"),
     [
         pytest.param([], 0.1, id="alone"),
         pytest.param([worker(1, **RUNS)], 0.1, id="the last one"),
@@ -131,11 +133,11 @@ GATED = {"spec": {"schedulingGates": [{"name": WORKERS_RUNNING_GATE}]}}
     ],
 )
 async def test_job_waits_longer_for_a_pod_while_others_are_still_to_start(
-    others: list[Pod], settle_s: float, queue: Queue
+    others: list[Pod], batch_period_s: float, queue: Queue
 ) -> None:
     started = worker(0, **RUNS)
     enqueue_owner(queue, started, *others)(Change(worker(0), started))
-    assert await taken(queue, after_s=settle_s - 0.01) == []
+    assert await taken(queue, after_s=batch_period_s - 0.01) == []
     assert await taken(queue, after_s=0.02) == [MNIST]
 
 
@@ -156,7 +158,7 @@ def exited(time: str) -> Pod:
 
 
 @pytest.mark.parametrize(
-    ("change", "others", "settle_s"),
+    ("change", "others", "batch_period_s"),
     [
         pytest.param(Change(worker(0), leaving(0)), 0, 0.0, id="one is deleted"),
         pytest.param(Change(leaving(0), None), 0, 0.0, id="the last one is gone"),
@@ -178,14 +180,14 @@ def exited(time: str) -> Pod:
     ],
 )
 async def test_job_waits_for_all_pods_that_are_being_deleted(
-    change: Change[Pod], others: int, settle_s: float, queue: Queue
+    change: Change[Pod], others: int, batch_period_s: float, queue: Queue
 ) -> None:
     now = [change.new] if change.new else []
     enqueue_owner(queue, *now, *(leaving(number) for number in range(1, others + 1)))(change)
-    assert await taken(queue, after_s=settle_s - 0.01 if settle_s else 0) == [MNIST] * (
-        not settle_s
+    assert await taken(queue, after_s=batch_period_s - 0.01 if batch_period_s else 0) == [MNIST] * (
+        not batch_period_s
     )
-    assert await taken(queue, after_s=0.02) == [MNIST] * bool(settle_s)
+    assert await taken(queue, after_s=0.02) == [MNIST] * bool(batch_period_s)
 
 
 def job_with(**metadata: Any) -> Object:
@@ -211,4 +213,4 @@ async def test_change_of_nothing_but_the_status_is_not_urgent(
     event_handlers.enqueue_job(queue)(Change(job_with(), new))
     assert await taken(queue, after_s=0) == [MNIST] * is_urgent
     # Another client may have written it.
-    assert await taken(queue, after_s=settle_delays.MAX_SETTLE_S) == [MNIST] * (not is_urgent)
+    assert await taken(queue, after_s=batch_periods.MAX_BATCH_PERIOD_S) == [MNIST] * (not is_urgent)

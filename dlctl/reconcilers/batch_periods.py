@@ -11,15 +11,15 @@ from dlctl.informers.handlers import Change
 from dlctl.informers.store import Store, owner_value, owners
 
 # The delay for further changes that a job's own writes cause.
-SETTLE_S: Final = 0.1
+BATCH_PERIOD_S: Final = 0.1
 # While other pods of the job are still to start, it waits longer, large jobs most of all: each of
 # its reconciles looks at every pod, whether it has started or not.
-STARTING_SETTLE_S: Final = 0.5
+STARTING_BATCH_PERIOD_S: Final = 0.5
 _PODS_PER_S: Final = 500
-MAX_STARTING_SETTLE_S: Final = 5.0
-MAX_SETTLE_S: Final = 2.0
+MAX_STARTING_BATCH_PERIOD_S: Final = 5.0
+MAX_BATCH_PERIOD_S: Final = 2.0
 # A pod that was merely assigned to a node changes nothing until its containers start, or cannot.
-BOUND_SETTLE_S: Final = 10.0
+BOUND_BATCH_PERIOD_S: Final = 10.0
 # While many pods are being deleted, the job waits until more of them are gone.
 _LEAVING_PODS_PER_S: Final = 500
 # The indexes of the pods that are still to start, or about to be gone, by their job.
@@ -27,32 +27,34 @@ STARTING: Final = "starting"
 LEAVING: Final = "leaving"
 
 
-def add_settle_indexes(pods: Store[Pod]) -> None:
-    """Add the indexes by which :func:`child_settle_s` knows what else a job is waiting for."""
+def add_batch_indexes(pods: Store[Pod]) -> None:
+    """Add the indexes that :func:`child_batch_period_s` needs: what else a job waits for."""
     pods.add_index(STARTING, lambda pod: owners(pod) if _is_starting(pod) else ())
     pods.add_index(LEAVING, lambda pod: owners(pod) if pod.metadata.is_terminating else ())
 
 
-def job_settle_s(change: Change[Object]) -> float:
+def job_batch_period_s(change: Change[Object]) -> float:
     """Return the seconds that a job waits after a change of itself."""
     # The executor itself requeues the job for the next step that its status write makes possible.
-    return MAX_SETTLE_S if _is_status_write(change) else 0.0
+    return MAX_BATCH_PERIOD_S if _is_status_write(change) else 0.0
 
 
-def child_settle_s(change: Change[Object], pods: Store[Pod], namespace: str, job: UID) -> float:
+def child_batch_period_s(
+    change: Change[Object], pods: Store[Pod], namespace: str, job: UID
+) -> float:
     """Return the seconds that a job waits after a change of one of its children."""
     owner = owner_value(namespace, job)
     if _is_leaving(change):
         others = pods.count(LEAVING, owner) - (change.new is not None)
-        return min(others / _LEAVING_PODS_PER_S, MAX_SETTLE_S)
+        return min(others / _LEAVING_PODS_PER_S, MAX_BATCH_PERIOD_S)
     if not _is_expected(change):
         return 0.0
     if _is_binding(change):
-        return BOUND_SETTLE_S
+        return BOUND_BATCH_PERIOD_S
     if not pods.count(STARTING, owner) and not isinstance(change.new, Service):
-        return SETTLE_S
+        return BATCH_PERIOD_S
     known_s = pods.owned_count(namespace, job) / _PODS_PER_S
-    return min(STARTING_SETTLE_S + known_s, MAX_STARTING_SETTLE_S)
+    return min(STARTING_BATCH_PERIOD_S + known_s, MAX_STARTING_BATCH_PERIOD_S)
 
 
 def _is_starting(pod: Pod) -> bool:
