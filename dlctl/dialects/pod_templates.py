@@ -64,10 +64,12 @@ def _check_unique_names(spec: Mapping[str, Any], path: str) -> None:
     containers = _items(spec, "containers", "initContainers")
     _check_unique(containers, path, "name", "container")
     _check_unique(_items(spec, "volumes"), path, "name", "volume")
+    _check_unique(_items(spec, "resourceClaims"), path, "name", "resource claim")
     for list_, index, container in containers:
         where = f"{path}.{list_}[{index}]"
         _check_unique(_items(container, "ports"), where, "name", "port")
         _check_unique(_items(container, "volumeMounts"), where, "mountPath", "volume mount")
+        _check_unique(_items(container, "volumeDevices"), where, "devicePath", "volume device")
 
 
 _Item = tuple[str, int, Mapping[str, Any]]

@@ -250,6 +250,25 @@ _DATA = {"name": "data", "emptyDir": {}}
             "is '/d', as another volume mount's is: change one of them",
             id="mounts",
         ),
+        pytest.param(
+            {
+                "containers": [
+                    _container(volumeDevices=[{"name": "data", "devicePath": "/dev/d"}] * 2)
+                ]
+            },
+            "containers[0].volumeDevices[1].devicePath",
+            "is '/dev/d', as another volume device's is: change one of them",
+            id="devices",
+        ),
+        pytest.param(
+            {
+                "containers": [_container()],
+                "resourceClaims": [{"name": "gpu", "resourceClaimName": "a"}] * 2,
+            },
+            "resourceClaims[1].name",
+            "is 'gpu', as another resource claim's is: change one of them",
+            id="claims",
+        ),
     ],
 )
 def test_template_with_a_name_given_twice_is_rejected(pod: Any, at: str, problem: str) -> None:
