@@ -13,7 +13,7 @@ from dlctl.dialects.kind import Kind
 from dlctl.dialects.kinds import kind_of_api_version, served_kinds
 from dlctl.dialects.kubeflow.replica_map import ReplicaMap
 from dlctl.frameworks.registry import load_frameworks
-from dlctl.reconcilers.children.render import Renderer
+from dlctl.reconcilers.children.renderer import Renderer
 from dlctl.reconcilers.observe import Children, Observed, observe
 
 NOW = datetime.datetime(2026, 1, 1, 12, 0, 0, tzinfo=datetime.UTC)

@@ -20,7 +20,7 @@ from dlctl.reconcilers.children.creation import MAX_PARALLEL, Child, CreateResul
 from dlctl.reconcilers.children.dependents import update_patch
 from dlctl.reconcilers.children.dry_runs import rejected_by_dry_run
 from dlctl.reconcilers.children.rejection import Rejection, rejection_of
-from dlctl.reconcilers.children.render import Renderer
+from dlctl.reconcilers.children.renderer import Renderer
 from dlctl.reconcilers.children.scheduling_gates import ungate_patch
 from dlctl.reconcilers.children.secrets import SecretState
 from dlctl.reconcilers.content_errors import wrap_content_errors

@@ -26,7 +26,7 @@ from dlctl.kube.errors import ConflictError, NamespaceTerminatingError, NotFound
 from dlctl.reconcilers.avoidance.node_avoidance import NodeAvoidance, with_avoidance_note
 from dlctl.reconcilers.children.adoption import Adopter
 from dlctl.reconcilers.children.existing_services import with_existing_services
-from dlctl.reconcilers.children.render import Renderer
+from dlctl.reconcilers.children.renderer import Renderer
 from dlctl.reconcilers.content_errors import ContentError, wrap_content_errors
 from dlctl.reconcilers.executor import Executor
 from dlctl.reconcilers.failures.failure_logs import FailureLogs, LogsOfJob
@@ -35,8 +35,8 @@ from dlctl.reconcilers.job.content_error_log import ContentErrorLog
 from dlctl.reconcilers.job.crd_check import StatusDroppedError
 from dlctl.reconcilers.job.decoder import JobDecoder
 from dlctl.reconcilers.job.decoding import DecodedJob, replica_count, with_own_status
+from dlctl.reconcilers.job.desired_children import desired_children
 from dlctl.reconcilers.job.metrics import JobMetrics
-from dlctl.reconcilers.job.rendering import desired_children
 from dlctl.reconcilers.job.status_guard import StatusGuard
 from dlctl.reconcilers.job.status_rejection import StatusRejectedError
 from dlctl.reconcilers.job.stores import JobStores

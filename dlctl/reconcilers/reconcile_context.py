@@ -11,7 +11,7 @@ from dlctl.api.status.job_status import JobStatus
 from dlctl.dialects import lenient_reader
 from dlctl.dialects.dialect import DecodedObject
 from dlctl.reconcilers.children.rejected_children import NameTaken, no_name_taken
-from dlctl.reconcilers.children.render import Renderer
+from dlctl.reconcilers.children.renderer import Renderer
 from dlctl.reconcilers.job.cache import JobCache
 
 

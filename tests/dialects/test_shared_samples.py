@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from dlctl.dialects.kinds import kind_of_api_version
-from dlctl.reconcilers.children.render import Renderer
+from dlctl.reconcilers.children.renderer import Renderer
 from tests.builders import KINDS, job_object
 
 FOLDER = Path(__file__).parents[2].parent / "shared" / "samples" / "mxjob"

@@ -9,7 +9,7 @@ import pytest
 from dlctl.api.job import Replica
 from dlctl.api.json_types import JSON
 from dlctl.api.meta import CONFIG_MAPS
-from dlctl.reconcilers.children.render import Renderer
+from dlctl.reconcilers.children.renderer import Renderer
 from tests.builders import renderer_of, template
 from tests.mpi_v2beta1 import mpi_job
 

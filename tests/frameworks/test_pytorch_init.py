@@ -9,7 +9,7 @@ from dlctl.api.defaults import JobDefaults
 from dlctl.api.job import Replica
 from dlctl.errors import ConfigError
 from dlctl.frameworks.kubeflow.pytorch_init import check_template, init_containers
-from dlctl.reconcilers.children.render import Renderer
+from dlctl.reconcilers.children.renderer import Renderer
 from tests.builders import renderer_of, training_job
 
 SEARCH = (

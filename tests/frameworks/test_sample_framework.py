@@ -16,7 +16,7 @@ from dlctl.dialects.kinds import kind_of_api_version, served_kinds
 from dlctl.dialects.rbac import cluster_role
 from dlctl.errors import InvalidJobError
 from dlctl.frameworks.registry import load_frameworks
-from dlctl.reconcilers.children.render import Renderer
+from dlctl.reconcilers.children.renderer import Renderer
 from tests.builders import bare_job, job_object
 
 

@@ -28,7 +28,7 @@ from dlctl.informers.watch_events import EventDecoder, ObjectEvent
 from dlctl.kube.decoding import decode_page
 from dlctl.reconcilers import planning_threads
 from dlctl.reconcilers.children.desired import Desired
-from dlctl.reconcilers.children.render import Renderer
+from dlctl.reconcilers.children.renderer import Renderer
 from dlctl.reconcilers.content_errors import ContentError
 from dlctl.reconcilers.job.decoding import DecodedJob, decode_with_job
 from dlctl.reconcilers.membership.manager import index_by_job

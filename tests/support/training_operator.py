@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from dlctl.api.json_types import JSON
 from dlctl.api.meta import MANAGED_BY_LABEL, PODS, SERVICES, Resource
-from dlctl.reconcilers.children.render import Renderer
+from dlctl.reconcilers.children.renderer import Renderer
 
 
 def operator_children(renderer: Renderer) -> Iterator[tuple[Resource, JSON]]:

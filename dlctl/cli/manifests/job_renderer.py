@@ -8,7 +8,7 @@ from dlctl.api.job import WORKER, Job
 from dlctl.api.meta import UID
 from dlctl.cli.manifests.loading import as_job_object
 from dlctl.dialects.kind import Kind
-from dlctl.reconcilers.children.render import Renderer
+from dlctl.reconcilers.children.renderer import Renderer
 from dlctl.reconcilers.membership.planning import with_members
 from dlctl.reconcilers.membership.selection import initial_membership
 

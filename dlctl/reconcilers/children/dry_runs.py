@@ -14,7 +14,7 @@ from dlctl.errors import InvalidJobError
 from dlctl.kube.client import Client
 from dlctl.kube.errors import ApiError, RequestError
 from dlctl.reconcilers.children.rejection import rejection_of
-from dlctl.reconcilers.children.render import Renderer
+from dlctl.reconcilers.children.renderer import Renderer
 from dlctl.reconcilers.content_errors import ContentError, wrap_content_errors
 from dlctl.tasks import map_all
 

@@ -23,7 +23,7 @@ from dlctl.api.status.verdict import (
 )
 from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.failures.attempts import closed
-from dlctl.reconcilers.failures.decision import decide
+from dlctl.reconcilers.failures.policy_rules import decide
 from dlctl.reconcilers.message_parts import some_names
 from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState
 

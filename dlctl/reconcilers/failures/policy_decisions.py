@@ -16,9 +16,9 @@ from dlctl.api.policies.failure_policy import REACHED_MAX_RESTARTS
 from dlctl.api.status.job_status import Failure, JobStatus
 from dlctl.api.status.verdict import Attempt, Confidence, Verdict
 from dlctl.reconcilers.failures.attempts import recorded_attempts
-from dlctl.reconcilers.failures.decision import Decision, decide
+from dlctl.reconcilers.failures.policy_rules import Decision, decide
 from dlctl.reconcilers.failures.run_judge import RunJudge
-from dlctl.reconcilers.lifecycle.restart_times import RestartLimits, restart_at
+from dlctl.reconcilers.lifecycle.job_restart_backoff import RestartLimits, restart_at
 from dlctl.reconcilers.observe import Observed, ReplicaState
 
 # Replicas whose connections broke may end before the one that broke them. The back-off begins at

@@ -14,7 +14,7 @@ from dlctl.api.status.job_status import JobPhase, JobStatus, RestartRecord
 from dlctl.backoff import Backoff
 from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.lifecycle import replica_restarts
-from dlctl.reconcilers.lifecycle.restart_times import RestartLimits, restart_at
+from dlctl.reconcilers.lifecycle.job_restart_backoff import RestartLimits, restart_at
 from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState, is_discarded
 from dlctl.reconcilers.restart_attempts import is_of_earlier_attempt, pods_of_earlier_attempts
 

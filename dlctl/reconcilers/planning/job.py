@@ -39,8 +39,8 @@ from dlctl.reconcilers.launcher_job.next_write import deletion, suspended_write
 from dlctl.reconcilers.lifecycle import job_limits, job_restarts, replica_restarts
 from dlctl.reconcilers.lifecycle.force_deletion import force_deletions
 from dlctl.reconcilers.lifecycle.future_times import without_future_times
+from dlctl.reconcilers.lifecycle.job_restart_backoff import RestartLimits
 from dlctl.reconcilers.lifecycle.replica_restarts import RESTART_BACKOFF
-from dlctl.reconcilers.lifecycle.restart_times import RestartLimits
 from dlctl.reconcilers.lifecycle.starting_deadline import (
     starting_deadline_failure,
     starting_deadline_left_s,

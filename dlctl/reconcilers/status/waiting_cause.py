@@ -18,9 +18,9 @@ from dlctl.api.status.job_status import JobPhase, JobStatus
 from dlctl.api.status.waiting import Waiting
 from dlctl.backoff import Backoff
 from dlctl.errors import truncated
+from dlctl.reconcilers.lifecycle.job_restart_backoff import RestartLimits
 from dlctl.reconcilers.lifecycle.job_restarts import restart_left_s
 from dlctl.reconcilers.lifecycle.replica_restarts import RESTART_BACKOFF, next_restart_at
-from dlctl.reconcilers.lifecycle.restart_times import RestartLimits
 from dlctl.reconcilers.message_parts import some_names, utc
 from dlctl.reconcilers.observe import Observed
 from dlctl.reconcilers.plan import Plan, earliest

@@ -8,7 +8,7 @@ from dlctl.api.defaults import JobDefaults
 from dlctl.api.job import Job
 from dlctl.api.json_types import JSON
 from dlctl.reconcilers.children.placement import PLACEMENT_HASH
-from dlctl.reconcilers.children.render import Renderer
+from dlctl.reconcilers.children.renderer import Renderer
 from dlctl.reconcilers.observe import Children, Observed, observe
 from tests.builders import NOW, renderer_of, training_job
 

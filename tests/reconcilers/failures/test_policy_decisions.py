@@ -19,8 +19,8 @@ from dlctl.reconcilers.failures.policy_decisions import (
     policy_failure,
     restart_text,
 )
+from dlctl.reconcilers.lifecycle.job_restart_backoff import RestartLimits
 from dlctl.reconcilers.lifecycle.replica_restarts import RESTART_BACKOFF
-from dlctl.reconcilers.lifecycle.restart_times import RestartLimits
 from dlctl.reconcilers.observe import Children, Observed, observe
 from dlctl.reconcilers.termination import PHASE_WAIT_S
 from tests.builders import NOW, exited, make_job, make_pod, training_job

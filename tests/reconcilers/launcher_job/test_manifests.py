@@ -7,7 +7,7 @@ import attrs
 from dlctl.api.job import Job
 from dlctl.api.meta import MANAGED_BY, MANAGED_BY_LABEL
 from dlctl.api.policies.launcher_job import LauncherJob
-from dlctl.reconcilers.children.render import Renderer
+from dlctl.reconcilers.children.renderer import Renderer
 from dlctl.reconcilers.launcher_job import manifests
 from dlctl.reconcilers.launcher_job.next_write import LauncherJobAction, LauncherJobWrite
 from tests.builders import kind_of

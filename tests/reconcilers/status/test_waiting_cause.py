@@ -14,8 +14,8 @@ from dlctl.api.status.job_status import JobPhase, JobStatus, RestartRecord
 from dlctl.api.status.waiting import Waiting
 from dlctl.errors import MAX_MESSAGE_CHARS
 from dlctl.reconcilers.event_note import EventNote
+from dlctl.reconcilers.lifecycle.job_restart_backoff import RestartLimits
 from dlctl.reconcilers.lifecycle.replica_restarts import RESTART_BACKOFF, record_restarts
-from dlctl.reconcilers.lifecycle.restart_times import RestartLimits
 from dlctl.reconcilers.observe import Observed
 from dlctl.reconcilers.plan import Plan
 from dlctl.reconcilers.status import invalid_status, status_transitions

@@ -7,7 +7,7 @@ import attrs
 from dlctl.api.job import Job
 from dlctl.errors import InvalidJobError
 from dlctl.reconcilers.children.desired import Desired
-from dlctl.reconcilers.children.render import Renderer
+from dlctl.reconcilers.children.renderer import Renderer
 from dlctl.reconcilers.content_errors import ContentError, wrap_content_errors
 from dlctl.reconcilers.job.cache import JobCache
 from dlctl.reconcilers.job.content_error_log import ContentErrorLog

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from dlctl.api.objects.pods import Pod
 from dlctl.api.policies.failure_policy import ExitCodes, FailureAction, FailurePolicy, FailureRule
 from dlctl.api.status.verdict import Cause, Confidence, Verdict
-from dlctl.reconcilers.failures.decision import Decision, decide
+from dlctl.reconcilers.failures.policy_rules import Decision, decide
 from tests.builders import NOW, exited, make_job, make_pod, training_job
 
 JOB = make_job(training_job("PyTorchJob", Master=1, Worker=2))

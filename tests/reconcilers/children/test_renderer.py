@@ -13,7 +13,7 @@ from dlctl.api.json_types import JSON
 from dlctl.api.meta import MANAGED_BY_LABEL
 from dlctl.dialects.replica_lists.replica_list import ReplicaList
 from dlctl.frameworks.mxnet import MXJob
-from dlctl.reconcilers.children.render import Renderer
+from dlctl.reconcilers.children.renderer import Renderer
 from tests.builders import bare_job, entry, kind_of, make_job, mxjob, renderer_of, template
 from tests.goldens import (
     ET_OPERATOR,

@@ -7,7 +7,7 @@ import pytest
 from dlctl.api.status.verdict import MAX_ATTEMPTS, Attempt, Cause, Confidence, Verdict
 from dlctl.backoff import Backoff
 from dlctl.options import MAX_RESTARTS_PER_HOUR
-from dlctl.reconcilers.lifecycle.restart_times import RestartLimits, restart_at
+from dlctl.reconcilers.lifecycle.job_restart_backoff import RestartLimits, restart_at
 from tests.builders import NOW
 
 LIMITS = RestartLimits(Backoff(base_s=10, cap_s=300, reset_s=600), 3)
