@@ -7,6 +7,7 @@ import attrs
 from dlctl.api.job import Job
 from dlctl.api.meta import SERVICES, ObjectMeta
 from dlctl.api.objects.pods import Pod, Service
+from dlctl.api.policies.run_policy import CleanPodPolicy
 from dlctl.api.status.job_status import JobPhase, JobStatus
 from dlctl.reconcilers.children import dependents
 from dlctl.reconcilers.children.dependents import DependentChanges
@@ -66,7 +67,9 @@ def plan_finished(job: Job, observed: Observed, desired: Desired, now: datetime.
         edited = attrs.evolve(
             job.status, phase=JobPhase.CLEAN_UP, observed_generation=job.generation
         )
-        return _plan_cleanup(job, edited, observed, desired)
+        # What a limit deletes is gone by now, and a limit set since was not exceeded.
+        left = _deletions(job, job.run_policy.clean_pod_policy, observed, desired)
+        return _plan_deletions(job, edited, observed, left)
     if job.status.phase is JobPhase.FAILED:
         return _plan_invalid(job, observed, desired, now)
     return _with_late_children(_plan_ttl(job, now), job, observed, desired)
@@ -80,7 +83,7 @@ def _with_late_children(plan: Plan, job: Job, observed: Observed, desired: Desir
     late = {one.metadata.uid for one in children if end and _is_late(one.metadata, end)}
     if not late:
         return plan
-    left = _deletions(job, job.status, observed, desired)
+    left = _deletions(job, _policy_at_end(job, job.status, observed), observed, desired)
     deleted = tuple(each for each in left.dependents.deleted if each[1].metadata.uid in late)
     return attrs.evolve(
         plan,
@@ -103,8 +106,14 @@ def _plan_ttl(job: Job, now: datetime.datetime) -> Plan:
 
 
 def _plan_cleanup(job: Job, ended: JobStatus, observed: Observed, desired: Desired) -> Plan:
-    """Delete what the policy says; once nothing is left to delete, the job is done."""
-    left, launcher = _deletions(job, ended, observed, desired), observed.launcher
+    """Delete what the policy says; an exceeded limit deletes more."""
+    policy = _policy_at_end(job, ended, observed)
+    return _plan_deletions(job, ended, observed, _deletions(job, policy, observed, desired))
+
+
+def _plan_deletions(job: Job, ended: JobStatus, observed: Observed, left: _Deletions) -> Plan:
+    """Delete what is left; once nothing is, the job is done."""
+    launcher = observed.launcher
     failed = ended.failure is not None
     launcher_write = end_write(job, launcher, failed=failed) if launcher else None
     if not left and not launcher_write:
@@ -118,12 +127,18 @@ def _plan_cleanup(job: Job, ended: JobStatus, observed: Observed, desired: Desir
     )
 
 
-def _deletions(job: Job, ended: JobStatus, observed: Observed, desired: Desired) -> _Deletions:
-    idle, policy = idle_dependents(observed, desired), job.run_policy.clean_pod_policy
+def _policy_at_end(job: Job, ended: JobStatus, observed: Observed) -> CleanPodPolicy:
     if observed.launcher is None:
-        policy = cleanup.policy_at_end(job, ended.failure)
-    else:
-        # The limits are those of its Job, and end the launcher only.
+        return cleanup.policy_at_end(job, ended.failure)
+    # The limits are those of its Job, and end the launcher only.
+    return job.run_policy.clean_pod_policy
+
+
+def _deletions(
+    job: Job, policy: CleanPodPolicy, observed: Observed, desired: Desired
+) -> _Deletions:
+    idle = idle_dependents(observed, desired)
+    if observed.launcher is not None:
         idle = cleanup.dependents_to_delete(job, idle)
     retains_services = SERVICES in desired.retained_resources
     services = () if retains_services else tuple(cleanup.services_to_delete(job, observed, policy))

@@ -65,6 +65,32 @@ def test_pods_run_on_unless_a_limit_of_the_job_is_exceeded(
     assert made.deleted_pods == ((pod,) if is_deleted else ())
 
 
+@pytest.mark.parametrize(
+    ("phase", "is_deleted"),
+    [
+        pytest.param(JobPhase.DONE, False, id="cleaned up, and the limit set since"),
+        pytest.param(JobPhase.CLEAN_UP, True, id="the limit exceeded, and edited meanwhile"),
+    ],
+)
+def test_limit_of_0_that_is_set_after_the_cleanup_deletes_nothing(
+    phase: JobPhase, *, is_deleted: bool
+) -> None:
+    failure = Failure("worker-0", "", "Error", "", NOW)
+    status = JobStatus(phase, completion_time=NOW, failure=failure, observed_generation=1)
+    job = attrs.evolve(
+        make_job(), status=status, run_policy=RunPolicy(backoff_limit=0), generation=2
+    )
+    pod = make_pod(job, WORKER, state=RUNNING)
+    made = plan_job(
+        job,
+        observe(job, Children([pod], []), NOW),
+        Desired((SCHEDULER, WORKER)),
+        NOW,
+        PlanSettings(),
+    )
+    assert made.deleted_pods == ((pod,) if is_deleted else ())
+
+
 def test_limit_of_an_elastic_job_keeps_its_workers() -> None:
     failed = Failure("", "", "BackoffLimitExceeded", "", NOW)
     job = attrs.evolve(make_job(), run_policy=RunPolicy(), elasticity=Elasticity())
