@@ -90,7 +90,7 @@ class Executor:
         if plan.status != job.status:
             updated = await self.job_writer.patch_status(obj, write, cache)
         if updated is None:
-            # A status that waited must not lend its place to a later one.
+            # How long this status has waited does not count for a later one.
             cache.superseded_at = None
         else:
             cache.status_written_s = self.clock.monotonic()

@@ -8,7 +8,7 @@ from dlctl.workqueue.queue import WorkQueue
 
 @attrs.define(eq=False)
 class JobQueues:
-    """Maps references to jobs to the queues of these; other owners have none."""
+    """The queues by the kind of their jobs; owners of other kinds have none."""
 
     # By group and kind: a reference may name a version that is no longer served.
     _queues: dict[tuple[str, str], WorkQueue[ObjectKey]] = attrs.field(init=False, factory=dict)

@@ -77,9 +77,9 @@ class Plan:
 
     @property
     def needs_secrets(self) -> bool:
-        """Return whether pods are created, or a Job that creates some."""
+        """Return whether pods may be created, or a Job that creates some."""
         creates_job = self.launcher_job is not None and self.launcher_job.action.creates
-        return bool(self.pods) or creates_job
+        return bool(self.pods or self.dry_runs) or creates_job
 
     @property
     def deleted_launcher_job(self) -> BatchJob | None:

@@ -186,7 +186,8 @@ class _Planner:
         )
         created = replicas_to_create(job, running.pods, observed, desired, bool(changed))
         pods = () if self._is_held else tuple(created)
-        services = missing_services(job, observed, desired.services)
+        missing = missing_services(job, observed, desired.services)
+        tried = pods_to_try(pods, missing, observed)
         retry = gang_retry(job, observed, now)
         return attrs.evolve(
             running,
@@ -196,8 +197,9 @@ class _Planner:
                 running.requeue_after_s, self._deadline_left_s(planned.status), retry.next_s
             ),
             deleted_services=surplus_services(job, observed, desired.services),
-            dry_runs=pods_to_try(pods, services, observed),
-            services=services,
+            dry_runs=tried,
+            # Their services are in the first slice.
+            services=tuple(sorted(missing, key=lambda replica: replica not in tried)),
             patched_services=outdated_services(job, observed, desired),
             ungated_pods=tuple(ungated_pods(job, observed)),
             dependents=changed,
