@@ -9,7 +9,7 @@ from dlctl.api.job import Job
 from dlctl.api.objects.pods import PodPhase
 from dlctl.api.status import conditions
 from dlctl.api.status.conditions import Condition
-from dlctl.api.status.job_status import JobPhase, JobState
+from dlctl.api.status.job_status import JobPhase, JobState, ReplicaStatus
 from dlctl.reconcilers.message_parts import causes
 from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState
 
@@ -118,7 +118,7 @@ def _missing_replicas(job: Job, observed: Observed, ran: Condition) -> list[Obse
     """Return the ``running_replicas`` whose pods are missing, terminating or not started yet.
 
     Those without which a running job fails are not waited for, so they are left out, as are those
-    of a type that the status does not show running: it was added to the job and replaces nothing.
+    of a type of which all that ran still run or are done: they were added and replace nothing.
     """
     elasticity = job.elasticity
     if elasticity and elasticity.requires_launcher and job.status.phase is JobPhase.RUNNING:
@@ -126,10 +126,29 @@ def _missing_replicas(job: Job, observed: Observed, ran: Condition) -> list[Obse
     running = [o for o in observed.replicas if job.success_policy.decides_running(o.replica)]
     stopped = [o for o in running if o.state in _NOT_RUNNING and not _is_started(o)]
     statuses = job.status.replica_statuses
-    ran_types = {each.type for each in statuses if each.count_by_state.get(JobState.RUNNING)}
-    if statuses:
-        stopped = [o for o in stopped if o.replica.type in ran_types]
+    if stopped and statuses:
+        accounted = _running_or_done(observed, statuses)
+        lost_types = {
+            each.type
+            for each in statuses
+            if each.count_by_state.get(JobState.RUNNING, 0) > accounted[each.type]
+        }
+        stopped = [o for o in stopped if o.replica.type in lost_types]
     return [o for o in stopped if not _is_older(o, ran)]
+
+
+def _running_or_done(observed: Observed, statuses: Iterable[ReplicaStatus]) -> Mapping[str, int]:
+    """Return how many replicas of each type run, or are done since the status was written."""
+    known = {each.type: each.completed_indexes for each in statuses}
+    return Counter(
+        one.replica.type
+        for one in observed.replicas
+        if one.state is ReplicaState.RUNNING
+        or (
+            one.state is ReplicaState.SUCCEEDED
+            and one.replica.index not in known.get(one.replica.type, ())
+        )
+    )
 
 
 def _is_older(one: ObservedReplica, ran: Condition) -> bool:

@@ -121,6 +121,32 @@ def test_running_job_that_waits_for_its_last_pod(
     assert [c.type for c in found] == [condition]
 
 
+@pytest.mark.parametrize(
+    ("counts", "completed", "condition"),
+    [
+        pytest.param({JobState.RUNNING: 1}, (), conditions.RUNNING, id="only the one that is done"),
+        pytest.param({JobState.RUNNING: 2}, (), conditions.RESTARTING, id="and one that is gone"),
+        pytest.param(
+            {JobState.RUNNING: 1, JobState.SUCCEEDED: 1},
+            (0,),
+            conditions.RESTARTING,
+            id="one that is gone, after the one that is done",
+        ),
+    ],
+)
+def test_running_job_that_waits_for_workers_after_one_has_succeeded(
+    counts: dict[JobState, int], completed: tuple[int, ...], condition: str
+) -> None:
+    job = make_job(training_job("PyTorchJob", Worker=3))
+    ran = ReplicaStatus("worker", JobState.UNKNOWN, counts, frozenset(completed))
+    job = attrs.evolve(job, status=JobStatus(replica_statuses=(ran,)))
+    done = make_pod(job, WORKER, phase="Succeeded", state=exited(0))
+    since = {"creationTimestamp": LATER.isoformat()}
+    waits = make_pod(job, Replica("worker", 1), phase="Pending", state={}, metadata=since)
+    found = with_running(done, waits, current=WAS_RUNNING, job=job)
+    assert [c.type for c in found] == [condition]
+
+
 def test_running_job_stays_so_while_the_container_of_its_chief_starts_again() -> None:
     assert with_running(pod(SCHEDULER, state={}), current=WAS_RUNNING) == WAS_RUNNING
     master: Any = {"replica": Replica("master", 0), "phase": "Pending", "state": {}}
