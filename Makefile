@@ -3,8 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-# For tests in real time, on a machine that may be busy: the report names second tries.
-AGAIN := --reruns 1 -rfER
+# For tests in real time, on a machine that may be busy: the report shows why there were second tries.
+AGAIN := --reruns 1 -rfER --rerun-show-tracebacks
 # With BUDGET=seconds the long tiers take their tests in an order that follows from the commit, and
 # skip those that the budget leaves no time for. With SHARE=0.6 they run that part of them, chosen by the commit.
 BUDGETED = $(if $(BUDGET)$(SHARE),-p tests.support.budget $(BUDGET:%=--budget-s %) $(SHARE:%=--share %))
