@@ -53,12 +53,7 @@ def plan_end(
     )
     status = attrs.evolve(status, attempts=attempts)
     ended, note = status_transitions.terminal_status(job, status, outcome, now)
-    plan = _plan_cleanup(job, ended, observed, desired)
-    # Those that a smaller number of replicas has left are no longer the job's to keep.
-    surplus = () if job.is_partial else observed.surplus_pods
-    left = (pod for pod in surplus if not pod.metadata.is_terminating)
-    deleted = {pod.metadata.uid: pod for pod in (*plan.deleted_pods, *left)}
-    return attrs.evolve(plan, deleted_pods=tuple(deleted.values()), notes=(note,))
+    return attrs.evolve(_plan_cleanup(job, ended, observed, desired), notes=(note,))
 
 
 def plan_finished(job: Job, observed: Observed, desired: Desired, now: datetime.datetime) -> Plan:

@@ -15,7 +15,7 @@ from dlctl.reconcilers.children.desired import Desired
 from dlctl.reconcilers.lifecycle.cleanup import policy_at_end
 from dlctl.reconcilers.observe import Children, observe
 from dlctl.reconcilers.planning.job import PlanSettings, plan_job
-from tests.builders import NOW, RUNNING, exited, make_job, make_pod
+from tests.builders import NOW, RUNNING, make_job, make_pod
 
 SCHEDULER, WORKER = Replica("scheduler", 0), Replica("worker", 0)
 
@@ -36,23 +36,6 @@ def test_child_that_appears_after_the_end_is_deleted(created_s: int) -> None:
     # What was there before may have been kept, as for a sidecar.
     deleted = ((), ()) if created_s <= 0 else ((pod,), (service,))
     assert (made.deleted_pods, made.deleted_services) == deleted
-
-
-@pytest.mark.parametrize("is_partial", [False, True])
-def test_pods_of_a_scale_down_are_deleted_although_the_job_ends(is_partial: bool) -> None:
-    job = make_job(workers=3, cleanupPodPolicy="None")
-    ended = (SCHEDULER, WORKER)
-    pods = [
-        make_pod(job, one, state=exited(0) if one in ended else RUNNING) for one in job.replicas
-    ]
-    # Of a spec that cannot be read in full, it is not known.
-    smaller = attrs.evolve(make_job(workers=1, cleanupPodPolicy="None"), is_partial=is_partial)
-    made = plan_job(
-        smaller, observe(smaller, Children(pods, []), NOW), Desired(()), NOW, PlanSettings()
-    )
-    assert made.status.completion_time is not None
-    surplus = [] if is_partial else [job.child_name(Replica("worker", n)) for n in (1, 2)]
-    assert [pod.metadata.name for pod in made.deleted_pods] == surplus
 
 
 @pytest.mark.parametrize(
