@@ -17,6 +17,8 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T", bound=Object)
 
+# Concurrent requests for one job; if the server rejects all of them, no more than these are wasted.
+MAX_PARALLEL: Final = 32
 # Servers delete the objects of a collection one after another.
 _COLLECTION_TIMEOUT_S: Final = 5.0
 _COLLECTION_TIMEOUT_PER_OBJECT_S: Final = 0.05

@@ -12,11 +12,11 @@ from dlctl.api.json_types import ReadOnlyJSON
 from dlctl.api.meta import BATCH_JOBS, PODS, SERVICES, Object, ObjectKey, Resource
 from dlctl.api.objects.pod_groups import COSCHEDULING_POD_GROUPS
 from dlctl.api.objects.pods import Pod
-from dlctl.controller.object_writer import ObjectWriter
+from dlctl.controller.object_writer import MAX_PARALLEL, ObjectWriter
 from dlctl.kube.errors import ApiError, RequestError
 from dlctl.reconcilers.children import secrets
 from dlctl.reconcilers.children.collection_deletion import CollectionDeletion
-from dlctl.reconcilers.children.creation import MAX_PARALLEL, Child, CreateResult, Creator
+from dlctl.reconcilers.children.creation import Child, CreateResult, Creator
 from dlctl.reconcilers.children.dependents import update_patch
 from dlctl.reconcilers.children.dry_runs import rejected_by_dry_run
 from dlctl.reconcilers.children.rejection import Rejection, rejection_of

@@ -6,9 +6,9 @@ import pytest
 
 from dlctl.api.json_types import JSON
 from dlctl.api.meta import MANAGED_BY, MANAGED_BY_LABEL, NAMESPACES, PODS
+from dlctl.controller.object_writer import MAX_PARALLEL
 from dlctl.local.apiserver.faults import Fault
 from dlctl.reconcilers import job_slots
-from dlctl.reconcilers.children.creation import MAX_PARALLEL
 from tests.builders import kind_of, manifest, template, training_job
 from tests.support.harness import StartCluster, start_cluster
 from tests.support.outcomes import KEEPS_RUNNING

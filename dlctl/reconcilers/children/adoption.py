@@ -29,7 +29,7 @@ from dlctl.api.objects.pods import Pod
 from dlctl.api.policies.run_policy import CleanPodPolicy
 from dlctl.api.status.job_status import JobPhase
 from dlctl.clock import Clock
-from dlctl.controller.object_writer import ObjectWriter
+from dlctl.controller.object_writer import MAX_PARALLEL, ObjectWriter
 from dlctl.kube.errors import ConflictError, NotFoundError
 from dlctl.tasks import map_all
 
@@ -38,7 +38,6 @@ UNLABELLED: Final = f"{MANAGED_BY_LABEL}!={MANAGED_BY}"
 # A child created after its namespace was listed is found by its name, when the job creates it.
 LISTING_TTL_S: Final = 30.0
 PAGE_SIZE: Final = 500
-MAX_PARALLEL: Final = 32
 # The maximum number of missing pods that are looked up at a time.
 _MAX_LOOKUPS: Final = 16
 

@@ -24,7 +24,7 @@ from dlctl.api.meta import (
     ObjectKey,
     Resource,
 )
-from dlctl.controller.object_writer import ObjectWriter
+from dlctl.controller.object_writer import MAX_PARALLEL, ObjectWriter
 from dlctl.errors import InvalidJobError, truncated
 from dlctl.kube.errors import (
     AlreadyExistsError,
@@ -37,8 +37,6 @@ from dlctl.reconcilers.children.rejection import Rejection, RejectionCause, reje
 from dlctl.reconcilers.content_errors import ContentError, wrap_content_errors
 from dlctl.tasks import map_all
 
-# Concurrent requests for one job; if the server rejects all of them, no more than these are wasted.
-MAX_PARALLEL: Final = 32
 # Up to this number of pods, none is created alone before the others.
 _FEW_PODS: Final = 8
 

@@ -10,6 +10,7 @@ from typing import Final
 from dlctl.api.job import Job, Replica
 from dlctl.api.json_types import JSON
 from dlctl.api.meta import PODS
+from dlctl.controller.object_writer import MAX_PARALLEL
 from dlctl.errors import InvalidJobError
 from dlctl.kube.client import Client
 from dlctl.kube.errors import ApiError, RequestError
@@ -18,7 +19,6 @@ from dlctl.reconcilers.children.renderer import Renderer
 from dlctl.reconcilers.content_errors import ContentError, wrap_content_errors
 from dlctl.tasks import map_all
 
-_PARALLEL: Final = 32
 _ALL: Final = {"dryRun": "All"}
 # The server's message about a webhook that has side effects.
 _UNSUPPORTED: Final = "does not support dry run"
@@ -49,5 +49,5 @@ async def rejected_by_dry_run(
         except RequestError:
             pass
 
-    await map_all(try_one, replicas, limit=_PARALLEL)
+    await map_all(try_one, replicas, limit=MAX_PARALLEL)
     return rejected
