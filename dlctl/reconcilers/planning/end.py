@@ -20,6 +20,7 @@ from dlctl.reconcilers.launcher_job.next_write import end_write, suspension
 from dlctl.reconcilers.lifecycle import cleanup, job_limits
 from dlctl.reconcilers.observe import Observed
 from dlctl.reconcilers.plan import Plan
+from dlctl.reconcilers.planning.replicas import surplus_services
 from dlctl.reconcilers.status import status_transitions
 from dlctl.reconcilers.status.completion import Completion
 
@@ -106,9 +107,23 @@ def _plan_ttl(job: Job, now: datetime.datetime) -> Plan:
 
 
 def _plan_cleanup(job: Job, ended: JobStatus, observed: Observed, desired: Desired) -> Plan:
-    """Delete what the policy says; an exceeded limit deletes more."""
+    """Delete what the policy says, and what a scale-down left; an exceeded limit deletes more."""
     policy = _policy_at_end(job, ended, observed)
-    return _plan_deletions(job, ended, observed, _deletions(job, policy, observed, desired))
+    left = _deletions(job, policy, observed, desired)
+    if not job.is_partial:
+        left = _with_surplus(job, left, observed, desired)
+    return _plan_deletions(job, ended, observed, left)
+
+
+def _with_surplus(job: Job, left: _Deletions, observed: Observed, desired: Desired) -> _Deletions:
+    """Also delete what has no replica: a job may end in the step in which it is scaled down."""
+    pods = {pod.metadata.uid: pod for pod in left.pods}
+    pods |= {p.metadata.uid: p for p in observed.surplus_pods if not p.metadata.is_terminating}
+    services = {service.metadata.uid: service for service in left.services}
+    if SERVICES not in desired.retained_resources:
+        surplus = surplus_services(job, observed, desired.services)
+        services |= {service.metadata.uid: service for service in surplus}
+    return attrs.evolve(left, pods=tuple(pods.values()), services=tuple(services.values()))
 
 
 def _plan_deletions(job: Job, ended: JobStatus, observed: Observed, left: _Deletions) -> Plan:

@@ -5,7 +5,7 @@ import datetime
 import attrs
 import pytest
 
-from dlctl.api.job import Replica
+from dlctl.api.job import Job, Replica
 from dlctl.api.meta import UID, ObjectMeta
 from dlctl.api.objects.pods import Service
 from dlctl.api.policies.elasticity import Elasticity
@@ -15,9 +15,16 @@ from dlctl.reconcilers.children.desired import Desired
 from dlctl.reconcilers.lifecycle.cleanup import policy_at_end
 from dlctl.reconcilers.observe import Children, observe
 from dlctl.reconcilers.planning.job import PlanSettings, plan_job
-from tests.builders import NOW, RUNNING, make_job, make_pod
+from tests.builders import NOW, RUNNING, exited, make_job, make_pod
 
 SCHEDULER, WORKER = Replica("scheduler", 0), Replica("worker", 0)
+
+
+def _service(job: Job, replica: Replica, created: datetime.datetime = NOW) -> Service:
+    name = job.child_name(replica)
+    return Service(
+        metadata=ObjectMeta(name=name, namespace="ml", uid=UID(name), creation_timestamp=created)
+    )
 
 
 @pytest.mark.parametrize("created_s", [-1, 0, 1, 8])
@@ -28,14 +35,53 @@ def test_child_that_appears_after_the_end_is_deleted(created_s: int) -> None:
     created = NOW + datetime.timedelta(seconds=created_s)
     metadata = {"uid": "pod", "creationTimestamp": created.isoformat()}
     pod = make_pod(job, WORKER, state=RUNNING, metadata=metadata)
-    name = job.child_name(SCHEDULER)
-    own = ObjectMeta(name=name, namespace="ml", uid=UID("one"), creation_timestamp=created)
-    service, now = Service(metadata=own), NOW + datetime.timedelta(seconds=10)
+    service, now = _service(job, SCHEDULER, created), NOW + datetime.timedelta(seconds=10)
     observed = observe(job, Children([pod], [service]), now)
     made = plan_job(job, observed, Desired((SCHEDULER,)), now, PlanSettings())
     # What was there before may have been kept, as for a sidecar.
     deleted = ((), ()) if created_s <= 0 else ((pod,), (service,))
     assert (made.deleted_pods, made.deleted_services) == deleted
+
+
+@pytest.mark.parametrize("policy", ["None", "Running"])
+@pytest.mark.parametrize("is_partial", [False, True])
+def test_children_of_a_scale_down_are_deleted_although_the_job_ends(
+    policy: str, *, is_partial: bool
+) -> None:
+    job = make_job(workers=3, cleanupPodPolicy=policy)
+    smaller = attrs.evolve(make_job(workers=1, cleanupPodPolicy=policy), is_partial=is_partial)
+    # All have ended, so that either policy keeps them.
+    pods = [make_pod(job, replica, state=exited(0)) for replica in job.replicas]
+    services = [_service(job, replica) for replica in job.replicas]
+    observed = observe(smaller, Children(pods, services), NOW)
+    wanted = Desired(() if is_partial else tuple(smaller.replicas))
+    made = plan_job(smaller, observed, wanted, NOW, PlanSettings())
+    assert made.status.completion_time is not None
+    # Of a spec that cannot be read in full, the number is not known.
+    surplus = [] if is_partial else [job.child_name(Replica("worker", n)) for n in (1, 2)]
+    assert [pod.metadata.name for pod in made.deleted_pods] == surplus
+    if policy == "None" or not is_partial:
+        assert [one.metadata.name for one in made.deleted_services] == surplus
+    # As if the controller had ended between the status and the deletions.
+    ended = attrs.evolve(smaller, status=made.status)
+    again = plan_job(ended, observed, wanted, NOW, PlanSettings())
+    assert (again.deleted_pods, again.deleted_services) == (
+        made.deleted_pods,
+        made.deleted_services,
+    )
+
+
+def test_pods_without_a_replica_stay_if_the_job_was_scaled_down_after_its_end() -> None:
+    status = JobStatus(JobPhase.DONE, completion_time=NOW, observed_generation=1)
+    job = make_job(workers=3, cleanupPodPolicy="None")
+    pods = [make_pod(job, replica, state=exited(0)) for replica in job.replicas]
+    smaller = attrs.evolve(
+        make_job(workers=1, cleanupPodPolicy="None"), status=status, generation=2
+    )
+    made = plan_job(
+        smaller, observe(smaller, Children(pods, []), NOW), Desired(()), NOW, PlanSettings()
+    )
+    assert (made.deleted_pods, made.status.phase) == ((), JobPhase.DONE)
 
 
 @pytest.mark.parametrize(
