@@ -41,6 +41,7 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T", bound=Object)
 
 WARN_EVERY_S: Final = 10.0
+_MAX_UNFINISHED_STREAMS: Final = 2
 _FAILURES = (RequestError, UselessWatchError)
 
 
@@ -152,23 +153,26 @@ class Reflector(Generic[T]):
         self.position.is_last_unavailable = False
         self.served = True
 
-    async def _stream_list(self) -> WatchStream[T]:
-        """Sync the store with the initial events of a watch; return the watch, to continue it."""
-        while True:
+    async def _stream_list(self) -> WatchStream[T] | None:
+        """Sync the store with the initial events of a watch; return the watch, to continue it.
+
+        Return None if it ends too often before the end of these, which are useless without the
+        rest: a busy server ends watches that it cannot serve fast enough, but no lists.
+        """
+        ended = 0
+        while ended < _MAX_UNFINISHED_STREAMS:
             version = self.position.for_watch
             try:
                 if stream := await self._stream_once(version):
                     return stream
+                ended += 1
             except (ExpiredError, TooLargeVersionError):
                 self.position.is_last_unavailable = True
-                if version:
-                    continue
+                if not version:
+                    await self._backoff.pause()
             except (ThrottledError, ConnectRefusedError) as error:
                 await self._backoff.pause_after(error)
-                continue
-            # The watch ended before the end of the initial events, which are useless without the
-            # rest.
-            await self._backoff.pause()
+        return None
 
     async def _stream_once(self, version: str) -> WatchStream[T] | None:
         async with AsyncExitStack() as stack:

@@ -75,13 +75,30 @@ async def test_stream_that_ends_after_the_list_is_followed_by_a_plain_watch(
 async def test_stream_that_ends_before_the_list_starts_over(server: ScriptedServer) -> None:
     server.streams += [
         watched(added(pod("a", 50))),
-        watched(added(pod("b", 40)), then="cut"),
         watched(added(pod("c", 30)), bookmark(60, INITIAL_END), then="hold"),
     ]
     async with watching(server) as watch:
         assert watch.names == ["c"]
+        assert watch.backoff.pauses == []
     # Initial objects are not ordered, so a watch cannot continue from their versions.
     assert all("resourceVersion" not in query for query in server.asked("stream"))
+
+
+async def test_streams_that_end_before_the_list_are_replaced_by_a_plain_list_at_once(
+    server: ScriptedServer,
+) -> None:
+    server.streams += [
+        watched(added(pod("a", 50))),
+        watched(added(pod("b", 40)), then="cut"),
+        watched(added(pod("d")), bookmark(20, INITIAL_END), then="hold"),
+    ]
+    server.lists += [listed(pod("c"), version=13)]
+    async with watching(server) as watch:
+        assert watch.names == ["c"]
+        assert watch.backoff.pauses == []
+        await until(lambda: server.asked("watch"))
+    assert len(server.asked("stream")) == 2
+    assert server.asked("watch")[0]["resourceVersion"] == "13"
 
 
 async def test_throttled_stream_is_retried_after_a_pause(server: ScriptedServer) -> None:
