@@ -19,7 +19,7 @@ def write(status: JobStatus) -> JSON:
         "firstRunTime": codec.write_time(status.first_run_time),
         "jobRestarts": status.job_restarts,
         "countedRestarts": status.counted_restarts,
-        "exclusionsDroppedTime": codec.write_time(status.exclusions_dropped_at),
+        "avoidanceDroppedTime": codec.write_time(status.avoidance_dropped_at),
         "scaledDownIndexes": index_ranges.write_by_type(status.scaled_down),
     }
 
@@ -37,6 +37,6 @@ def read(wire: JSON) -> JobStatus:
         first_run_time=codec.read_time(wire.get("firstRunTime")),
         job_restarts=codec.count(wire, "jobRestarts"),
         counted_restarts=codec.count(wire, "countedRestarts"),
-        exclusions_dropped_at=codec.read_time(wire.get("exclusionsDroppedTime")),
+        avoidance_dropped_at=codec.read_time(wire.get("avoidanceDroppedTime")),
         scaled_down=index_ranges.read_by_type(codec.mapping(wire.get("scaledDownIndexes"))),
     )

@@ -192,7 +192,7 @@ async def test_job_that_fits_nowhere_else_gives_up_avoiding_nodes() -> None:
         await cluster.until(lambda: nodes_of(cluster, "three") == [FAULTY])
         await cluster.settled()
         assert FAULTY in cluster.events("three")["PyTorchJobNodesNotAvoided"]
-        assert "exclusionsDroppedTime" in cluster.status("three")["dlctl"]
+        assert "avoidanceDroppedTime" in cluster.status("three")["dlctl"]
         pods = [p for p in cluster.objects(PODS) if p["metadata"]["name"].startswith("three")]
         assert not any(excluded_hosts(pod) for pod in pods)
         assert cluster.phase("three") == "Running"

@@ -135,7 +135,7 @@ class JobStatus:
     # The last attempts, the oldest first; the last one runs, unless the job has ended.
     attempts: tuple[Attempt, ...] = ()
     # When the present attempt gave up avoiding nodes, since it could not be scheduled.
-    exclusions_dropped_at: datetime.datetime | None = None
+    avoidance_dropped_at: datetime.datetime | None = None
     # The indexes by type of replicas that a scale-down has removed, until their pods are gone.
     scaled_down: Mapping[str, frozenset[int]] = attrs.field(factory=dict)
     # The name prefix of workers, since the status lists them by name.

@@ -78,7 +78,7 @@ def _row(
 ) -> Sequence[str]:
     draining, fault = signals.draining(node), signals.fault(node)
     shown = [f"draining ({draining.entry})"] if draining else []
-    shown += [f"sick ({fault.entry})"] if fault else []
+    shown += [f"faulty ({fault.entry})"] if fault else []
     avoided = "no"
     if fault or (charges and charges.is_avoided):
         avoided = "by all jobs"

@@ -8,7 +8,7 @@ from dlctl.api.job import Job
 from dlctl.reconcilers.children.avoided_nodes import (
     AvoidedNode,
     avoided_nodes,
-    exclusions_dropped,
+    is_avoidance_dropped,
 )
 from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.nodes.charge_ledger import ChargeLedger
@@ -30,7 +30,7 @@ class NodeAvoidance:
 
     def avoided_by(self, job: Job) -> Sequence[AvoidedNode]:
         """Return the nodes that a job's new pods avoid, the most suspect first."""
-        if not self.max_count or exclusions_dropped(job.status):
+        if not self.max_count or is_avoidance_dropped(job.status):
             return ()
         charged = {one.node: one for one in self.ledger.all(job.key.namespace)}
         own = _own_nodes(job, charged, self.nodes)

@@ -8,7 +8,7 @@ import attrs
 
 from dlctl.api.job import Job
 from dlctl.api.objects.pods import Pod
-from dlctl.reconcilers.children.avoided_nodes import avoided_nodes, exclusions_dropped
+from dlctl.reconcilers.children.avoided_nodes import avoided_nodes, is_avoidance_dropped
 from dlctl.reconcilers.children.placement import is_unscheduled
 from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.observe import Observed, ReplicaState
@@ -18,12 +18,14 @@ from dlctl.reconcilers.plan import Plan, earliest
 PATIENCE_S: Final = 60.0
 
 
-def without_exclusions(plan: Plan, job: Job, observed: Observed, now: datetime.datetime) -> Plan:
+def with_dropped_avoidance(
+    plan: Plan, job: Job, observed: Observed, now: datetime.datetime
+) -> Plan:
     """Return the plan of a job whose pods may have to give up avoiding nodes.
 
     The status records it first; the pods are replaced on that, by this leader or the next.
     """
-    if not plan.status.phase.is_active or exclusions_dropped(plan.status):
+    if not plan.status.phase.is_active or is_avoidance_dropped(plan.status):
         return plan
     waiting = [
         one.pod
@@ -41,7 +43,7 @@ def without_exclusions(plan: Plan, job: Job, observed: Observed, now: datetime.d
     note = EventNote("Warning", job.messages.reason("NodesNotAvoided"), message)
     return attrs.evolve(
         plan,
-        status=attrs.evolve(plan.status, exclusions_dropped_at=now),
+        status=attrs.evolve(plan.status, avoidance_dropped_at=now),
         notes=(*plan.notes, note),
         requeue_after_s=0,
     )

@@ -40,13 +40,13 @@ def avoided_nodes(pod: Pod) -> Sequence[str]:
 
 def pods_to_free(status: JobStatus, pods: Iterable[Pod]) -> Iterator[Pod]:
     """Yield the unscheduled pods that avoid nodes although their job has given that up."""
-    if exclusions_dropped(status):
+    if is_avoidance_dropped(status):
         yield from (pod for pod in pods if avoided_nodes(pod) and is_unscheduled(pod))
 
 
-def exclusions_dropped(status: JobStatus) -> bool:
+def is_avoidance_dropped(status: JobStatus) -> bool:
     """Return whether the present attempt of a job could not be scheduled without these nodes."""
-    dropped_at = status.exclusions_dropped_at
+    dropped_at = status.avoidance_dropped_at
     if dropped_at is None:
         return False
     ends = (attempt.end_time for attempt in status.attempts)

@@ -212,7 +212,7 @@ class Renderer:
             raise LookupError(f"the launcher of {job.key} has no Job")
         labels = {"app": job.key.name, MANAGED_BY_LABEL: MANAGED_BY, **restart_attempt_labels(job)}
         metadata = self._metadata(job.child_name(LAUNCHER_REPLICA), labels)
-        # Its Job would keep the exclusions, even if they left it without a node.
+        # Its Job would keep avoiding nodes, even if none is left.
         pod = attrs.evolve(self, choose_avoided=tuple).pod(LAUNCHER_REPLICA)
         return manifests.batch_job(metadata, job.launcher_job, pod, suspended=suspended)
 

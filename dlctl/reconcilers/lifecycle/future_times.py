@@ -22,7 +22,7 @@ def without_future_times(status: JobStatus, now: datetime.datetime) -> JobStatus
     latest = now + _TOLERANCE
     attempts = tuple(_attempt_without_future(one, now, latest) for one in status.attempts)
     late = [name for name, one in status.restarts.items() if one.finished_at > latest]
-    dropped_at = status.exclusions_dropped_at
+    dropped_at = status.avoidance_dropped_at
     is_late = dropped_at is not None and dropped_at > latest
     membership = _membership_without_future(status.membership, now, latest)
     changed = (attempts, membership) != (status.attempts, status.membership)
@@ -34,7 +34,7 @@ def without_future_times(status: JobStatus, now: datetime.datetime) -> JobStatus
         attempts=attempts,
         membership=membership,
         restarts={**status.restarts, **replaced},
-        exclusions_dropped_at=now if is_late else dropped_at,
+        avoidance_dropped_at=now if is_late else dropped_at,
     )
 
 

@@ -15,7 +15,7 @@ from dlctl.api.meta import SERVICES
 from dlctl.api.policies.failure_policy import FailureAction
 from dlctl.api.status.job_status import Failure, JobPhase, JobStatus
 from dlctl.api.status.verdict import Attempt
-from dlctl.reconcilers.avoidance.unschedulable import without_exclusions
+from dlctl.reconcilers.avoidance.unschedulable import with_dropped_avoidance
 from dlctl.reconcilers.children import dependents
 from dlctl.reconcilers.children.dependents import DependentChanges
 from dlctl.reconcilers.children.desired import Desired
@@ -83,7 +83,7 @@ def plan_job(
     job = attrs.evolve(job, status=without_future_times(status, now))
     planned = _Planner(job, observed, desired, now, limits).plan()
     planned = with_waiting(job, planned, observed, desired.hold_reason, now, limits)
-    planned = without_exclusions(planned, job, observed, now)
+    planned = with_dropped_avoidance(planned, job, observed, now)
     planned = _with_events(planned, job, observed)
     # Also after the job's end: a pod that stays counts towards its quota.
     overdue = force_deletions(

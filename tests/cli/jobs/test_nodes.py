@@ -48,7 +48,7 @@ def test_normal_node_has_neither_signals_nor_charges() -> None:
 def test_unhealthy_node_is_avoided_by_all_jobs() -> None:
     condition = {"type": "NetworkingReady", "status": "False"}
     found = cells(status={"conditions": [condition]})
-    assert (found[1], found[-1]) == ("sick (NetworkingReady=False)", "by all jobs")
+    assert (found[1], found[-1]) == ("faulty (NetworkingReady=False)", "by all jobs")
 
 
 def test_node_that_is_going_says_by_what() -> None:

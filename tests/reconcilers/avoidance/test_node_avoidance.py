@@ -16,7 +16,7 @@ from dlctl.api.status.job_status import JobPhase
 from dlctl.api.status.verdict import Attempt, Cause
 from dlctl.informers.handlers import Change
 from dlctl.reconcilers.avoidance.node_avoidance import NodeAvoidance, with_avoidance_note
-from dlctl.reconcilers.avoidance.unschedulable import PATIENCE_S, without_exclusions
+from dlctl.reconcilers.avoidance.unschedulable import PATIENCE_S, with_dropped_avoidance
 from dlctl.reconcilers.children.avoided_nodes import AVOIDED_NODES, AvoidedNode
 from dlctl.reconcilers.nodes.node_tracker import NodeTracker
 from dlctl.reconcilers.plan import Plan
@@ -139,7 +139,7 @@ def test_hostname_is_that_of_the_node() -> None:
 
 def test_attempt_that_gave_up_avoiding_nodes_avoids_none() -> None:
     attempt = ended("node-a", ago_s=10)
-    assert avoided(job_with(attempt, exclusions_dropped_at=NOW), ("mine", attempt)) == []
+    assert avoided(job_with(attempt, avoidance_dropped_at=NOW), ("mine", attempt)) == []
 
 
 def test_event_names_avoided_nodes_before_the_first_pod_that_avoids_them() -> None:
@@ -166,7 +166,7 @@ def waiting(job: Job, since_s: float, *, avoids: str = "node-a", reason: str = "
 
 
 def planned(job: Job, *pods: Pod) -> Plan:
-    return without_exclusions(Plan(job.status), job, observed_of(job, *pods), NOW)
+    return with_dropped_avoidance(Plan(job.status), job, observed_of(job, *pods), NOW)
 
 
 def test_job_gives_up_avoiding_nodes_once_a_pod_has_waited_long_enough() -> None:
@@ -174,7 +174,7 @@ def test_job_gives_up_avoiding_nodes_once_a_pod_has_waited_long_enough() -> None
     early = planned(job, waiting(job, PATIENCE_S - 5))
     assert (early.status, early.requeue_after_s) == (job.status, 5)
     late = planned(job, waiting(job, PATIENCE_S))
-    assert late.status.exclusions_dropped_at == NOW
+    assert late.status.avoidance_dropped_at == NOW
     (note,) = late.notes
     assert note.reason.endswith("NodesNotAvoided")
     assert "node-a" in note.message

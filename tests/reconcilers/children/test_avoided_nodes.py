@@ -1,4 +1,4 @@
-"""How pods avoid nodes: exclusions in their affinity, merged with the user's."""
+"""How pods avoid nodes: terms in their affinity, merged with the user's."""
 
 import datetime
 from typing import Any
@@ -14,7 +14,7 @@ from dlctl.api.status.verdict import Attempt
 from dlctl.reconcilers.children.avoided_nodes import (
     AVOIDED_NODES,
     AvoidedNode,
-    exclusions_dropped,
+    is_avoidance_dropped,
     with_avoided_nodes,
 )
 from tests.builders import NOW, renderer_of, training_job
@@ -143,11 +143,11 @@ def test_all_pods_of_a_job_avoid_the_nodes_chosen_for_it() -> None:
         pytest.param(1, False, id="another attempt has begun since"),
     ],
 )
-def test_exclusions_are_dropped_for_one_attempt(ended_s: int | None, dropped: bool) -> None:
+def test_avoidance_is_dropped_for_one_attempt(ended_s: int | None, dropped: bool) -> None:
     end = None if ended_s is None else NOW + datetime.timedelta(seconds=ended_s)
-    status = JobStatus(exclusions_dropped_at=NOW, attempts=(Attempt(0, NOW, end),))
-    assert exclusions_dropped(status) == dropped
-    assert not exclusions_dropped(attrs.evolve(status, exclusions_dropped_at=None))
+    status = JobStatus(avoidance_dropped_at=NOW, attempts=(Attempt(0, NOW, end),))
+    assert is_avoidance_dropped(status) == dropped
+    assert not is_avoidance_dropped(attrs.evolve(status, avoidance_dropped_at=None))
 
 
 def test_template_cannot_make_its_pods_look_like_ones_that_avoid_nodes() -> None:

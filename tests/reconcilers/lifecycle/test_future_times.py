@@ -21,7 +21,7 @@ def test_status_with_plausible_times_is_the_same(left_s: float) -> None:
     time = at(left_s)
     restarts = {"worker-0": attrs.evolve(RECORD, finished_at=time)}
     attempt = Attempt(0, time, time)
-    status = JobStatus(attempts=(attempt,), restarts=restarts, exclusions_dropped_at=time)
+    status = JobStatus(attempts=(attempt,), restarts=restarts, avoidance_dropped_at=time)
     assert without_future_times(status, NOW) is status
 
 
@@ -29,11 +29,11 @@ def test_status_with_plausible_times_is_the_same(left_s: float) -> None:
 def test_times_in_the_future_become_the_present(time: datetime.datetime) -> None:
     restarts = {"worker-0": attrs.evolve(RECORD, finished_at=time), "worker-1": RECORD}
     attempt = Attempt(0, time, time)
-    status = JobStatus(attempts=(attempt,), restarts=restarts, exclusions_dropped_at=time)
+    status = JobStatus(attempts=(attempt,), restarts=restarts, avoidance_dropped_at=time)
     expected = JobStatus(
         attempts=(Attempt(0, NOW, NOW),),
         restarts={"worker-0": RECORD, "worker-1": RECORD},
-        exclusions_dropped_at=NOW,
+        avoidance_dropped_at=NOW,
     )
     assert without_future_times(status, NOW) == expected
 
