@@ -45,12 +45,12 @@ class LineTimes:
             # Every second observation is enough for the older half.
             del self._sizes[0 : _LIMIT // 2 : 2], self._times[0 : _LIMIT // 2 : 2]
 
-    def at(self, end: int) -> datetime.datetime:
-        """Return the time of the line that ends at an offset."""
+    def at(self, size: int) -> datetime.datetime:
+        """Return when the file had reached a size."""
         if not self.observed:
             return self.started_at
-        index = bisect_left(self._sizes, end)
-        # The line may be newer than the last observation.
+        index = bisect_left(self._sizes, size)
+        # The output may be newer than the last observation.
         return self._times[index] if index < len(self._times) else self.clock.now()
 
     def size_before(self, time: datetime.datetime) -> int:

@@ -114,18 +114,17 @@ async def _contents(path: Path, position: int, ended: Callable[[], bool]) -> Asy
 async def _with_times(
     output: AsyncIterator[bytes], position: int, times: LineTimes
 ) -> AsyncIterator[bytes]:
-    """Yield the lines, each after its time; unfinished ones last."""
-    rest = b""
+    """Yield the output, each line after its time: that of its end, or of what is read of it."""
+    begins = True
     async for data in output:
-        *lines, rest = (rest + data).split(b"\n")
         stamped = []
-        for line in lines:
-            position += len(line) + 1
-            stamped.append(_stamp(times.at(position)) + line + b"\n")
-        if stamped:
-            yield b"".join(stamped)
-    if rest:
-        yield _stamp(times.at(position + len(rest))) + rest
+        for line in data.splitlines(keepends=True):
+            position += len(line)
+            if begins:
+                stamped.append(_stamp(times.at(position)))
+            stamped.append(line)
+            begins = line.endswith(b"\n")
+        yield b"".join(stamped)
 
 
 def _stamp(time: datetime.datetime) -> bytes:
@@ -166,11 +165,11 @@ def tail_position(path: Path, lines: int | None) -> int:
             position = max(limit - _CHUNK_BYTES, 0)
             file.seek(position)
             chunk = file.read(limit - position)
-            while wanted and (found := chunk.rfind(b"\n")) >= 0:
+            found = len(chunk)
+            while (found := chunk.rfind(b"\n", 0, found)) >= 0:
                 wanted -= 1
                 if not wanted:
                     return position + found + 1
-                chunk = chunk[:found]
             limit = position
     return 0
 
