@@ -22,7 +22,7 @@ from dlctl.cli.embedded.cluster_arguments import check_run_options, image_paths,
 from dlctl.cli.embedded.disk_space import full_disk_lines, noexec_lines
 from dlctl.cli.embedded.local_cluster import LocalControlPlane, local_control_plane
 from dlctl.cli.embedded.local_options import LocalOptions, NetworkChoice
-from dlctl.cli.frameworks import installed_frameworks
+from dlctl.cli.installed_kinds import installed_kinds
 from dlctl.cli.jobs.job_snapshot import JobSnapshot
 from dlctl.cli.manifests.checks import check, report
 from dlctl.cli.manifests.loading import Manifest, as_new, job_kind, load, parse
@@ -109,7 +109,7 @@ class Cluster:
         self._left: set[ObjectKey] = set()
 
     async def __aenter__(self) -> Self:
-        self._kinds = served_kinds(await asyncio.to_thread(installed_frameworks))
+        self._kinds = await asyncio.to_thread(installed_kinds)
         async with AsyncExitStack() as stack:
             self._running = await stack.enter_async_context(
                 local_control_plane(self._kinds, self._options, keep_logs=True)

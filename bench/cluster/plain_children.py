@@ -6,11 +6,10 @@ from bench.cluster.api_server import ApiServer
 from bench.cluster.concurrency import WRITERS, each
 from bench.cluster.manifests import PYTORCH_JOBS, pytorch_job
 from dlctl.api.json_types import JSON
-from dlctl.cli.frameworks import installed_frameworks
+from dlctl.cli.installed_kinds import installed_kinds
 from dlctl.cli.manifests.job_renderer import job_renderer
 from dlctl.cli.manifests.loading import job_kind
 from dlctl.dialects.kind import Kind
-from dlctl.dialects.kinds import served_kinds
 
 
 async def submit(server: ApiServer, name: str, jobs: int, replicas: int) -> Sequence[JSON]:
@@ -29,7 +28,7 @@ async def fill(
     server: ApiServer, name: str, jobs: Sequence[JSON], *, writers: int = WRITERS
 ) -> None:
     """Create the children of the jobs in their namespace."""
-    kinds = served_kinds(installed_frameworks())
+    kinds = installed_kinds()
 
     async def write(pair: Sequence[tuple[str, JSON]]) -> None:
         for resource, body in pair:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import attrs
 
-from dlctl.cli.frameworks import installed_frameworks
+from dlctl.cli.installed_kinds import installed_kinds
 from dlctl.cli.manifests.checks import Problem, can_admit, in_order, manifest_problems
 from dlctl.cli.manifests.loading import (
     Manifest,
@@ -21,7 +21,6 @@ from dlctl.cli.manifests.pod_references import containers, entry, templates
 from dlctl.cli.manifests.start_checks import StartChecks
 from dlctl.cli.manifests.yaml_lines import dotted
 from dlctl.dialects.kind import Kind
-from dlctl.dialects.kinds import served_kinds
 from dlctl.errors import ConfigError
 
 # Fields of pods and of containers that a node of plain processes does not act on.
@@ -56,7 +55,7 @@ def check(args: argparse.Namespace) -> int:
     manifests = list(load(args.files))
     if not manifests:
         raise ConfigError(f"no objects in {', '.join(args.files)}: nothing to check")
-    served = served_kinds(installed_frameworks())
+    served = installed_kinds()
     reports = list(manifest_reports(served, manifests, args.namespace))
     if args.output == "json":
         print(json.dumps([report.wire for report in reports], indent=2))

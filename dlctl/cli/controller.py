@@ -15,8 +15,8 @@ from functools import partial
 from typing import Final
 
 from dlctl import logs
-from dlctl.cli.frameworks import log_load_errors
 from dlctl.cli.gang_scheduling import check_pod_groups
+from dlctl.cli.installed_kinds import log_load_errors
 from dlctl.cli.settings.compat_flags import ineffective_flags
 from dlctl.cli.settings.job_defaults import job_defaults
 from dlctl.cli.settings.schemes import enabled

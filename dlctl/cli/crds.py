@@ -6,9 +6,8 @@ from typing import Any
 
 import yaml
 
-from dlctl.cli.frameworks import installed_frameworks
+from dlctl.cli.installed_kinds import installed_kinds
 from dlctl.dialects.kind_crds import kind_crds
-from dlctl.dialects.kinds import served_kinds
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -20,7 +19,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def print_crds(_: argparse.Namespace) -> int:
-    documents = [each for kind in served_kinds(installed_frameworks()) for each in kind_crds(kind)]
+    documents = [each for kind in installed_kinds() for each in kind_crds(kind)]
     yaml.dump_all(documents, sys.stdout, _Dumper, sort_keys=False)
     return 0
 

@@ -5,8 +5,7 @@ import sys
 
 import yaml
 
-from dlctl.cli.frameworks import installed_frameworks
-from dlctl.dialects.kinds import served_kinds
+from dlctl.cli.installed_kinds import installed_kinds
 from dlctl.dialects.rbac import cluster_role
 
 
@@ -19,5 +18,5 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def print_role(_: argparse.Namespace) -> int:
-    yaml.safe_dump(cluster_role(served_kinds(installed_frameworks())), sys.stdout, sort_keys=False)
+    yaml.safe_dump(cluster_role(installed_kinds()), sys.stdout, sort_keys=False)
     return 0

@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from dlctl.cli.frameworks import installed_frameworks
+from dlctl.cli.installed_kinds import installed_kinds
 from dlctl.cli.manifests.checks import check
 from dlctl.cli.manifests.job_renderer import job_renderer
 from dlctl.cli.manifests.loading import (
@@ -19,7 +19,6 @@ from dlctl.cli.manifests.loading import (
     with_example_name,
 )
 from dlctl.dialects.kind import Kind
-from dlctl.dialects.kinds import served_kinds
 from dlctl.manifest_yaml import ManifestDumper
 
 
@@ -37,7 +36,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def render(args: argparse.Namespace) -> int:
-    served = served_kinds(installed_frameworks())
+    served = installed_kinds()
     children: list[dict[str, Any]] = []
     manifests = list(load(args.files))
     check(served, manifests, args.namespace)

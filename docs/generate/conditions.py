@@ -10,9 +10,9 @@ import yaml
 from dlctl.api.job import Job
 from dlctl.api.meta import ObjectKey
 from dlctl.api.status.job_status import Failure
-from dlctl.cli.frameworks import installed_frameworks
+from dlctl.cli.installed_kinds import installed_kinds
 from dlctl.cli.manifests.loading import as_job_object
-from dlctl.dialects.kinds import kind_of_api_version, served_kinds
+from dlctl.dialects.kinds import kind_of_api_version
 from docs.generate.tables import table
 
 _EXAMPLES: Final = Path(__file__).parents[2] / "examples"
@@ -28,7 +28,7 @@ def condition_messages() -> str:
 
 
 def _jobs() -> Iterator[tuple[str, Job]]:
-    kinds = served_kinds(installed_frameworks())
+    kinds = installed_kinds()
     for path in sorted(_EXAMPLES.glob("*/*.yaml")):
         manifest: dict[str, Any] = next(yaml.safe_load_all(path.read_text()))
         kind = kind_of_api_version(kinds, manifest["apiVersion"], manifest["kind"])

@@ -25,7 +25,7 @@ from dlctl.cli.embedded.local_cluster import (
 from dlctl.cli.embedded.local_options import LocalOptions
 from dlctl.cli.embedded.log_file import log_file
 from dlctl.cli.embedded.output_options import OutputOptions
-from dlctl.cli.frameworks import installed_frameworks
+from dlctl.cli.installed_kinds import installed_kinds
 from dlctl.cli.interrupts import Interrupts
 from dlctl.cli.manifests.checks import check, report
 from dlctl.cli.manifests.image_mappings import check_mappings_used, unmapped_lines
@@ -40,7 +40,6 @@ from dlctl.cli.manifests.start_checks import NeverStartsError, StartChecks
 from dlctl.cli.manifests.submission import SubmittedJob, submit
 from dlctl.clock import SystemClock
 from dlctl.dialects.kind import Kind
-from dlctl.dialects.kinds import served_kinds
 from dlctl.errors import ConfigError
 from dlctl.kube.errors import NotFoundError
 
@@ -59,7 +58,7 @@ class RunSession:
 
     async def run(self, interrupts: Interrupts) -> int:
         """Return the exit code; nothing is left running, however this ends."""
-        served = served_kinds(installed_frameworks())
+        served = installed_kinds()
         self._check(served)
         logs = self.output.logs
         with (

@@ -16,9 +16,8 @@ from dlctl.cli.embedded.local_cluster import (
     usage,
 )
 from dlctl.cli.embedded.local_options import LocalOptions
-from dlctl.cli.frameworks import installed_frameworks
+from dlctl.cli.installed_kinds import installed_kinds
 from dlctl.cli.interrupts import Interrupts
-from dlctl.dialects.kinds import served_kinds
 from dlctl.errors import ConfigError, config_errors
 from dlctl.local.data_directory import DataDirectory
 from dlctl.local.private_file import write_private_file
@@ -41,7 +40,7 @@ class UpSession:
         """Run until the first signal; nothing is left running, however this ends."""
         # Less would move the way to use the cluster off the screen: a line for each kind.
         logs.configure(sys.stderr, level="warning", format_=logs.LogFormat.CONSOLE)
-        served = served_kinds(installed_frameworks())
+        served = installed_kinds()
         if self.kubeconfig:
             _check_is_own_copy(self.kubeconfig)
         async with AsyncExitStack() as stack:

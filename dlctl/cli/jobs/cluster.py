@@ -12,12 +12,11 @@ from dlctl.api.meta import BATCH_JOBS, MANAGED_BY_SELECTOR, PODS, ObjectKey
 from dlctl.api.objects.batch_jobs import BatchJob
 from dlctl.api.objects.pods import Pod
 from dlctl.cli.embedded.named_clusters import NamedCluster, running_clusters
-from dlctl.cli.frameworks import installed_frameworks
+from dlctl.cli.installed_kinds import installed_kinds
 from dlctl.cli.jobs.job_snapshot import JobSnapshot
 from dlctl.cli.jobs.names import JobName, known_kinds, parse_name
 from dlctl.clock import SystemClock
 from dlctl.dialects.kind import Kind
-from dlctl.dialects.kinds import served_kinds
 from dlctl.errors import ConfigError, DlctlError
 from dlctl.kube import config
 from dlctl.kube.client import Client
@@ -156,7 +155,7 @@ async def _run(
         raise ConfigError(f"{error}{_local_clusters()}") from None
     async with Client(cluster, user_agent="dlctl-cli") as client:
         namespace = "" if args.all_namespaces else args.namespace or client.namespace
-        return await command(TargetCluster(client, served_kinds(installed_frameworks()), namespace))
+        return await command(TargetCluster(client, installed_kinds(), namespace))
 
 
 def _local_clusters() -> str:

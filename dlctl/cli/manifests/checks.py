@@ -15,8 +15,8 @@ from dlctl.cli.manifests.loading import (
     scaler_resource,
     with_example_name,
 )
-from dlctl.cli.manifests.served_kinds import unserved_reason
 from dlctl.cli.manifests.unknown_fields import misspelt, unknown_fields
+from dlctl.cli.manifests.unserved_kinds import unserved_reason
 from dlctl.cli.manifests.yaml_lines import Path, dotted, parsed
 from dlctl.dialects.dialect import DecodedObject
 from dlctl.dialects.kind import Kind

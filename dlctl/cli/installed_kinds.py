@@ -1,18 +1,22 @@
-"""The frameworks that commands serve; reports those that fail to load."""
+"""The kinds that commands serve, of all installed frameworks; reports those that fail to load."""
 
 import logging
 
-from dlctl.frameworks.dljob import DLJob
+from dlctl.dialects.kind import Kind
+from dlctl.dialects.kinds import served_kinds
 from dlctl.frameworks.registry import Registry, load_frameworks
 
 logger = logging.getLogger(__name__)
 
 
-def installed_frameworks() -> dict[str, type[DLJob]]:
-    """Return the frameworks by job type; log an error for each that fails to load."""
+def installed_kinds() -> list[Kind]:
+    """Return the kinds of all frameworks; log an error for each framework that fails to load.
+
+    :raises ConfigError: if two kinds would be served under one name.
+    """
     found = load_frameworks()
     log_load_errors(found)
-    return dict(found.frameworks)
+    return served_kinds(found.frameworks)
 
 
 def log_load_errors(found: Registry) -> None:
