@@ -63,9 +63,15 @@ def read(
     )
 
 
-def suspension_patch(fields: FieldReader, suspended: bool) -> JSON:
-    """Return the patch of a job with such a spec, which has the policy in a spelling of its own."""
-    return {"spec": {fields.original_name("runPolicy"): {"suspend": suspended}}}
+def suspension_patch(
+    fields: FieldReader, suspended: bool, *, spec_fields: Collection[str] = ()
+) -> JSON:
+    """Return the merge patch of the field that a job with such a spec uses, in its spelling."""
+    policy = fields.object("runPolicy")
+    if "suspend" in spec_fields and "suspend" not in policy:
+        return {"spec": {fields.original_name("suspend"): suspended}}
+    field = {policy.original_name("suspend"): suspended}
+    return {"spec": {fields.original_name("runPolicy"): field}}
 
 
 def _read_scheduling_policy(policy: FieldReader) -> SchedulingPolicy:

@@ -49,17 +49,17 @@ def enqueue_owner(
     """
 
     def handler(change: Change[Object]) -> None:
-        last: ObjectKey | None = None
+        last: tuple[WorkQueue[ObjectKey], ObjectKey] | None = None
         for obj in (change.old, change.new):
             ref = _job_reference(obj, launcher_jobs) if obj else None
             found = queues.find(ref, change.key.namespace) if ref else None
             if ref is None or found is None:
                 continue
             queue, key = found
-            if key != last:
+            if found != last:
                 delay_s = child_batch_period_s(change, pods, key.namespace, ref.uid)
                 queue.add_after(key, delay_s, priority=_priority(change))
-            last = key
+            last = found
 
     return handler
 

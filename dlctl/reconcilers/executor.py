@@ -16,6 +16,7 @@ from dlctl.reconcilers.child_writer import ChildWriter
 from dlctl.reconcilers.children.creation import CreateResult
 from dlctl.reconcilers.content_errors import ContentError
 from dlctl.reconcilers.events.job_events import JobEvents
+from dlctl.reconcilers.events.pod_events import new_pod_problems
 from dlctl.reconcilers.job.content_error_log import ContentErrorLog
 from dlctl.reconcilers.job.metrics import JobMetrics
 from dlctl.reconcilers.job.status_write import StatusWrite
@@ -113,8 +114,8 @@ class Executor:
         job, pods, dedup = context.job, context.pods, context.cache.event_dedup
         self.events.record_all(job, context.obj, (*plan.action_notes, *plan.notes))
         if job.messages.emits_pod_events and plan.status.phase.is_active:
-            problems = await to_thread_if_large(
-                job.key.namespace, len(pods), dedup.pod_problems, pods
+            problems, dedup.seen_problems = await to_thread_if_large(
+                job.key.namespace, len(pods), new_pod_problems, pods, dedup.seen_problems
             )
             self.events.record_all(job, context.obj, problems)
 

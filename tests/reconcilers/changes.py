@@ -17,6 +17,7 @@ from dlctl.workqueue.queue import WorkQueue
 
 Queue = WorkQueue[ObjectKey]
 TFJOBS = Resource("kubeflow.org", "v1", "tfjobs", "TFJob")
+PYTORCHJOBS = Resource("kubeflow.org", "v1", "pytorchjobs", "PyTorchJob")
 MNIST, OTHER = ObjectKey("ml", "mnist"), ObjectKey("ml", "other")
 
 

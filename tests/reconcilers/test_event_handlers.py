@@ -22,6 +22,7 @@ from tests.reconcilers.changes import (
     MNIST,
     OTHER,
     OWNED,
+    PYTORCHJOBS,
     Queue,
     child_of,
     decode,
@@ -67,6 +68,15 @@ async def test_child_enqueues_its_owner_before_and_after_a_change(queue: Queue) 
     handler = enqueue_owner(queue)
     handler(Change(child_of("mnist"), child_of("other")))
     assert await taken(queue) == [MNIST, OTHER]
+
+
+async def test_child_enqueues_owners_of_the_same_name_and_different_kinds(queue: Queue) -> None:
+    queues, other = job_queues(queue), Queue()
+    queues.add(PYTORCHJOBS, other)
+    handler = event_handlers.enqueue_owner(queues, store_of(), Store[BatchJob]())
+    # A list may show the next pod of a name right after the previous one.
+    handler(Change(child_of("mnist"), child_of("mnist", kind="PyTorchJob")))
+    assert (await taken(queue), await taken(other)) == ([MNIST], [MNIST])
 
 
 @pytest.mark.parametrize(

@@ -87,12 +87,10 @@ def read_run_policy(
 
 
 def suspension_patch(
-    spec: Mapping[str, Any], annotations: Mapping[str, str], suspended: bool
+    spec: FieldReader, annotations: Mapping[str, str], suspended: bool
 ) -> dict[str, Any]:
     """Return the merge patch of the field that the job uses, and of its annotation if it is set."""
-    in_policy = "suspend" in (spec.get("runPolicy") or ())
-    field = {"suspend": suspended}
-    patch: dict[str, Any] = {"spec": {"runPolicy": field} if in_policy else field}
+    patch = run_policy_field.suspension_patch(spec, suspended, spec_fields=_SPEC_FIELDS)
     if SUSPENDED_ANNOTATION in annotations:
         patch["metadata"] = {"annotations": {SUSPENDED_ANNOTATION: str(suspended).lower()}}
     return patch

@@ -111,7 +111,9 @@ class TrainingJobDialect(Dialect):
         return policies.read_run_policy(fields, launcher, obj.metadata.annotations or {})
 
     def suspension_patch(self, obj: DecodedObject, *, suspended: bool) -> ReadOnlyJSON | None:
-        return policies.suspension_patch(obj.spec, obj.metadata.annotations or {}, suspended)
+        return policies.suspension_patch(
+            FieldReader(obj.spec, "spec"), obj.metadata.annotations or {}, suspended
+        )
 
     def messages(self, job: Job) -> ConditionMessages:
         waits = job.annotations.get(policies.SUSPENDED_ANNOTATION) == "true"

@@ -6,7 +6,7 @@ for :class:`EventDedup`, whose loss only repeats an event.
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Final
+from typing import Final, TypeAlias
 
 import attrs
 
@@ -18,6 +18,9 @@ from dlctl.reconcilers.children.rejected_children import TRANSIENT_CAUSES, witho
 from dlctl.reconcilers.children.rejection import Rejection, RejectionCause
 from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState
+
+# The reasons why pods do not run, each with the pod's UID.
+PodProblems: TypeAlias = frozenset[tuple[str, str]]
 
 # Larger batches become one event: a job of 1,000 replicas must not cost 1,000 events.
 MAX_INDIVIDUAL: Final = 6
@@ -70,27 +73,30 @@ def exit_events(job: Job, new: JobStatus, observed: Observed) -> Iterator[EventN
             yield EventNote("Normal", EXITED_WITH_CODE, text)
 
 
+def new_pod_problems(
+    pods: Sequence[Pod], seen: PodProblems
+) -> tuple[Sequence[EventNote], PodProblems]:
+    """Return the reasons why pods do not run that were not seen before, and all that are now."""
+    found = {(p.metadata.uid, t.reason): t for p in pods for t in _pod_problems(p)}
+    fresh: dict[str, list[EventNote]] = {}
+    for key, note in found.items():
+        if key not in seen:
+            fresh.setdefault(note.reason, []).append(note)
+    current_uids = {pod.metadata.uid for pod in pods}
+    # A failing pull alternates between two reasons, so past ones are remembered.
+    past = frozenset(t for t in seen if t[0] in current_uids)
+    too_many = len(past) > _MAX_PAST_PROBLEMS * len(pods)
+    batches = islice(fresh.values(), _MAX_REASONS)
+    notes = [note for notes in batches for note in _batch(notes)]
+    return notes, (frozenset() if too_many else past) | found.keys()
+
+
 @attrs.define
 class EventDedup:
     """The facts reported about one job that its status does not show."""
 
-    _seen_problems: frozenset[tuple[str, str]] = frozenset()
+    seen_problems: PodProblems = frozenset()
     _seen_rejections: frozenset[str] = frozenset()
-
-    def pod_problems(self, pods: Sequence[Pod]) -> list[EventNote]:
-        """Return new reasons why pods do not run."""
-        found = {(p.metadata.uid, t.reason): t for p in pods for t in _pod_problems(p)}
-        fresh: dict[str, list[EventNote]] = {}
-        for key, note in found.items():
-            if key not in self._seen_problems:
-                fresh.setdefault(note.reason, []).append(note)
-        current_uids = {pod.metadata.uid for pod in pods}
-        # A failing pull alternates between two reasons, so past ones are remembered.
-        past = frozenset(t for t in self._seen_problems if t[0] in current_uids)
-        too_many = len(past) > _MAX_PAST_PROBLEMS * len(pods)
-        self._seen_problems = (frozenset() if too_many else past) | found.keys()
-        batches = islice(fresh.values(), _MAX_REASONS)
-        return [note for notes in batches for note in _batch(notes)]
 
     def rejections(self, job: Job, rejected: Mapping[str, Rejection]) -> list[EventNote]:
         """Return new reasons why children could not be created.

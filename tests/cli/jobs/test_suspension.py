@@ -39,6 +39,11 @@ def _elastic(**spec: Any) -> dict[str, Any]:
         pytest.param(mxjob(runpolicy={"suspend": False}), id="list with another spelling"),
         pytest.param(_elastic(), id="elastic"),
         pytest.param(_elastic(runPolicy={"suspend": False}), id="elastic with a policy"),
+        pytest.param(_elastic(RunPolicy={"Suspend": False}), id="elastic with another spelling"),
+        pytest.param(_elastic(Suspend=False), id="elastic with another spelling in the spec"),
+        pytest.param(
+            training_job("PyTorchJob", Master=1, runPolicy={"Suspend": False}), id="spelt"
+        ),
     ],
 )
 def test_suspending_and_resuming_is_read_back(wire: dict[str, Any]) -> None:

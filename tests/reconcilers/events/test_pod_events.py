@@ -1,5 +1,6 @@
 import datetime
 import tracemalloc
+from collections.abc import Sequence
 from typing import Any
 
 import attrs
@@ -13,7 +14,12 @@ from dlctl.api.objects.pods import WORKERS_RUNNING_GATE, Pod, PodSchedulingGate,
 from dlctl.api.status.job_status import JobPhase
 from dlctl.reconcilers.children.rejection import Rejection, RejectionCause
 from dlctl.reconcilers.event_note import EventNote
-from dlctl.reconcilers.events.pod_events import EventDedup, batch_messages
+from dlctl.reconcilers.events.pod_events import (
+    EventDedup,
+    PodProblems,
+    batch_messages,
+    new_pod_problems,
+)
 from dlctl.reconcilers.observe import Children, observe
 from dlctl.reconcilers.plan import Plan
 from dlctl.reconcilers.planning.job import PlanSettings, plan_job
@@ -172,44 +178,50 @@ def waiting(job: Job, replica: Replica, reason: str, message: str = "said") -> P
     return make_pod(job, replica, phase="Pending", state=state)
 
 
+def new_problems(pods: Sequence[Pod]) -> Sequence[EventNote]:
+    notes, _ = new_pod_problems(pods, PodProblems())
+    return notes
+
+
+def reported(*observed: Sequence[Pod]) -> list[list[str]]:
+    """Return the reported reasons of each observation of the pods."""
+    seen, reasons = PodProblems(), []
+    for pods in observed:
+        notes, seen = new_pod_problems(pods, seen)
+        reasons.append([note.reason for note in notes])
+    return reasons
+
+
 def test_each_waiting_reason_of_a_pod_is_reported_once() -> None:
     job, _ = tf_job()
-    memory = EventDedup()
-    pulls = [waiting(job, ONE, reason) for reason in ("ErrImagePull", "ImagePullBackOff")]
-    assert memory.pod_problems(pulls[:1]) == [
-        EventNote(
-            "Warning",
-            "ErrImagePull",
-            "Error pod linear-worker-0 container tensorflow waiting message: said",
-        )
-    ]
-    assert [note.reason for note in memory.pod_problems(pulls[1:])] == ["ImagePullBackOff"]
+    pull, wait = ([waiting(job, ONE, r)] for r in ("ErrImagePull", "ImagePullBackOff"))
     # Both reasons alternate.
-    assert not memory.pod_problems(pulls[:1])
-    assert not memory.pod_problems(pulls[1:])
+    assert reported(pull, wait, pull, wait) == [["ErrImagePull"], ["ImagePullBackOff"], [], []]
+    (note,) = new_problems(pull)
+    message = "Error pod linear-worker-0 container tensorflow waiting message: said"
+    assert note == EventNote("Warning", "ErrImagePull", message)
 
 
 def test_waiting_reason_of_a_new_pod_is_reported_again() -> None:
     job, _ = tf_job()
-    memory = EventDedup()
-    memory.pod_problems([waiting(job, ONE, "ErrImagePull")])
-    assert not memory.pod_problems([])
-    assert memory.pod_problems([waiting(job, ONE, "ErrImagePull")])
+    pull = [waiting(job, ONE, "ErrImagePull")]
+    assert reported(pull, [], pull) == [["ErrImagePull"], [], ["ErrImagePull"]]
 
 
 def test_reasons_without_end_cost_few_events_and_little_memory() -> None:
     job, _ = tf_job()
-    memory = EventDedup()
     many = [
         {"name": f"c{number}", "state": {"waiting": {"reason": f"R{number}", "message": "said"}}}
         for number in range(1000)
     ]
     pod = make_pod(job, ONE, phase="Pending", containerStatuses=many)
-    assert len(memory.pod_problems([pod])) <= 32
+    notes, seen = new_pod_problems([pod], PodProblems())
+    assert len(notes) <= 32
     tracemalloc.start()
     try:
         for number in range(200):
-            (note,) = memory.pod_problems([waiting(job, ONE, f"{number}-" + "x" * 100_000)])
+            pods = [waiting(job, ONE, f"{number}-" + "x" * 100_000)]
+            (note,), seen = new_pod_problems(pods, seen)
             assert len(note.reason) <= 128
         held_bytes, _ = tracemalloc.get_traced_memory()
     finally:
@@ -219,16 +231,14 @@ def test_reasons_without_end_cost_few_events_and_little_memory() -> None:
 
 def test_starting_pod_has_no_waiting_reason() -> None:
     job, _ = tf_job()
-    assert not EventDedup().pod_problems(
-        [waiting(job, ONE, "ContainerCreating", ""), pod_of(job, TWO)]
-    )
+    assert reported([waiting(job, ONE, "ContainerCreating", ""), pod_of(job, TWO)]) == [[]]
 
 
 def test_crashed_container_is_reported_with_its_code() -> None:
     job, _ = tf_job()
     crashed = exited(137, reason="OOMKilled")
     pod = make_pod(job, ONE, phase="Running", state=crashed)
-    (note,) = EventDedup().pod_problems([pod])
+    (note,) = new_problems([pod])
     assert note.reason == "OOMKilled"
     assert "container tensorflow exitCode: 137 terminated message: " in note.message
 
@@ -241,7 +251,7 @@ def test_last_changed_condition_explains_a_pod_without_containers(last: str) -> 
         condition("PodScheduled", last, NOW),
     ]
     pod = make_pod(job, ONE, phase="Pending", conditions=conditions, containerStatuses=[])
-    messages = [note.message for note in EventDedup().pod_problems([pod])]
+    messages = [note.message for note in new_problems([pod])]
     expected = ["Error pod linear-worker-0 condition message: no node fits"]
     assert messages == (expected if last == "False" else [])
 
@@ -259,7 +269,7 @@ def condition(type_: str, status: str, since: datetime.datetime) -> JSON:
 def test_same_waiting_reason_of_many_pods_becomes_one_event() -> None:
     job, _ = tf_job(Worker=40)
     pods = [waiting(job, Replica("worker", index), "ErrImagePull") for index in range(40)]
-    (note,) = EventDedup().pod_problems(pods)
+    (note,) = new_problems(pods)
     assert note.message.endswith("waiting message: said (and 39 more like this)")
 
 
@@ -317,17 +327,15 @@ def test_gated_pod_has_no_waiting_reason() -> None:
     job, _ = tf_job()
     gated = condition("PodScheduled", "False", NOW)
     pod = make_pod(job, ONE, phase="Pending", conditions=[gated], containerStatuses=[])
-    assert EventDedup().pod_problems([pod])
+    assert new_problems([pod])
     gates = (PodSchedulingGate(name=WORKERS_RUNNING_GATE),)
-    assert not EventDedup().pod_problems(
-        [msgspec.structs.replace(pod, spec=PodSpec(scheduling_gates=gates))]
-    )
+    assert not new_problems([msgspec.structs.replace(pod, spec=PodSpec(scheduling_gates=gates))])
 
 
 def test_pod_that_was_just_ungated_has_no_waiting_reason() -> None:
     job, _ = tf_job()
     gated = {**condition("PodScheduled", "False", NOW), "reason": "SchedulingGated"}
     pod = make_pod(job, ONE, phase="Pending", conditions=[gated], containerStatuses=[])
-    assert not EventDedup().pod_problems([pod])
+    assert not new_problems([pod])
     spec = PodSpec(scheduling_gates=(PodSchedulingGate(name="example.com/quota"),))
-    assert EventDedup().pod_problems([msgspec.structs.replace(pod, spec=spec)])
+    assert new_problems([msgspec.structs.replace(pod, spec=spec)])
