@@ -42,7 +42,7 @@ def _elastic(**spec: Any) -> dict[str, Any]:
         pytest.param(_elastic(RunPolicy={"Suspend": False}), id="elastic with another spelling"),
         pytest.param(_elastic(Suspend=False), id="elastic with another spelling in the spec"),
         pytest.param(
-            training_job("PyTorchJob", Master=1, runPolicy={"Suspend": False}), id="spelt"
+            xgboost_operators_job(RunPolicy={"Suspend": False}), id="map with another spelling"
         ),
     ],
 )
