@@ -9,47 +9,56 @@ import importlib
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from dlctl.cli.arguments import CommandParser
 from dlctl.cli.completion import complete, requested_words
 from dlctl.errors import DISK_FULL, ConfigError, DlctlError, InvalidJobError
 
-# One module each, imported on demand: some import a lot.
-COMMANDS: Final[Mapping[str, str]] = {
-    "run": "run jobs on this machine and watch them",
-    "check": "say what manifests are and what is wrong with them, offline",
-    "new": "print a manifest to start from",
-    "up": "run a cluster on this machine, for kubectl",
-    "down": "end a cluster that runs in the background",
-    "get": "list jobs, or print some of them",
-    "logs": "print the output of a job's replicas",
-    "why": "explain what a job did, why it failed and what it waits for",
-    "describe": "show a job, its replicas and its history",
-    "port-forward": "open ports of a job's replica on this machine",
-    "delete": "delete jobs with their pods",
-    "suspend": "suspend jobs: their pods go, the jobs stay",
-    "resume": "resume suspended jobs",
-    "completion": "print the code for the completion of a shell",
-    "controller": "run the operator against a cluster",
-    "crds": "print the CustomResourceDefinitions as YAML",
-    "rbac": "print the role that the controller needs as YAML",
-    "release": "ungate waiting launchers before another operator takes over",
-    "render": "print the child objects of jobs, offline",
+
+class Command(NamedTuple):
+    """A command: its ``module:function`` in this package that adds its arguments, and its help."""
+
+    configure: str
+    help: str
+
+
+# Their modules are imported on demand: some import a lot.
+COMMANDS: Final[Mapping[str, Command]] = {
+    "run": Command("run:configure", "run jobs on this machine and watch them"),
+    "check": Command(
+        "check:configure", "say what manifests are and what is wrong with them, offline"
+    ),
+    "new": Command("new:configure", "print a manifest to start from"),
+    "up": Command("up:configure", "run a cluster on this machine, for kubectl"),
+    "down": Command("down:configure", "end a cluster that runs in the background"),
+    "get": Command("jobs.get:configure", "list jobs, or print some of them"),
+    "logs": Command("jobs.logs:configure", "print the output of a job's replicas"),
+    "why": Command(
+        "jobs.describe:configure_why", "explain what a job did, why it failed and what it waits for"
+    ),
+    "describe": Command(
+        "jobs.describe:configure_describe", "show a job, its replicas and its history"
+    ),
+    "port-forward": Command(
+        "jobs.port_forward:configure", "open ports of a job's replica on this machine"
+    ),
+    "delete": Command("jobs.delete:configure", "delete jobs with their pods"),
+    "suspend": Command(
+        "jobs.suspension:configure_suspend", "suspend jobs: their pods go, the jobs stay"
+    ),
+    "resume": Command("jobs.suspension:configure_resume", "resume suspended jobs"),
+    "completion": Command("completion:configure", "print the code for the completion of a shell"),
+    "controller": Command("controller:configure", "run the operator against a cluster"),
+    "crds": Command("crds:configure", "print the CustomResourceDefinitions as YAML"),
+    "rbac": Command("rbac:configure", "print the role that the controller needs as YAML"),
+    "release": Command(
+        "release:configure", "ungate waiting launchers before another operator takes over"
+    ),
+    "render": Command("render:configure", "print the child objects of jobs, offline"),
 }
 # Errors of a check of a path that cannot be looked up.
 _BAD_PATH: Final = (errno.EACCES, errno.ENAMETOOLONG)
-# Where a command is that is not ``configure`` in the module of its name.
-_ELSEWHERE: Final[Mapping[str, str]] = {
-    "get": "jobs.get:configure",
-    "logs": "jobs.logs:configure",
-    "why": "jobs.describe:configure_why",
-    "describe": "jobs.describe:configure_describe",
-    "port-forward": "jobs.port_forward:configure",
-    "delete": "jobs.delete:configure",
-    "suspend": "jobs.suspension:configure_suspend",
-    "resume": "jobs.suspension:configure_resume",
-}
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -107,11 +116,11 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     commands = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=CommandParser)
-    for name, help_ in COMMANDS.items():
-        command = commands.add_parser(name, help=help_)
+    for name, command in COMMANDS.items():
+        subparser = commands.add_parser(name, help=command.help)
         if name in arguments[:1]:
-            module, _, configure = _ELSEWHERE.get(name, f"{name}:configure").partition(":")
-            getattr(importlib.import_module(f"dlctl.cli.{module}"), configure)(command)
+            module, _, configure = command.configure.partition(":")
+            getattr(importlib.import_module(f"dlctl.cli.{module}"), configure)(subparser)
     return parser
 
 
