@@ -234,7 +234,11 @@ class JobReconciler:
         planned = await to_thread_if_large(
             job.key.namespace, size, plan_job, rendered, observed, desired, now, self.settings
         )
-        if self.guard.crd.is_confirmed and not cache.has_deferred_status and not observed.all_pods:
+        if (
+            self.guard.crd.is_confirmed
+            and not cache.has_deferred_status
+            and not observed.pods_with_active_launchers
+        ):
             created = obj.metadata.creation_timestamp or now
             planned = defer_first_status(job, planned, (now - created).total_seconds())
             cache.has_deferred_status = True
@@ -249,7 +253,7 @@ class JobReconciler:
             obj,
             cache,
             renderer,
-            pods=observed.all_pods,
+            pods=observed.pods_with_active_launchers,
             has_run=status_transitions.has_run(job, planned.status, observed),
             is_current=partial(self.stores.is_unchanged, obj, awaited),
             is_name_taken=partial(self.stores.is_name_taken, job.key.namespace),

@@ -121,8 +121,8 @@ class Observed:
         return {service.metadata.name: service for service in services}
 
     @property
-    def pods(self) -> tuple[Pod, ...]:
-        """Return the pods of the job itself."""
+    def own_pods(self) -> tuple[Pod, ...]:
+        """Return the pods of the job itself, and none of its launcher's Job."""
         of_replicas = (o.pod for o in self.replicas if o.pod is not None)
         return (*filter(self.is_own, of_replicas), *self.surplus_pods)
 
@@ -131,20 +131,20 @@ class Observed:
         return self.launcher is None or pod is not self.launcher.newest_pod
 
     @property
-    def all_pods(self) -> tuple[Pod, ...]:
+    def pods_with_active_launchers(self) -> tuple[Pod, ...]:
         """Return the pods of the job, and the active ones of its launcher's Job."""
-        return (*self.pods, *(self.launcher.active_pods if self.launcher else ()))
+        return (*self.own_pods, *(self.launcher.active_pods if self.launcher else ()))
 
     @property
-    def newest_pods(self) -> tuple[Pod, ...]:
+    def pods_with_newest_launcher(self) -> tuple[Pod, ...]:
         """Return the pods of the job, and the newest one of its launcher's Job."""
         newest = self.launcher.newest_pod if self.launcher else None
-        return (*self.pods, *([newest] if newest else ()))
+        return (*self.own_pods, *([newest] if newest else ()))
 
     @property
     def remaining_pods(self) -> tuple[Pod, ...]:
         """Return the pods of the job itself that are not being deleted."""
-        return tuple(pod for pod in self.pods if not pod.metadata.is_terminating)
+        return tuple(pod for pod in self.own_pods if not pod.metadata.is_terminating)
 
     @property
     def present(self) -> frozenset[Replica]:

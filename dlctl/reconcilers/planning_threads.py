@@ -67,7 +67,7 @@ def planning_size(job: Job, observed: Observed) -> int:
     """Return how large planning is, in replicas."""
     failed = sum(1 for one in observed.replicas if one.restarts_in_place or _has_failed(one))
     outputs = failed + len(observed.children.logs) * _OUTPUTS_PER_LOG
-    return max(job.total_replicas, len(observed.pods), outputs * _REPLICAS_PER_OUTPUT)
+    return max(job.total_replicas, len(observed.own_pods), outputs * _REPLICAS_PER_OUTPUT)
 
 
 def _has_failed(one: ObservedReplica) -> bool:

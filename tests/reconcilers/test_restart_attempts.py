@@ -56,7 +56,7 @@ def test_pod_belongs_to_its_attempt(label: str | None, belongs: bool) -> None:
     observed = observe(present, Children([pod(present, WORKER, label)]), NOW)
     state = observed.states[WORKER]
     assert state is (ReplicaState.RUNNING if belongs else ReplicaState.MISSING)
-    assert len(observed.pods) == 1
+    assert len(observed.own_pods) == 1
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ def with_avoidance_note(
     plan: Plan, job: Job, observed: Observed, nodes: Sequence[AvoidedNode]
 ) -> Plan:
     """Return the plan with an event before the first pod of an attempt that avoids nodes."""
-    if not nodes or any(avoided_nodes(pod) for pod in observed.pods):
+    if not nodes or any(avoided_nodes(pod) for pod in observed.own_pods):
         return plan
     names = ", ".join(node.name for node in nodes)
     message = (

@@ -51,7 +51,7 @@ def gang_retry(job: Job, observed: Observed, now: datetime.datetime) -> GangRetr
 
 def _waiting_since(job: Job, observed: Observed) -> Iterator[datetime.datetime]:
     """Yield the creation times of the gang's unscheduled pods."""
-    for pod in observed.pods:
+    for pod in observed.own_pods:
         if (
             pod.metadata.label(POD_GROUP_LABEL) == job.key.name
             and is_unscheduled(pod)

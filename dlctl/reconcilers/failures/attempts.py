@@ -197,7 +197,7 @@ def _verdict(
     if verdict.node or not verdict.replica:
         return verdict
     # A launcher may blame a replica whose own pod shows no end.
-    pods = (pod for pod in observed.all_pods if pod.metadata.name == verdict.pod)
+    pods = (pod for pod in observed.pods_with_active_launchers if pod.metadata.name == verdict.pod)
     return attrs.evolve(verdict, node=next((pod.node_name for pod in pods), ""))
 
 

@@ -144,7 +144,10 @@ def restart_text(
 
 
 def _blamed_pod(verdict: Verdict, observed: Observed) -> Pod | None:
-    return next((pod for pod in observed.newest_pods if pod.metadata.name == verdict.pod), None)
+    return next(
+        (pod for pod in observed.pods_with_newest_launcher if pod.metadata.name == verdict.pod),
+        None,
+    )
 
 
 def _reported_end(job: Job, verdict: Verdict, pod: Pod) -> datetime.datetime | None:

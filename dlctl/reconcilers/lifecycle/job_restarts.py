@@ -75,7 +75,7 @@ def kept_pods(job: Job, observed: Observed) -> frozenset[str]:
     # A pod that makes way for a draining node still runs.
     return frozenset(
         pod.metadata.name
-        for pod in observed.newest_pods
+        for pod in observed.pods_with_newest_launcher
         if pod.metadata.name == blamed and pod.phase.finished
     )
 
@@ -85,7 +85,7 @@ def may_create(job: Job, observed: Observed) -> bool:
     return not is_blocking(job) or not (
         pods_of_earlier_attempts(job, observed.surplus_pods)
         or (observed.launcher is not None and observed.launcher.is_outdated)
-        or any(_is_of_suspended_run(job, pod) for pod in observed.all_pods)
+        or any(_is_of_suspended_run(job, pod) for pod in observed.pods_with_active_launchers)
     )
 
 
@@ -94,7 +94,7 @@ def is_suspension_unfinished(job: Job, observed: Observed) -> bool:
 
     The pod would count as one of the next run.
     """
-    is_left = any(not pod.metadata.is_terminating for pod in observed.all_pods)
+    is_left = any(not pod.metadata.is_terminating for pod in observed.pods_with_active_launchers)
     return job.status.phase is JobPhase.SUSPENDED and is_blocking(job) and is_left
 
 
@@ -122,14 +122,16 @@ def is_cleared(job: Job, observed: Observed) -> bool:
     launcher = observed.launcher.batch_job if observed.launcher else None
     if not job.has_failure_policy or is_blocking(job):
         # The Job of a launcher is gone after its pods.
-        return not observed.pods and launcher is None
+        return not observed.own_pods and launcher is None
     # An object without the label of an earlier attempt would count as part of the next one.
     if launcher is not None and not (
         launcher.metadata.is_terminating and is_of_earlier_attempt(job, launcher)
     ):
         return False
-    earlier = {pod.metadata.uid for pod in pods_of_earlier_attempts(job, observed.pods)}
-    return all(pod.metadata.is_terminating or pod.metadata.uid in earlier for pod in observed.pods)
+    earlier = {pod.metadata.uid for pod in pods_of_earlier_attempts(job, observed.own_pods)}
+    return all(
+        pod.metadata.is_terminating or pod.metadata.uid in earlier for pod in observed.own_pods
+    )
 
 
 def backoff_left_s(job: Job, backoff: Backoff, now: datetime.datetime) -> float:

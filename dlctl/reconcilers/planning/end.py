@@ -80,7 +80,7 @@ def _with_late_children(plan: Plan, job: Job, observed: Observed, desired: Desir
     """Also delete what appeared after the end: a create may take effect late."""
     end = job.status.completion_time
     others = (one for found in observed.children.dependents.values() for one in found)
-    children = (*observed.pods, *observed.services.values(), *others)
+    children = (*observed.own_pods, *observed.services.values(), *others)
     late = {one.metadata.uid for one in children if end and _is_late(one.metadata, end)}
     if not late:
         return plan

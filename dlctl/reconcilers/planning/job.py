@@ -87,7 +87,10 @@ def plan_job(
     planned = _with_events(planned, job, observed)
     # Also after the job's end: a pod that stays counts towards its quota.
     overdue = force_deletions(
-        observed.all_pods, now, settings.force_delete_after_s, observed.children.nodes.lost
+        observed.pods_with_active_launchers,
+        now,
+        settings.force_delete_after_s,
+        observed.children.nodes.lost,
     )
     requeue_after_s = earliest(planned.requeue_after_s, overdue.next_s, observed.phase_wait_s)
     own_status = attrs.evolve(planned.status, written_by_other_operator=False)
@@ -316,7 +319,7 @@ class _Planner:
         return Plan(
             job.status,
             deleted_pods=tuple(leaving),
-            kueue_held_pods=tuple(held_by_kueue(observed.pods)),
+            kueue_held_pods=tuple(held_by_kueue(observed.own_pods)),
             dependents=DependentChanges(patched=idle_dependents(observed, self.desired).patched),
             launcher_job=deletion(launcher) if launcher else None,
             requeue_after_s=earliest(

@@ -40,14 +40,14 @@ def plan_replicas(
     replaced = [o.pod for o in observed.replicas if o.pod and o.state is ReplicaState.TERMINATING]
     leaving = [pod for pod in observed.surplus_pods if not pod.metadata.is_terminating]
     outdated = {pod.metadata.uid: pod for pod in outdated_pods(job, observed)}
-    outdated |= {pod.metadata.uid: pod for pod in pods_to_free(job.status, observed.pods)}
+    outdated |= {pod.metadata.uid: pod for pod in pods_to_free(job.status, observed.own_pods)}
     moved = pods_to_move(attrs.evolve(job, status=next_status), observed, now)
     taken = {pod.metadata.name for pod in observed.surplus_pods}
     if taken:
         replaced += pods_of_earlier_attempts(job, observed.surplus_pods)
         created = [replica for replica in created if job.child_name(replica) not in taken]
     if created and not job_restarts.may_create(job, observed):
-        created, replaced = [], [*observed.pods]
+        created, replaced = [], [*observed.own_pods]
     scaled_down = scaled_down_replicas(job, observed, created)
     return Plan(
         attrs.evolve(next_status, scaled_down=scaled_down),
@@ -152,7 +152,7 @@ def pods_to_try(
     a template or a quota that lets none of the pods in would cost thousands of services.
     """
     few = _MAX_SERVICES_WITHOUT_DRY_RUN
-    if observed.all_pods or len(observed.services) > few or len(services) <= few:
+    if observed.pods_with_active_launchers or len(observed.services) > few or len(services) <= few:
         return ()
     first: dict[str, Replica] = {}
     for replica in pods:

@@ -30,7 +30,7 @@ from dlctl.reconcilers.status.completion import Completion
 
 def with_start(job: Job, observed: Observed, now: datetime.datetime) -> JobStatus:
     """Return the status of a job; one that has pods and none yet has started with the first pod."""
-    times = [pod.metadata.creation_timestamp for pod in observed.pods]
+    times = [pod.metadata.creation_timestamp for pod in observed.own_pods]
     if job.status.phase is not JobPhase.NEW or not times:
         return job.status
     started = min((*filter(None, times), now))
