@@ -235,8 +235,9 @@ async def test_workers_follow_their_number(start_cluster: StartCluster) -> None:
         await scale(cluster, 1)
 
 
+@pytest.mark.parametrize("suspended", [False, True])
 async def test_service_follows_an_edit_of_run_launcher_as_worker(
-    start_cluster: StartCluster,
+    start_cluster: StartCluster, suspended: bool
 ) -> None:
     async with start_cluster(kinds=[MPI]) as cluster:
 
@@ -249,8 +250,9 @@ async def test_service_follows_an_edit_of_run_launcher_as_worker(
             (service,) = cluster.objects(SERVICES)
             return service["spec"].get("publishNotReadyAddresses") is True
 
-        await submit(cluster, mpi_job())
-        await cluster.until(lambda: is_true(cluster, "Running"))
+        await submit(cluster, mpi_job(policy={"suspend": suspended}))
+        await cluster.until(lambda: is_true(cluster, "Suspended" if suspended else "Running"))
+        await cluster.until(lambda: bool(cluster.objects(SERVICES)))
         assert not publishes()
         await run_launcher_as_worker(True)
         await run_launcher_as_worker(False)

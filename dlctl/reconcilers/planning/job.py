@@ -294,6 +294,9 @@ class _Planner:
             deleted_pods=observed.remaining_pods,
             deleted_services=() if retains_services else tuple(observed.services.values()),
             services=missing_services(job, observed, desired.services) if retains_services else (),
+            patched_services=(
+                outdated_services(job, observed, desired) if retains_services else ()
+            ),
             dependents=idle_dependents(observed, desired, create=observed.launcher is not None),
             launcher_job=suspended_write(job, observed.launcher) if observed.launcher else None,
         )
