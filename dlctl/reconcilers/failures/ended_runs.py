@@ -52,9 +52,9 @@ def ended_runs(job: Job, observed: Observed, now: datetime.datetime) -> list[End
     retired = {one.replica for one in suspects if one.state is ReplicaState.RETIRED}
     runs = [run for run in runs if run.member.replica not in retired or not _is_known(job, run)]
     launcher = observed.launcher
-    if launcher is not None and launcher.attempt and launcher.attempt_pod:
-        member = FailedReplica(LAUNCHER_REPLICA, launcher.attempt_pod, launcher.attempt)
-        runs += [] if launcher.attempt.is_ahead else [_run(member, now)]
+    if launcher is not None and launcher.last_failure and launcher.last_failed_pod:
+        member = FailedReplica(LAUNCHER_REPLICA, launcher.last_failed_pod, launcher.last_failure)
+        runs += [] if launcher.last_failure.is_ahead else [_run(member, now)]
     nodes, logs = observed.children.nodes, observed.children.logs
     if runs and nodes.lost:
         runs += _on_lost_nodes(observed, now)

@@ -37,9 +37,9 @@ class LauncherState:
     newest_pod: Pod | None = None
     # Why the Job has failed.
     failure: Failure | None = None
-    # The newest failed attempt that the pods show, and its pod: where the Job retries it.
-    attempt: Termination | None = None
-    attempt_pod: Pod | None = None
+    # The newest failure that the pods show, and its pod: where the Job retries it.
+    last_failure: Termination | None = None
+    last_failed_pod: Pod | None = None
     # True if the Job belongs to an attempt of the whole job before the present one.
     is_outdated: bool = False
 
@@ -83,10 +83,10 @@ def launcher_state(
     )
     if job.has_failure_policy:
         return state
-    attempts = [(end, pod) for pod in owned if (end := _failed_attempt(job, pod, now))]
-    attempt, attempt_pod = max(attempts, key=lambda one: one[0].time, default=(None, None))
+    failures = [(end, pod) for pod in owned if (end := _pod_failure(job, pod, now))]
+    last, last_pod = max(failures, key=lambda one: one[0].time, default=(None, None))
     failure = _failure(job, batch_job, owned, now)
-    return attrs.evolve(state, failure=failure, attempt=attempt, attempt_pod=attempt_pod)
+    return attrs.evolve(state, failure=failure, last_failure=last, last_failed_pod=last_pod)
 
 
 def creation_order(pod: Pod) -> tuple[float, str]:
@@ -129,11 +129,11 @@ def _failure(
 def _pod_message(job: Job, pod: Pod, now: datetime.datetime) -> str:
     if pod.status and pod.status.message:
         return printable(pod.status.message, MAX_MESSAGE_CHARS)
-    end = _failed_attempt(job, pod, now)
+    end = _pod_failure(job, pod, now)
     return f"pod {pod.metadata.name}: {end.message if end else 'it failed'}"
 
 
-def _failed_attempt(job: Job, pod: Pod, now: datetime.datetime) -> Termination | None:
+def _pod_failure(job: Job, pod: Pod, now: datetime.datetime) -> Termination | None:
     """Return how the program of a pod has failed, also if the kubelet runs it again."""
     spec = job.replica_spec(LAUNCHER)
     # Without retries of its own: the Job has them.

@@ -35,7 +35,7 @@ def record_restarts(
             restarts[name] = _with_termination(restarts.get(name), one, backoff)
         elif _is_deleted_after_restarts(status, one):
             restarts[name] = _with_deletion(restarts.get(name), one)
-    if observed.launcher is not None and observed.launcher.attempt is not None:
+    if observed.launcher is not None and observed.launcher.last_failure is not None:
         name = str(LAUNCHER_REPLICA)
         restarts[name] = _with_attempt(restarts.get(name), observed.launcher)
     return restarts
@@ -94,7 +94,7 @@ def _with_termination(
 
 def _with_attempt(old: RestartRecord | None, launcher: LauncherState) -> RestartRecord:
     """Return the failed attempts of a launcher that its Job retries, so that the last is known."""
-    end, pod = launcher.attempt, launcher.attempt_pod
+    end, pod = launcher.last_failure, launcher.last_failed_pod
     if end is None or pod is None:
         raise ValueError("the launcher has not failed")
     uid, ended_at = pod.metadata.uid, end.time.replace(microsecond=0)

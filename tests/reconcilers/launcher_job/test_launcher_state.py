@@ -105,7 +105,7 @@ def test_exceeded_limit_without_a_pod_says_how_the_last_attempt_ended() -> None:
     assert "limit: exit code 137 (killed (SIGKILL)" in found.message
 
 
-def test_newest_failed_attempt_is_known_even_if_the_kubelet_runs_it_again() -> None:
+def test_newest_failure_is_known_even_if_the_kubelet_runs_it_again() -> None:
     early = exited(2, at=NOW - datetime.timedelta(seconds=9))
     ended = {"name": "mpi", "state": early}
     again = {"name": "mpi", "restartCount": 1, "lastState": exited(1), "state": RUNNING}
@@ -114,11 +114,11 @@ def test_newest_failed_attempt_is_known_even_if_the_kubelet_runs_it_again() -> N
         launcher_pod("b", age_s=1, containerStatuses=[again]),
     ]
     found = launcher_state(JOB, [batch_job()], pods, NOW)
-    assert found.attempt is not None
-    assert found.attempt.exit_code == 1
-    assert found.attempt_pod == pods[1]
+    assert found.last_failure is not None
+    assert found.last_failure.exit_code == 1
+    assert found.last_failed_pod == pods[1]
 
 
-def test_success_is_no_failed_attempt() -> None:
+def test_success_is_no_failure() -> None:
     done = launcher_pod("a", "Succeeded", containerStatuses=[{"name": "mpi", "state": exited(0)}])
-    assert launcher_state(JOB, [batch_job(COMPLETE)], [done], NOW).attempt is None
+    assert launcher_state(JOB, [batch_job(COMPLETE)], [done], NOW).last_failure is None
