@@ -8,6 +8,8 @@ from typing import Final, Self
 
 import attrs
 
+from dlctl.name_lists import first_names
+
 # A status lists at most this number of attempts, the newest ones.
 MAX_ATTEMPTS: Final = 20
 # A verdict names at most this number of replicas that fell as a consequence.
@@ -141,8 +143,7 @@ class Verdict:
 
     def describe_collateral(self) -> str:
         """Name the first replicas that fell as a consequence, with the number of the others."""
-        more = self.collateral_count - len(self.collateral)
-        return ", ".join(self.collateral) + (f" and {more} more" if more > 0 else "")
+        return first_names(self.collateral, MAX_COLLATERAL, count=self.collateral_count)
 
 
 @attrs.frozen

@@ -16,6 +16,7 @@ from dlctl.cli.display.restart_limit import cannot_start, describe_restarts, rep
 from dlctl.durations import precise_duration
 from dlctl.errors import truncated
 from dlctl.manifest_yaml import ManifestDumper
+from dlctl.name_lists import first_names
 
 # The last lines of a replica of a job, at most that many.
 LastLines = Callable[[JobProgress, str, int], Sequence[str]]
@@ -87,9 +88,8 @@ def _without_success(job: JobProgress) -> str:
     """Return the replicas of a successful job that have not done their part."""
     text = ""
     for names, what in ((job.failed_replicas, "failed"), (job.never_started, "never started")):
-        more = f" and {len(names) - _MAX_REPLICAS} more" if len(names) > _MAX_REPLICAS else ""
         if names:
-            text += f"; {', '.join(names[:_MAX_REPLICAS])}{more} {what}"
+            text += f"; {first_names(names, _MAX_REPLICAS)} {what}"
     return text
 
 

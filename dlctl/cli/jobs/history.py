@@ -18,7 +18,7 @@ from dlctl.cli.display.pod_warnings import bare_message
 from dlctl.cli.jobs.job_events import JobEvent
 from dlctl.cli.jobs.job_snapshot import JobSnapshot
 from dlctl.errors import InvalidJobError
-from dlctl.reconcilers.message_parts import some_names
+from dlctl.name_lists import first_names
 
 # Copies of what a pod's own status says, in events about its job.
 _ABOUT_ONE_POD: Final = re.compile(r"(?:Pod: [^. ]+\.|Error pod )(\S+) ")
@@ -116,7 +116,7 @@ def history_lines(happened: Sequence[Moment]) -> Iterator[str]:
             replicas.setdefault(moment.text, []).append(moment.replica)
         for text, names in replicas.items():
             after = f"+{max((time - start).total_seconds(), 0):.0f}s"
-            subject = some_names(names)
+            subject = first_names([name for name in dict.fromkeys(names) if name])
             yield f"{time:%H:%M:%S}  {after:>6}  {subject and f'{subject}: '}{text}"
 
 

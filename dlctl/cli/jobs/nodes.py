@@ -19,13 +19,13 @@ from dlctl.cli.jobs.job_snapshot import JobSnapshot
 from dlctl.cli.jobs.tables import aligned, duration
 from dlctl.errors import ConfigError, DlctlError
 from dlctl.kube.errors import ForbiddenError
+from dlctl.name_lists import first_names
 from dlctl.options import Options
 from dlctl.reconcilers.nodes.charges import Charge, ChargeRules, NodeCharges, charges_of
 
 WORDS: Final = ("node", "nodes")
 _HEADER: Final = ("NODE", "SIGNALS", "CHARGED BY", "CAUSES", "LAST", "AVOIDED")
 _NONE: Final = "<none>"
-_MAX_JOBS: Final = 3
 
 
 async def get_nodes(cluster: TargetCluster, args: argparse.Namespace) -> int:
@@ -97,5 +97,4 @@ def _row(
 def _jobs(charges: NodeCharges) -> str:
     """Return the jobs that charge a node, the newest first: the first few, and how many more."""
     keys = list(dict.fromkeys(str(charge.key) for charge in reversed(charges.charges)))
-    more = f" and {len(keys) - _MAX_JOBS} more" if len(keys) > _MAX_JOBS else ""
-    return ", ".join(keys[:_MAX_JOBS]) + more
+    return first_names(keys)

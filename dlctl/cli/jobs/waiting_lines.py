@@ -13,8 +13,8 @@ from dlctl.cli.jobs.history import replica_names
 from dlctl.cli.jobs.job_events import JobEvent
 from dlctl.cli.jobs.job_snapshot import JobSnapshot
 from dlctl.cli.jobs.tables import duration
+from dlctl.name_lists import first_names
 from dlctl.reconcilers.job.status_rejection import STATUS_REJECTED
-from dlctl.reconcilers.message_parts import some_names
 from dlctl.reconcilers.observe import (
     Observed,
     ObservedReplica,
@@ -60,7 +60,7 @@ def waiting_lines(
         warning = warnings.get("", "")
         if bare_message(warning) in f"{about_status}\n{sentence}":
             warning = ""
-        yield ": ".join(filter(None, (some_names(missing), "it has no pod yet", warning)))
+        yield ": ".join(filter(None, (first_names(missing), "it has no pod yet", warning)))
     yield from _warning_lines(replicas, warnings, sentence)
 
 
@@ -74,7 +74,7 @@ def _warning_lines(
         if one.state is ReplicaState.PENDING and warning and bare_message(warning) not in sentence:
             by_warning.setdefault(warning, []).append(str(one.replica))
     for warning, names in by_warning.items():
-        yield f"{some_names(names)}: {warning}"
+        yield f"{first_names(names)}: {warning}"
 
 
 def _job_level_reason(job: JobSnapshot) -> str:

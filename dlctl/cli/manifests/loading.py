@@ -22,12 +22,12 @@ from dlctl.cli.manifests.yaml_lines import DuplicateFieldError, Path, child, doc
 from dlctl.dialects.kind import Kind
 from dlctl.dialects.kinds import kind_of_api_version
 from dlctl.errors import ConfigError, InvalidJobError, config_errors
+from dlctl.name_lists import first_names
 
 # Like the suffix that the server appends to a ``generateName``, of which it keeps 58 characters.
 _SUFFIX: Final = "x5c7v"
 _MAX_PREFIX_CHARS: Final = 58
 # How many objects a message names.
-_MAX_NAMED: Final = 3
 _SET_BY_SERVERS: Final = frozenset({"managedFields", "resourceVersion", "uid"})
 _COMPILED: Final = b"\x7fELF"
 # The first line of scripts; that of a manifest which dlctl executes is a comment.
@@ -163,9 +163,8 @@ def program_error(name: str) -> ConfigError:
 
 def no_job_error(manifests: Sequence[Manifest]) -> ConfigError:
     """Return that there is nothing to run, with what there is."""
-    more = f" and {len(manifests) - _MAX_NAMED} more" if len(manifests) > _MAX_NAMED else ""
-    named = (f"{each.title} ({each.obj.get('apiVersion')})" for each in manifests[:_MAX_NAMED])
-    found = "none of the manifests is a job of a kind that dlctl serves: " + ", ".join(named) + more
+    named = [f"{each.title} ({each.obj.get('apiVersion')})" for each in manifests]
+    found = f"none of the manifests is a job of a kind that dlctl serves: {first_names(named)}"
     reason = found if manifests else "there is no object in the manifests"
     return ConfigError(f"{reason}; `dlctl new pytorch` prints a job")
 

@@ -14,6 +14,7 @@ from dlctl.api.job import Job, Replica
 from dlctl.api.objects.pods import ContainerStatus, Pod
 from dlctl.api.status.job_status import JobPhase, JobState, JobStatus
 from dlctl.errors import MAX_REASON_CHARS, truncated
+from dlctl.name_lists import first_names
 from dlctl.reconcilers.children.rejected_children import TRANSIENT_CAUSES, without_numbers
 from dlctl.reconcilers.children.rejection import Rejection, RejectionCause
 from dlctl.reconcilers.event_note import EventNote
@@ -48,9 +49,7 @@ def batch_messages(
         return [f"{verb} {kind}: {name}" for name in shown]
     if len(shown) <= MAX_NAMES:
         return [f"{verb} {kind}s: {', '.join(shown)}"] if shown else []
-    first, rest = ", ".join(shown[:MAX_NAMES]), len(shown) - MAX_NAMES
-    others = "1 other" if rest == 1 else f"{rest} others"
-    return [f"{verb} {len(shown)} {kind}s: {first} and {others}"]
+    return [f"{verb} {len(shown)} {kind}s: {first_names(shown, MAX_NAMES)}"]
 
 
 def exit_events(job: Job, new: JobStatus, observed: Observed) -> Iterator[EventNote]:
@@ -66,8 +65,7 @@ def exit_events(job: Job, new: JobStatus, observed: Observed) -> Iterator[EventN
         if one.replica in tolerated or _is_new_exit(job, new, one):
             by_code.setdefault(one.termination.exit_code, []).append(one.pod.metadata.name)
     for code, names in sorted(by_code.items()):
-        others = f"{names[0]} and {len(names) - 1} others"
-        message = f"{len(names)} pods exited with code {code}: {others}"
+        message = f"{len(names)} pods exited with code {code}: {first_names(names, 1)}"
         messages = [f"Pod: {job.key.namespace}.{name} exited with code {code}" for name in names]
         for text in messages if len(names) <= MAX_INDIVIDUAL else [message]:
             yield EventNote("Normal", EXITED_WITH_CODE, text)

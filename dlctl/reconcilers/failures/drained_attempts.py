@@ -21,10 +21,10 @@ from dlctl.api.status.verdict import (
     Confidence,
     Verdict,
 )
+from dlctl.name_lists import first_names
 from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.failures.attempts import closed
 from dlctl.reconcilers.failures.policy_rules import decide
-from dlctl.reconcilers.message_parts import some_names
 from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState
 
 _STARTED: Final = (ReplicaState.PENDING, ReplicaState.RUNNING)
@@ -116,7 +116,7 @@ def moving_notes(job: Job, pods: Sequence[Pod]) -> tuple[EventNote, ...]:
     """Return the event about pods that are replaced since their nodes are draining."""
     if not pods:
         return ()
-    names = some_names([pod.metadata.name for pod in pods])
+    names = first_names([pod.metadata.name for pod in pods])
     message = f"the nodes of {names} are about to go: the failure policy replaces these pods"
     return (EventNote("Warning", job.messages.reason("NodeDraining"), message),)
 

@@ -8,7 +8,7 @@ from dlctl.api.objects.workloads import Workload, WorkloadCondition
 from dlctl.api.status import waiting_reasons as reasons
 from dlctl.api.status.waiting import Waiting
 from dlctl.errors import truncated
-from dlctl.reconcilers.message_parts import detail_of, utc
+from dlctl.reconcilers.waiting_texts import detail_of, utc
 
 # Reasons of Kueue that do not name a cause.
 _VAGUE: Final = frozenset({"", "Pending", "Waiting"})

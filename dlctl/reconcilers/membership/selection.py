@@ -15,6 +15,7 @@ from dlctl.api.status.membership import Membership
 from dlctl.dialects.child_names import MAX_LENGTH
 from dlctl.dialects.field_reader import MAX_REPLICAS
 from dlctl.errors import truncated
+from dlctl.name_lists import first_names
 from dlctl.reconcilers.membership.membership_state import MembershipState
 
 # Names in a message.
@@ -108,8 +109,7 @@ def choose_last(state: MembershipState, count: int) -> tuple[int, ...]:
 def shown_names(names: Collection[str]) -> str:
     """Return the first names as text: a message of all may be too long for a status."""
     shown = [truncated(name, MAX_LENGTH) for name in itertools.islice(names, _MAX_SHOWN)]
-    more = [f"{len(names) - len(shown)} more"] if len(names) > len(shown) else []
-    return ", ".join((*shown, *more))
+    return first_names(shown, _MAX_SHOWN, count=len(names))
 
 
 def _indexes_of(state: MembershipState, pods: Sequence[str]) -> tuple[int, ...]:

@@ -12,10 +12,11 @@ from dlctl.api.job import LAUNCHER_REPLICA, Job
 from dlctl.api.status.job_status import Failure
 from dlctl.api.status.verdict import Verdict
 from dlctl.errors import truncated
+from dlctl.name_lists import first_messages
 from dlctl.reconcilers.launcher_job.launcher_state import LauncherState
-from dlctl.reconcilers.message_parts import causes, first_messages
 from dlctl.reconcilers.observe import Observed, ReplicaState
 from dlctl.reconcilers.status.quorum import unmet
+from dlctl.reconcilers.status.replica_terminations import first_terminations
 
 
 @attrs.frozen
@@ -76,7 +77,7 @@ def _failed_workers(job: Job, observed: Observed) -> str:
     """Name workers that have failed, with how they ended; empty if none has."""
     failed = [o for o in observed.replicas if o.termination and o.termination.exit_code != 0]
     if failed:
-        return causes(failed)
+        return first_terminations(failed)
     replaced = sorted(job.status.restarts.items())
     workers = [f"{n}: {r.describe()}" for n, r in replaced if n != str(LAUNCHER_REPLICA)]
     return first_messages(workers)

@@ -10,8 +10,8 @@ from dlctl.api.objects.pods import PodPhase
 from dlctl.api.status import conditions
 from dlctl.api.status.conditions import Condition
 from dlctl.api.status.job_status import JobPhase, JobState, ReplicaStatus
-from dlctl.reconcilers.message_parts import causes
 from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState
+from dlctl.reconcilers.status.replica_terminations import first_terminations
 
 # The kubelet's reason of a pod that it has evicted, and the end of that of mpi-operator's event.
 EVICTED: Final = "Evicted"
@@ -51,7 +51,7 @@ def with_running(
     if restarting and not job.messages.emits_restarting:
         return _interrupted(current, job, restarting, now)
     if restarting:
-        message = job.messages.restarting(type_counts(restarting), causes(restarting))
+        message = job.messages.restarting(type_counts(restarting), first_terminations(restarting))
         return with_true(current, job, conditions.RESTARTING, message, now)
     if is_running(job, observed):
         return with_true(current, job, conditions.RUNNING, job.messages.running(), now)
@@ -61,7 +61,7 @@ def with_running(
     ran = conditions.find(current, conditions.RUNNING)
     if ran and ran.status and (missing := _missing_replicas(job, observed, ran)):
         # Kueue withdraws the quota of a job that does not return to Running in time.
-        message = job.messages.interrupted(type_counts(missing), causes(missing))
+        message = job.messages.interrupted(type_counts(missing), first_terminations(missing))
         return with_true(current, job, conditions.RESTARTING, message, now)
     return current
 
@@ -72,7 +72,9 @@ def interruption(job: Job, restarting: Sequence[ObservedReplica]) -> tuple[str, 
     if evicted and not job.messages.emits_restarting:
         wanted = sum(job.replica_count(type_) for type_ in type_counts(evicted))
         return f"{kind}{EVICTED}", f"{len(evicted)}/{wanted} workers are evicted"
-    message = job.messages.restarting_event_message(type_counts(restarting), causes(restarting))
+    message = job.messages.restarting_event_message(
+        type_counts(restarting), first_terminations(restarting)
+    )
     return f"{kind}{conditions.RESTARTING}", message
 
 

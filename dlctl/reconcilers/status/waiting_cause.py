@@ -18,13 +18,14 @@ from dlctl.api.status.job_status import JobPhase, JobStatus
 from dlctl.api.status.waiting import Waiting
 from dlctl.backoff import Backoff
 from dlctl.errors import truncated
+from dlctl.name_lists import first_names
 from dlctl.reconcilers.lifecycle.job_restart_backoff import RestartLimits
 from dlctl.reconcilers.lifecycle.job_restarts import restart_left_s
 from dlctl.reconcilers.lifecycle.replica_restarts import RESTART_BACKOFF, next_restart_at
-from dlctl.reconcilers.message_parts import some_names, utc
 from dlctl.reconcilers.observe import Observed
 from dlctl.reconcilers.plan import Plan, earliest
 from dlctl.reconcilers.status.waiting_replicas import ReplicaWait, replica_waits
+from dlctl.reconcilers.waiting_texts import utc
 
 # A job that starts within this time gets no condition, and no additional status write, for pods
 # that are being scheduled, created and initialized.
@@ -136,7 +137,7 @@ def _of_replicas(
     wait, names = longest[min(longest)]
     count = f" ({len(names)} of {total} replicas)" if total > 1 else ""
     verb = "waits" if len(names) == 1 else "wait"
-    state = _state(wait.reason, f"{some_names(names)}{count} {verb}: {wait.text}")
+    state = _state(wait.reason, f"{first_names(names)}{count} {verb}: {wait.text}")
     return attrs.evolve(state, next_s=next_s)
 
 

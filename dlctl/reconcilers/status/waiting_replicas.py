@@ -14,9 +14,10 @@ from dlctl.api.status import waiting_reasons as reasons
 from dlctl.api.status.job_status import RestartRecord
 from dlctl.clock import EPOCH
 from dlctl.errors import truncated
-from dlctl.reconcilers.message_parts import detail_of, some_names, utc
+from dlctl.name_lists import first_names
 from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState
 from dlctl.reconcilers.restart_attempts import pods_of_earlier_attempts
+from dlctl.reconcilers.waiting_texts import detail_of, utc
 
 _STARTING: Final = frozenset({None, "ContainerCreating", "PodInitializing"})
 # The kubelet alternates between the first two while it retries; their messages differ each time.
@@ -132,7 +133,7 @@ def _for_others(
         or (needs_ready and o.state is ReplicaState.RUNNING and not o.is_ready)
     ]
     state = "ready" if needs_ready else "running"
-    missing = f"; not yet: {some_names(behind)}" if behind else ""
+    missing = f"; not yet: {first_names(behind)}" if behind else ""
     what = f"other {len(others)} replicas are" if len(others) > 1 else "other replica is"
     text = f"starts once the {what} {state}{missing}"
     return ReplicaWait(

@@ -164,7 +164,7 @@ def test_many_exits_become_one_event() -> None:
     workers = [pod_of(job, Replica("worker", index), 0) for index in range(40)]
     made = planned(job, manifest, pod_of(job, Replica("chief", 0)), *workers)
     messages = [message for _, _, message in event_messages(made)]
-    assert messages == ["40 pods exited with code 0: linear-worker-0 and 39 others"]
+    assert messages == ["40 pods exited with code 0: linear-worker-0 and 39 more"]
 
 
 def test_other_kinds_emit_no_pod_events() -> None:
@@ -311,10 +311,10 @@ def test_children_of_one_operation_share_an_event_that_names_the_first() -> None
     assert batch_messages("Deleted", "Pod", ["b", "a"]) == ["Deleted pods: a, b"]
     names = [f"w-{n:02}" for n in range(10)]
     assert batch_messages("Created", "Pod", names) == [
-        "Created 10 pods: w-00, w-01, w-02, w-03, w-04, w-05, w-06, w-07 and 2 others"
+        "Created 10 pods: w-00, w-01, w-02, w-03, w-04, w-05, w-06, w-07 and 2 more"
     ]
     (message,) = batch_messages("Created", "Pod", names[:9])
-    assert message.endswith("w-07 and 1 other")
+    assert message.endswith("w-07 and 1 more")
 
 
 def test_children_get_events_of_their_own_if_asked_for_and_few() -> None:
