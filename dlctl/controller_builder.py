@@ -32,15 +32,16 @@ from dlctl.kube.client import Client
 from dlctl.kube.decoding import Malformed
 from dlctl.metrics import Metrics
 from dlctl.options import Options
-from dlctl.reconcilers import event_handlers
+from dlctl.reconciler_settings import membership_settings, plan_settings
+from dlctl.reconcilers.applying.child_writer import ChildWriter
+from dlctl.reconcilers.applying.executor import Executor
 from dlctl.reconcilers.avoidance.node_avoidance import NodeAvoidance
-from dlctl.reconcilers.child_writer import ChildWriter
 from dlctl.reconcilers.children.adoption import Adopter
 from dlctl.reconcilers.events.job_events import JobEvents
-from dlctl.reconcilers.executor import Executor
 from dlctl.reconcilers.failures.failure_logs import MAX_CONCURRENT_READS, FailureLogs
 from dlctl.reconcilers.failures.log_tails import LogTailReader
 from dlctl.reconcilers.failures.tail_cache import TailCache
+from dlctl.reconcilers.handlers import event_handlers
 from dlctl.reconcilers.job.content_error_log import ContentErrorLog
 from dlctl.reconcilers.job.crd_check import CRDCheck
 from dlctl.reconcilers.job.metrics import JobMetrics
@@ -48,15 +49,14 @@ from dlctl.reconcilers.job.status_guard import StatusGuard
 from dlctl.reconcilers.job.stores import JobStores
 from dlctl.reconcilers.job.writer import JobWriter
 from dlctl.reconcilers.job_reconciler import JobReconciler
-from dlctl.reconcilers.job_slots import LargeJobSlots, large_job_slots
 from dlctl.reconcilers.kueue.queue_positions import QueuePositions
 from dlctl.reconcilers.kueue.workload_handlers import jobs_of_workload
+from dlctl.reconcilers.large_jobs.slots import LargeJobSlots, large_job_slots
 from dlctl.reconcilers.membership.exec_runner import ExecLimiter, ExecRunner, exec_limiter
 from dlctl.reconcilers.membership.manager import BY_JOB, MembershipManager, index_by_job
 from dlctl.reconcilers.membership.scaler_reconciler import ScalerReconciler, read_scaler
 from dlctl.reconcilers.nodes.charge_ledger import ChargeLedger
 from dlctl.reconcilers.nodes.node_tainter import NodeTainter, enqueue_tainted
-from dlctl.reconcilers.settings import membership_settings, plan_settings
 from dlctl.shared_informers import SharedInformers
 from dlctl.workqueue.queue import WorkQueue
 

@@ -24,9 +24,9 @@ from dlctl.informers.store import Store
 from dlctl.kube.client import Client
 from dlctl.metrics import Metrics
 from dlctl.options import Options
-from dlctl.reconcilers import event_handlers
+from dlctl.reconcilers.handlers import event_handlers
+from dlctl.reconcilers.handlers.job_queues import JobQueues
 from dlctl.reconcilers.job.stores import BY_OWNER, index_by_owner
-from dlctl.reconcilers.job_queues import JobQueues
 from dlctl.reconcilers.kueue.workload_handlers import enqueue_queued_job
 from dlctl.reconcilers.nodes.node_tracker import NodeTracker
 

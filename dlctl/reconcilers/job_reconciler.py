@@ -23,12 +23,13 @@ from dlctl.dialects.dialect import DecodedObject, Dialect
 from dlctl.dialects.kind import Kind
 from dlctl.errors import InvalidJobError
 from dlctl.kube.errors import ConflictError, NamespaceTerminatingError, NotFoundError
+from dlctl.reconcilers.applying.executor import Executor
+from dlctl.reconcilers.applying.reconcile_context import ReconcileContext
 from dlctl.reconcilers.avoidance.node_avoidance import NodeAvoidance, with_avoidance_note
 from dlctl.reconcilers.children.adoption import Adopter
 from dlctl.reconcilers.children.existing_services import with_existing_services
 from dlctl.reconcilers.children.renderer import Renderer
 from dlctl.reconcilers.content_errors import ContentError, wrap_content_errors
-from dlctl.reconcilers.executor import Executor
 from dlctl.reconcilers.failures.failure_logs import FailureLogs, LogsOfJob
 from dlctl.reconcilers.job.cache import JobCache
 from dlctl.reconcilers.job.content_error_log import ContentErrorLog
@@ -41,7 +42,8 @@ from dlctl.reconcilers.job.status_guard import StatusGuard
 from dlctl.reconcilers.job.status_rejection import StatusRejectedError
 from dlctl.reconcilers.job.stores import JobStores
 from dlctl.reconcilers.job.writer import JobGoneError, StatusSupersededError
-from dlctl.reconcilers.job_slots import LargeJobSlots
+from dlctl.reconcilers.large_jobs.slots import LargeJobSlots
+from dlctl.reconcilers.large_jobs.threads import planning_size, to_thread_if_large
 from dlctl.reconcilers.membership.manager import MembershipManager
 from dlctl.reconcilers.membership.membership_plan import MembershipPlan
 from dlctl.reconcilers.membership.planning import with_current_members, with_membership_plan
@@ -50,8 +52,6 @@ from dlctl.reconcilers.plan import Plan, with_membership
 from dlctl.reconcilers.planning.collection_deletions import with_collection_deletions
 from dlctl.reconcilers.planning.job import PlanSettings, plan_job
 from dlctl.reconcilers.planning.slices import first_slice
-from dlctl.reconcilers.planning_threads import planning_size, to_thread_if_large
-from dlctl.reconcilers.reconcile_context import ReconcileContext
 from dlctl.reconcilers.status import status_transitions
 from dlctl.reconcilers.status.invalid_status import invalid_plan, malformed_plan
 from dlctl.reconcilers.status.status_debounce import debounce_counts, defer_first_status

@@ -5,6 +5,7 @@ from typing import Self
 
 import attrs
 
+from dlctl.api.event_note import EventNote
 from dlctl.api.job import Replica
 from dlctl.api.meta import BATCH_JOBS, PODS, Object, Resource
 from dlctl.api.objects.batch_jobs import BatchJob
@@ -13,7 +14,6 @@ from dlctl.api.status.job_status import JobStatus
 from dlctl.reconcilers.children.collection_deletion import CollectionDeletion
 from dlctl.reconcilers.children.dependents import DependentChanges
 from dlctl.reconcilers.children.gang_retries import GangRetry
-from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.launcher_job.next_write import LauncherJobAction, LauncherJobWrite
 from dlctl.reconcilers.membership.membership_plan import MembershipPlan
 

@@ -15,8 +15,8 @@ from dlctl.api.json_types import JSON
 from dlctl.api.status.job_status import RestartRecord
 from dlctl.dialects import restarts_codec, status_codec
 from dlctl.dialects.field_reader import MAX_REPLICAS
+from dlctl.kube.merge_diff import merge_diff
 from dlctl.local.apiserver.patches.merge_patch import merged
-from dlctl.reconcilers.merge_patch import merge_patch
 from tests.builders import NOW
 from tests.dialects.statuses import CODES, COUNT, REPLICA_NAMES, TEXT, TIMES
 
@@ -139,7 +139,7 @@ def test_patch_replaces_restarts_in_any_stored_form(
         status(written(before, limit=new_limit)), msgspec.Raw(msgspec.json.encode(found))
     )
     new = status(written(after, limit=new_limit))
-    assert merged(found, merge_patch(known, new)) == new
+    assert merged(found, merge_diff(known, new)) == new
 
 
 def test_restarts_that_are_not_written_leave_what_another_operator_has_stored() -> None:

@@ -8,7 +8,6 @@ from dlctl.api.json_types import JSON
 from dlctl.api.meta import MANAGED_BY, MANAGED_BY_LABEL, NAMESPACES, PODS
 from dlctl.controller.object_writer import MAX_PARALLEL
 from dlctl.local.apiserver.faults import Fault
-from dlctl.reconcilers import job_slots
 from tests.builders import kind_of, manifest, template, training_job
 from tests.support.harness import StartCluster, start_cluster
 from tests.support.outcomes import KEEPS_RUNNING
@@ -80,7 +79,7 @@ async def test_jobs_of_one_namespace_do_not_delay_those_of_another() -> None:
 async def test_few_large_jobs_are_reconciled_at_the_same_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(job_slots, "_SLOTS", 4)
+    monkeypatch.setattr("dlctl.reconcilers.large_jobs.slots._SLOTS", 4)
     kind = kind_of("kubeflow.org/v1", "JAXJob")
     async with start_cluster(kinds=[kind]) as cluster:
         cluster.server.faults.add(SLOW_PODS)

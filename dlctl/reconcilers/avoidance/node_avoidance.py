@@ -4,13 +4,13 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 
+from dlctl.api.event_note import EventNote
 from dlctl.api.job import Job
 from dlctl.reconcilers.children.avoided_nodes import (
     AvoidedNode,
     avoided_nodes,
     is_avoidance_dropped,
 )
-from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.nodes.charge_ledger import ChargeLedger
 from dlctl.reconcilers.nodes.charges import NodeCharges
 from dlctl.reconcilers.nodes.node_states import NodeFault

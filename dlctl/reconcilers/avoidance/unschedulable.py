@@ -6,11 +6,11 @@ from typing import Final
 
 import attrs
 
+from dlctl.api.event_note import EventNote
 from dlctl.api.job import Job
 from dlctl.api.objects.pods import Pod
 from dlctl.reconcilers.children.avoided_nodes import avoided_nodes, is_avoidance_dropped
 from dlctl.reconcilers.children.placement import is_unscheduled
-from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.observe import Observed, ReplicaState
 from dlctl.reconcilers.plan import Plan, earliest
 

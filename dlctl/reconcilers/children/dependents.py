@@ -14,7 +14,7 @@ import msgspec
 from dlctl.api.json_types import ReadOnlyJSON
 from dlctl.api.meta import Resource
 from dlctl.api.objects.dependents import Dependent, DependentObject
-from dlctl.reconcilers.merge_patch import merge_patch
+from dlctl.kube.merge_diff import merge_diff
 
 APPLIED_HASH: Final = "dlctl.dev/applied-hash"
 # Names of the applied annotations, so that they can be removed later.
@@ -112,4 +112,4 @@ def update_patch(
         n: v for n, v in spec.items() if n not in dependent.create_only_fields or n not in old
     }
     known = {n: v for n, v in old.items() if n in wanted or n in dependent.optional_fields}
-    return {**rendered, "spec": merge_patch(known, wanted)}
+    return {**rendered, "spec": merge_diff(known, wanted)}

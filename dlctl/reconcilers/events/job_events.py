@@ -5,12 +5,12 @@ from typing import Final
 
 import attrs
 
+from dlctl.api.event_note import EventNote
 from dlctl.api.job import Job
 from dlctl.api.meta import BATCH_JOBS, PODS, SERVICES, Object, Resource
 from dlctl.api.objects.pods import Pod
 from dlctl.controller.event_recorder import EventRecorder
 from dlctl.reconcilers.children.creation import CreateResult
-from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.events.pod_events import batch_messages
 from dlctl.reconcilers.plan import Plan
 

@@ -10,6 +10,7 @@ from typing import Final, TypeAlias
 
 import attrs
 
+from dlctl.api.event_note import EventNote
 from dlctl.api.job import Job, Replica
 from dlctl.api.objects.pods import ContainerStatus, Pod
 from dlctl.api.status.job_status import JobPhase, JobState, JobStatus
@@ -17,7 +18,6 @@ from dlctl.errors import MAX_REASON_CHARS, truncated
 from dlctl.name_lists import first_names
 from dlctl.reconcilers.children.rejected_children import TRANSIENT_CAUSES, without_numbers
 from dlctl.reconcilers.children.rejection import Rejection, RejectionCause
-from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState
 
 # The reasons why pods do not run, each with the pod's UID.

@@ -11,6 +11,7 @@ from typing import Final
 
 import attrs
 
+from dlctl.api.event_note import EventNote
 from dlctl.api.job import Job
 from dlctl.api.objects.pods import Pod
 from dlctl.api.policies.failure_policy import FailureAction
@@ -22,7 +23,6 @@ from dlctl.api.status.verdict import (
     Verdict,
 )
 from dlctl.name_lists import first_names
-from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.failures.attempts import closed
 from dlctl.reconcilers.failures.policy_rules import decide
 from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState

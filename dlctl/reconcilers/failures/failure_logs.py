@@ -18,8 +18,8 @@ from dlctl.controller.background_tasks import BackgroundTasks
 from dlctl.reconcilers.failures.log_requests import LogRequests, LogTailRequest, log_requests
 from dlctl.reconcilers.failures.log_tails import READ_TIMEOUT_S, text_of
 from dlctl.reconcilers.failures.tail_cache import TailCache
+from dlctl.reconcilers.large_jobs.threads import planning_size, to_thread_if_large
 from dlctl.reconcilers.observe import Observed
-from dlctl.reconcilers.planning_threads import planning_size, to_thread_if_large
 
 logger = logging.getLogger(__name__)
 # The limit for all jobs together.

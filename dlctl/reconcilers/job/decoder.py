@@ -15,7 +15,7 @@ from dlctl.dialects.dialect import DecodedObject
 from dlctl.dialects.kind import Kind
 from dlctl.reconcilers.content_errors import ContentError, wrap_content_errors
 from dlctl.reconcilers.job.decoding import DecodedJob, decode_with_job
-from dlctl.reconcilers.planning_threads import LARGE_JOB, read_in_thread, reading_size
+from dlctl.reconcilers.large_jobs.threads import LARGE_JOB, read_in_thread, reading_size
 
 T = TypeVar("T")
 # The cache keeps decoded jobs up to this total: the bytes of their specs, and a constant for each.

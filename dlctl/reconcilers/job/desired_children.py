@@ -11,8 +11,8 @@ from dlctl.reconcilers.children.renderer import Renderer
 from dlctl.reconcilers.content_errors import ContentError, wrap_content_errors
 from dlctl.reconcilers.job.cache import JobCache
 from dlctl.reconcilers.job.content_error_log import ContentErrorLog
+from dlctl.reconcilers.large_jobs.threads import to_thread_if_large
 from dlctl.reconcilers.observe import Observed
-from dlctl.reconcilers.planning_threads import to_thread_if_large
 from dlctl.reconcilers.status import status_transitions
 
 

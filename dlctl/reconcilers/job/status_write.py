@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import attrs
 
+from dlctl.api.event_note import EventNote
 from dlctl.api.job import Job
 from dlctl.api.status.job_status import JobStatus
-from dlctl.reconcilers.event_note import EventNote
 
 
 @attrs.frozen

@@ -17,13 +17,13 @@ from dlctl.dialects.dialect import DecodedObject
 from dlctl.errors import DlctlError
 from dlctl.kube.errors import ApiError, NotFoundError, RequestError, names_missing_object
 from dlctl.kube.flowcontrol.write_limiter import write_flow
+from dlctl.kube.merge_diff import merge_diff
 from dlctl.reconcilers.children.rejection import rejection_of
 from dlctl.reconcilers.content_errors import wrap_content_errors
 from dlctl.reconcilers.job.cache import JobCache
 from dlctl.reconcilers.job.crd_check import CRDCheck
 from dlctl.reconcilers.job.status_rejection import StatusRejectedError
 from dlctl.reconcilers.job.status_write import StatusWrite
-from dlctl.reconcilers.merge_patch import merge_patch
 
 
 class StatusSupersededError(DlctlError):
@@ -62,7 +62,7 @@ class JobWriter:
             before = {} if old.phase is JobPhase.NEW else obj.dialect.write_status(old)
             before = restarts_codec.as_stored(before, obj.status)
             wire = obj.dialect.write_status(new)
-        patch = merge_patch(before, wire)
+        patch = merge_diff(before, wire)
         if not patch:
             return None
         flow = write_flow.get()

@@ -9,8 +9,8 @@ from dlctl.api.objects.pods import Pod
 from dlctl.api.objects.workloads import Workload
 from dlctl.informers.handlers import Change
 from dlctl.informers.store import Store
-from dlctl.reconcilers.batch_periods import BATCH_PERIOD_S
-from dlctl.reconcilers.job_queues import JobQueues
+from dlctl.reconcilers.handlers.batch_periods import BATCH_PERIOD_S
+from dlctl.reconcilers.handlers.job_queues import JobQueues
 from dlctl.reconcilers.kueue.workload_waiting import workload_waiting
 from dlctl.workqueue.queue import WorkQueue
 

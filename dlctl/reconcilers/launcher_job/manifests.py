@@ -6,8 +6,8 @@ from dlctl.api.job import Job
 from dlctl.api.json_types import JSON
 from dlctl.api.meta import BATCH_JOBS
 from dlctl.api.policies.launcher_job import LauncherJob
+from dlctl.kube.merge_diff import merge_diff
 from dlctl.reconcilers.launcher_job.next_write import LauncherJobAction, LauncherJobWrite
-from dlctl.reconcilers.merge_patch import merge_patch
 
 
 def batch_job(metadata: JSON, launcher: LauncherJob, pod: JSON, *, suspended: bool) -> JSON:
@@ -53,7 +53,7 @@ def _resumption(node_selector: Mapping[str, str], template: JSON) -> JSON:
     """Return the patch that resumes a Job with the placement that its queue has chosen since."""
     spec = template["spec"]
     placement = {name: spec.get(name) or None for name in ("tolerations", "schedulingGates")}
-    selector = merge_patch(node_selector, spec.get("nodeSelector") or {})
+    selector = merge_diff(node_selector, spec.get("nodeSelector") or {})
     # Labels and annotations that others have added are kept.
     metadata = {n: template["metadata"].get(n) or {} for n in ("labels", "annotations")}
     changed = {"metadata": metadata, "spec": {**placement, "nodeSelector": selector}}

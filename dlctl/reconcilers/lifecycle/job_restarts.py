@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 import attrs
 
+from dlctl.api.event_note import EventNote
 from dlctl.api.job import Job
 from dlctl.api.objects.pods import Pod
 from dlctl.api.policies.failure_policy import RestartStrategy
@@ -12,7 +13,6 @@ from dlctl.api.status import conditions
 from dlctl.api.status.conditions import Condition
 from dlctl.api.status.job_status import JobPhase, JobStatus, RestartRecord
 from dlctl.backoff import Backoff
-from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.lifecycle import replica_restarts
 from dlctl.reconcilers.lifecycle.job_restart_backoff import RestartLimits, restart_at
 from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState, is_discarded

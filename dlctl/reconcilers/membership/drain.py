@@ -6,9 +6,9 @@ from typing import Final
 
 import attrs
 
+from dlctl.api.event_note import EventNote
 from dlctl.api.objects.pods import Pod
 from dlctl.api.status.membership import ScaleOperation
-from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.membership import hosts
 from dlctl.reconcilers.membership.exec_tasks import CheckInUse
 from dlctl.reconcilers.membership.membership_plan import MembershipPlan

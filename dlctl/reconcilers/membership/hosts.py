@@ -10,10 +10,10 @@ from typing import Final
 
 import attrs
 
+from dlctl.api.event_note import EventNote
 from dlctl.api.policies.elasticity import AttachMode
 from dlctl.api.status.membership import Membership
 from dlctl.controller.background_tasks import TaskOutcome
-from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.membership.exec_output import ProbeResult
 from dlctl.reconcilers.membership.exec_tasks import ProbeWorkers, WriteFiles
 from dlctl.reconcilers.membership.membership_plan import MembershipPlan

@@ -11,13 +11,13 @@ import attrs
 
 from dlctl.api.meta import ObjectKey
 from dlctl.api.objects.scalers import Script
+from dlctl.controller.shared_thread import SharedThread
 from dlctl.errors import DlctlError
 from dlctl.kube.errors import OutputLimitError
 from dlctl.kube.streams.execs import ExecResult, OutputLimit
 from dlctl.reconcilers.membership import exec_output, exec_requests
 from dlctl.reconcilers.membership.exec_output import InspectionError, ProbeResult
 from dlctl.reconcilers.membership.exec_requests import ExecRequest
-from dlctl.reconcilers.planning_threads import SharedThread
 
 # Enough for a thousand processes and ten thousand connections.
 _CONNECTIONS_LIMIT: Final = OutputLimit(4 << 20)

@@ -24,6 +24,8 @@ from dlctl.controller.event_recorder import EventRecorder
 from dlctl.controller.object_writer import ObjectWriter
 from dlctl.dialects.elastic_dialect import ElasticDialect
 from dlctl.informers.store import Store
+from dlctl.kube.merge_diff import merge_diff
+from dlctl.reconcilers.large_jobs.threads import to_thread_if_large
 from dlctl.reconcilers.lifecycle.future_times import without_future_times
 from dlctl.reconcilers.membership import scaler_reconciler
 from dlctl.reconcilers.membership.exec_tasks import CheckInUse, ExecTask
@@ -35,10 +37,8 @@ from dlctl.reconcilers.membership.planning import (
     plan_membership,
     with_members,
 )
-from dlctl.reconcilers.merge_patch import merge_patch
 from dlctl.reconcilers.nodes.node_tracker import NodeTracker
 from dlctl.reconcilers.observe import Observed
-from dlctl.reconcilers.planning_threads import to_thread_if_large
 
 # The index of pending scalers, by job.
 BY_JOB: Final = "job"
@@ -159,7 +159,7 @@ class MembershipManager:
         old = write_status(scaler.status, scaler.resource)
         first = not scaler.status.conditions
         new = write_status(update.status, scaler.resource)
-        if patch := merge_patch({} if first else old, new):
+        if patch := merge_diff({} if first else old, new):
             await self.writer.patch(
                 job.uid, scaler.resource, obj, {"status": patch}, subresource="status"
             )

@@ -6,6 +6,7 @@ from typing import Self
 
 import attrs
 
+from dlctl.api.event_note import EventNote
 from dlctl.api.job import Replica
 from dlctl.api.meta import UID
 from dlctl.api.objects.pods import Pod
@@ -14,7 +15,6 @@ from dlctl.api.status.conditions import Condition
 from dlctl.api.status.job_status import RestartRecord
 from dlctl.api.status.membership import Membership
 from dlctl.dialects.elastic_dialect import ElasticDialect
-from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.membership.exec_tasks import ExecTask
 from dlctl.reconcilers.membership.membership_state import MembershipState
 

@@ -3,10 +3,10 @@
 It waits for no other operation: the node would not wait either.
 """
 
+from dlctl.api.event_note import EventNote
 from dlctl.api.job import WORKER
 from dlctl.api.status.job_status import JobPhase
 from dlctl.api.status.membership import ScaleOperation
-from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.membership.drain import has_left
 from dlctl.reconcilers.membership.membership_plan import MembershipPlan
 from dlctl.reconcilers.membership.membership_state import MembershipState

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import attrs
 
+from dlctl.api.event_note import EventNote
 from dlctl.api.objects.scalers import ScaleFailure, Scaler, ScalerPhase
 from dlctl.api.status import conditions
 from dlctl.api.status.conditions import Condition
-from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.membership.membership_plan import MembershipPlan, ScalerUpdate
 
 

@@ -7,9 +7,9 @@ a back-off that counts all predecessors. A worker that was never listed is creat
 import datetime
 import math
 
+from dlctl.api.event_note import EventNote
 from dlctl.api.job import WORKER, Replica
 from dlctl.api.status.job_status import RestartRecord
-from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.lifecycle import replica_restarts
 from dlctl.reconcilers.membership.membership_plan import MembershipPlan
 from dlctl.reconcilers.membership.membership_state import MembershipState

@@ -10,6 +10,7 @@ from functools import partial
 
 import attrs
 
+from dlctl.api.event_note import EventNote
 from dlctl.api.job import Job
 from dlctl.api.meta import SERVICES
 from dlctl.api.policies.failure_policy import FailureAction
@@ -20,7 +21,6 @@ from dlctl.reconcilers.children import dependents
 from dlctl.reconcilers.children.dependents import DependentChanges
 from dlctl.reconcilers.children.desired import Desired
 from dlctl.reconcilers.children.gang_retries import GangRetry, gang_retry
-from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.events.pod_events import exit_events
 from dlctl.reconcilers.failures import policy_decisions
 from dlctl.reconcilers.failures.attempts import (

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 
 import attrs
 
+from dlctl.api.event_note import EventNote
 from dlctl.api.job import Job
 from dlctl.api.status import conditions
 from dlctl.api.status.conditions import Condition
 from dlctl.api.status.job_status import JobPhase, JobState, JobStatus
-from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.plan import Plan
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import attrs
 
+from dlctl.api.event_note import EventNote
 from dlctl.api.job import Job, replica_type
 from dlctl.api.policies.failure_policy import FAIL_JOB_ACTION, REACHED_MAX_RESTARTS
 from dlctl.api.status import conditions
@@ -22,7 +23,6 @@ from dlctl.api.status.job_status import (
 )
 from dlctl.api.status.verdict import Attempt
 from dlctl.errors import truncated
-from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.observe import Observed, ReplicaState
 from dlctl.reconcilers.status import replica_conditions, replica_counts
 from dlctl.reconcilers.status.completion import Completion

@@ -13,7 +13,7 @@ from dlctl.api.policies.retry_policy import RetryPolicy
 from dlctl.api.policies.run_policy import CleanPodPolicy
 from dlctl.api.status.job_status import JobPhase, JobState, JobStatus, ReplicaStatus
 from dlctl.errors import InvalidJobError
-from dlctl.reconcilers.merge_patch import merge_patch
+from dlctl.kube.merge_diff import merge_diff
 from tests.builders import (
     decoded,
     make_job,
@@ -160,7 +160,7 @@ def test_older_operators_list_in_v1s_field_is_read_and_replaced() -> None:
         ReplicaStatus("ps", JobState.RUNNING, {JobState.RUNNING: 2}),
     )
     ours = status_of_the_first_version(attrs.evolve(status, written_by_other_operator=False))
-    patch = merge_patch(status_of_the_first_version(status), ours)
+    patch = merge_diff(status_of_the_first_version(status), ours)
     assert patch["replicaStatuses"] == {"PS": {"active": 2}}
 
 

@@ -17,7 +17,6 @@ from dlctl.dialects.et_operator.resources import SCALE_INS, SCALE_OUTS
 from dlctl.kube.errors import InvalidError
 from dlctl.local.apiserver.faults import Fault
 from dlctl.local.apiserver.storage.stored_objects import StorageEvent, table_of
-from dlctl.reconcilers import planning_threads
 from dlctl.reconcilers.membership.membership_plan import MembershipPlan
 from dlctl.reconcilers.membership.membership_state import MembershipState
 from dlctl.reconcilers.membership.planning import plan_membership
@@ -227,7 +226,7 @@ async def test_workers_of_a_large_job_are_selected_in_a_thread(
         return plan_membership(state)
 
     monkeypatch.setattr("dlctl.reconcilers.membership.manager.plan_membership", noted)
-    monkeypatch.setattr(planning_threads, "LARGE_JOB", 1)
+    monkeypatch.setattr("dlctl.reconcilers.large_jobs.threads.LARGE_JOB", 1)
     async with start_elastic_cluster() as stage:
         await stage.running(2)
         await stage.scale_out("more", toAdd=ONE)

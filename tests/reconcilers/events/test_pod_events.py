@@ -7,13 +7,13 @@ import attrs
 import msgspec
 import pytest
 
+from dlctl.api.event_note import EventNote
 from dlctl.api.job import Job, Replica
 from dlctl.api.json_types import JSON
 from dlctl.api.meta import PODS, SERVICES, Resource
 from dlctl.api.objects.pods import WORKERS_RUNNING_GATE, Pod, PodSchedulingGate, PodSpec, Service
 from dlctl.api.status.job_status import JobPhase
 from dlctl.reconcilers.children.rejection import Rejection, RejectionCause
-from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.events.pod_events import (
     EventDedup,
     PodProblems,

@@ -14,7 +14,7 @@ from dlctl.api.meta import ObjectKey, Resource
 from dlctl.api.objects.workloads import Workload
 from dlctl.informers.store import Store
 from dlctl.kube.client import Client
-from dlctl.reconcilers.job_queues import JobQueues
+from dlctl.reconcilers.handlers.job_queues import JobQueues
 from dlctl.reconcilers.kueue.queue_positions import (
     INTERVAL_S,
     MAX_FAILURES,

@@ -6,7 +6,7 @@ from dlctl.api.meta import ObjectKey, ObjectMeta, OwnerReference, Resource
 from dlctl.api.objects.workloads import Workload, WorkloadSpec
 from dlctl.informers.handlers import Change
 from dlctl.informers.store import Store
-from dlctl.reconcilers.job_queues import JobQueues
+from dlctl.reconcilers.handlers.job_queues import JobQueues
 from dlctl.reconcilers.kueue.workload_handlers import enqueue_queued_job
 from dlctl.workqueue.queue import WorkQueue
 

@@ -6,6 +6,7 @@ from typing import Any
 import attrs
 import pytest
 
+from dlctl.api.event_note import EventNote
 from dlctl.api.exit_codes import ExitClass
 from dlctl.api.job import LAUNCHER, WORKER, Job, Replica
 from dlctl.api.policies.elasticity import Elasticity
@@ -13,7 +14,6 @@ from dlctl.api.status import conditions
 from dlctl.api.status.conditions import Condition
 from dlctl.api.status.job_status import JobPhase, JobState, JobStatus, ReplicaStatus, RestartRecord
 from dlctl.api.status.membership import Membership
-from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.lifecycle import job_restarts
 from dlctl.reconcilers.lifecycle.replica_restarts import RESTART_BACKOFF
 from dlctl.reconcilers.observe import Children, Observed, ObservedReplica, ReplicaState, observe

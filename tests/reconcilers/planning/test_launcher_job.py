@@ -6,6 +6,7 @@ from typing import Any
 import attrs
 import pytest
 
+from dlctl.api.event_note import EventNote
 from dlctl.api.job import Job, Replica
 from dlctl.api.meta import CONFIG_MAPS, SERVICES, ObjectMeta
 from dlctl.api.objects.batch_jobs import BatchJob
@@ -17,7 +18,6 @@ from dlctl.api.policies.run_policy import CleanPodPolicy
 from dlctl.api.status import conditions
 from dlctl.api.status.job_status import JobPhase, JobState, JobStatus
 from dlctl.reconcilers.children.desired import Desired
-from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.launcher_job.next_write import LauncherJobAction, LauncherJobWrite
 from dlctl.reconcilers.observe import Children, observe
 from dlctl.reconcilers.plan import Plan

@@ -6,9 +6,9 @@ from typing import Any
 import attrs
 import pytest
 
+from dlctl.api.event_note import EventNote
 from dlctl.api.job import Job
 from dlctl.api.status.job_status import JobPhase
-from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.plan import Plan
 from dlctl.reconcilers.status import status_transitions
 from dlctl.reconcilers.status.invalid_status import invalid_plan, malformed_plan

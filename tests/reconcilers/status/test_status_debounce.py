@@ -3,6 +3,7 @@
 import attrs
 import pytest
 
+from dlctl.api.event_note import EventNote
 from dlctl.api.job import Job, Replica
 from dlctl.api.objects.workloads import Workload
 from dlctl.api.status import conditions
@@ -10,7 +11,6 @@ from dlctl.api.status.conditions import Condition
 from dlctl.api.status.job_status import JobPhase, JobState, JobStatus, ReplicaStatus
 from dlctl.api.status.membership import Membership
 from dlctl.api.status.verdict import Attempt, Cause, Confidence, Verdict
-from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.kueue.workload_waiting import workload_waiting
 from dlctl.reconcilers.plan import Plan
 from dlctl.reconcilers.status.status_debounce import (

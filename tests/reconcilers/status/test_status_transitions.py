@@ -6,12 +6,12 @@ from typing import Any
 import attrs
 import pytest
 
+from dlctl.api.event_note import EventNote
 from dlctl.api.job import Job, Replica
 from dlctl.api.objects.pods import Pod
 from dlctl.api.status import conditions
 from dlctl.api.status.conditions import Condition
 from dlctl.api.status.job_status import Failure, JobPhase, JobState, JobStatus, ReplicaStatus
-from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.lifecycle.replica_restarts import RESTART_BACKOFF, record_restarts
 from dlctl.reconcilers.observe import Observed
 from dlctl.reconcilers.plan import Plan

@@ -7,13 +7,13 @@ import attrs
 import msgspec
 import pytest
 
+from dlctl.api.event_note import EventNote
 from dlctl.api.job import Job, Replica
 from dlctl.api.objects.pods import Pod, PodSchedulingGate
 from dlctl.api.status import conditions
 from dlctl.api.status.job_status import JobPhase, JobStatus, RestartRecord
 from dlctl.api.status.waiting import Waiting
 from dlctl.errors import MAX_MESSAGE_CHARS
-from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.lifecycle.job_restart_backoff import RestartLimits
 from dlctl.reconcilers.lifecycle.replica_restarts import RESTART_BACKOFF, record_restarts
 from dlctl.reconcilers.observe import Observed

@@ -15,10 +15,10 @@ from dlctl.dialects.et_operator import scalers
 from dlctl.dialects.et_operator.resources import SCALE_INS
 from dlctl.informers.handlers import Change
 from dlctl.informers.store import Store
-from dlctl.reconcilers import event_handlers
+from dlctl.reconcilers.handlers import event_handlers
 from dlctl.reconcilers.nodes.node_tracker import NodeTracker
 from dlctl.workqueue.queue import WorkQueue
-from tests.reconcilers.changes import (
+from tests.reconcilers.handlers.changes import (
     MNIST,
     OTHER,
     OWNED,

@@ -11,8 +11,8 @@ from dlctl.api.objects.batch_jobs import BatchJob
 from dlctl.api.objects.pods import Pod
 from dlctl.informers.handlers import Change
 from dlctl.informers.store import Store
-from dlctl.reconcilers import batch_periods, event_handlers
-from dlctl.reconcilers.job_queues import JobQueues
+from dlctl.reconcilers.handlers import batch_periods, event_handlers
+from dlctl.reconcilers.handlers.job_queues import JobQueues
 from dlctl.workqueue.queue import WorkQueue
 
 Queue = WorkQueue[ObjectKey]

@@ -5,7 +5,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from dlctl.reconcilers.planning_threads import LARGE_JOB, planning_size, to_thread_if_large
+from dlctl.reconcilers.large_jobs.threads import LARGE_JOB, planning_size, to_thread_if_large
 from tests.builders import RUNNING, exited, make_job, make_pod, observed_of, training_job
 
 

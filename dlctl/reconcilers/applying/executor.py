@@ -11,20 +11,20 @@ from dlctl.clock import Clock
 from dlctl.controller.controller import Result
 from dlctl.errors import InvalidJobError
 from dlctl.kube.errors import names_missing_object
-from dlctl.reconcilers.batch_periods import BATCH_PERIOD_S
-from dlctl.reconcilers.child_writer import ChildWriter
+from dlctl.reconcilers.applying.child_writer import ChildWriter
+from dlctl.reconcilers.applying.reconcile_context import ReconcileContext
 from dlctl.reconcilers.children.creation import CreateResult
 from dlctl.reconcilers.content_errors import ContentError
 from dlctl.reconcilers.events.job_events import JobEvents
 from dlctl.reconcilers.events.pod_events import new_pod_problems
+from dlctl.reconcilers.handlers.batch_periods import BATCH_PERIOD_S
 from dlctl.reconcilers.job.content_error_log import ContentErrorLog
 from dlctl.reconcilers.job.metrics import JobMetrics
 from dlctl.reconcilers.job.status_write import StatusWrite
 from dlctl.reconcilers.job.writer import JobWriter
+from dlctl.reconcilers.large_jobs.threads import to_thread_if_large
 from dlctl.reconcilers.membership.manager import MembershipManager
 from dlctl.reconcilers.plan import Plan, earliest
-from dlctl.reconcilers.planning_threads import to_thread_if_large
-from dlctl.reconcilers.reconcile_context import ReconcileContext
 from dlctl.reconcilers.status.invalid_status import invalid_plan
 
 

@@ -14,12 +14,12 @@ from dlctl.api.objects.pods import Pod
 from dlctl.api.objects.scalers import Scaler, ScalerObject
 from dlctl.informers.handlers import Change
 from dlctl.informers.store import Store
-from dlctl.reconcilers.batch_periods import (
+from dlctl.reconcilers.handlers.batch_periods import (
     add_batch_indexes,
     child_batch_period_s,
     job_batch_period_s,
 )
-from dlctl.reconcilers.job_queues import JobQueues
+from dlctl.reconcilers.handlers.job_queues import JobQueues
 from dlctl.reconcilers.membership.manager import scale_target
 from dlctl.reconcilers.nodes.node_tracker import NodeTracker
 from dlctl.workqueue.queue import WorkQueue

@@ -8,7 +8,7 @@ from dlctl.api.meta import ObjectKey
 from dlctl.controller.controller import Controller, Result
 from dlctl.controller.fair_semaphore import FairSemaphore
 from dlctl.metrics import Metrics
-from dlctl.reconcilers.job_slots import LargeJobSlots
+from dlctl.reconcilers.large_jobs.slots import LargeJobSlots
 from dlctl.workqueue.queue import WorkQueue
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlctl.api.json_types import JSON
-from dlctl.reconcilers.merge_patch import merge_patch
+from dlctl.kube.merge_diff import merge_diff
 
 KEYS = st.sampled_from(["a", "b", "c"])
 # In a merge patch null removes a field, so it cannot be a value.
@@ -34,12 +34,12 @@ def applied(target: Any, patch: Any) -> Any:
 
 @given(old=OBJECTS, new=OBJECTS)
 def test_patch_turns_the_old_object_into_the_new_one(old: JSON, new: JSON) -> None:
-    assert applied(old, merge_patch(old, new)) == new
+    assert applied(old, merge_diff(old, new)) == new
 
 
 @given(both=OBJECTS)
 def test_equal_objects_need_no_patch(both: JSON) -> None:
-    assert merge_patch(both, both) == {}
+    assert merge_diff(both, both) == {}
 
 
 @pytest.mark.parametrize(
@@ -56,4 +56,4 @@ def test_equal_objects_need_no_patch(both: JSON) -> None:
     ],
 )
 def test_patch_contains_only_the_differences(old: JSON, new: JSON, patch: JSON) -> None:
-    assert merge_patch(old, new) == patch
+    assert merge_diff(old, new) == patch

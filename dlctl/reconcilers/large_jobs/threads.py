@@ -1,18 +1,14 @@
 """Threads that read and plan large jobs, so that none of them blocks the event loop."""
 
-import asyncio
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Final, ParamSpec, TypeVar
-from weakref import WeakKeyDictionary
 
-import attrs
 import msgspec
 
 from dlctl.api.exit_codes import ExitClass
 from dlctl.api.job import Job
-from dlctl.controller.fair_semaphore import FairSemaphore
+from dlctl.controller.shared_thread import SharedThread
 from dlctl.reconcilers.observe import Observed, ObservedReplica
 
 P = ParamSpec("P")
@@ -26,32 +22,6 @@ _REPLICAS_PER_OUTPUT: Final = 100
 _OUTPUTS_PER_LOG: Final = 5
 # Reading this part of a spec takes as long as planning one replica.
 _BYTES_PER_REPLICA: Final = 64
-
-
-@attrs.frozen(eq=False)
-class SharedThread:
-    """A thread that computes one thing at a time, for each namespace in turn.
-
-    More threads would slow down the event loop.
-    """
-
-    name: str
-    # A process may have several event loops, one after the other or in threads.
-    _turns: WeakKeyDictionary[asyncio.AbstractEventLoop, FairSemaphore] = attrs.field(
-        init=False, factory=WeakKeyDictionary
-    )
-    _executor: ThreadPoolExecutor = attrs.field(init=False)
-
-    @_executor.default
-    def _one_thread(self) -> ThreadPoolExecutor:
-        return ThreadPoolExecutor(max_workers=1, thread_name_prefix=self.name)
-
-    async def run(self, namespace: str, function: Callable[[], R]) -> R:
-        """Return the result of a pure function for a job of a namespace."""
-        loop = asyncio.get_running_loop()
-        async with self._turns.setdefault(loop, FairSemaphore(1)).slot(namespace):
-            return await loop.run_in_executor(self._executor, function)
-
 
 _PLANNER: Final = SharedThread("plan")
 # Of its own: a spec takes longer than a plan, and plans of other jobs must not wait for it.

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 
-def merge_patch(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+def merge_diff(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
     """Return the patch that turns the old object into the new one; empty if they are equal.
 
     Lists are replaced as a whole; null removes a field that the new object lacks.
@@ -15,7 +15,7 @@ def merge_patch(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any
         if name in old and before == value:
             continue
         if isinstance(before, Mapping) and isinstance(value, Mapping):
-            patch[name] = merge_patch(before, value)
+            patch[name] = merge_diff(before, value)
         else:
             patch[name] = value
     return patch

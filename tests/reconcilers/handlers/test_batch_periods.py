@@ -7,9 +7,9 @@ import pytest
 from dlctl.api.meta import Object, ObjectKey
 from dlctl.api.objects.pods import WORKERS_RUNNING_GATE, Pod
 from dlctl.informers.handlers import Change
-from dlctl.reconcilers import batch_periods, event_handlers
+from dlctl.reconcilers.handlers import batch_periods, event_handlers
 from dlctl.workqueue.queue import WorkQueue
-from tests.reconcilers.changes import MNIST, OWNED, Queue, decode, enqueue_owner, taken
+from tests.reconcilers.handlers.changes import MNIST, OWNED, Queue, decode, enqueue_owner, taken
 
 pytestmark = pytest.mark.looptime
 

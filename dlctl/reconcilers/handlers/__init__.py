@@ -1,0 +1,1 @@
+"""What a change in a store wakes: which jobs, in which queue, and after how long."""
