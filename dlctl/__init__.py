@@ -26,7 +26,7 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     import importlib
 
-    from dlctl.cli.embedded.local_options import require_local_packages
+    from dlctl.cli.embedded.cluster_options import require_local_packages
 
     require_local_packages()
     found = getattr(importlib.import_module(_MODULES[name]), name)

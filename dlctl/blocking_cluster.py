@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
 from dlctl.cli.display import restart_limit
-from dlctl.cli.embedded.local_options import NetworkChoice
+from dlctl.cli.embedded.cluster_options import NetworkChoice
 from dlctl.embedded_cluster import Cluster, JobResult, ManifestSource, OnLine
 
 T = TypeVar("T")

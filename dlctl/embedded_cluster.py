@@ -18,10 +18,10 @@ from dlctl.cli.display.follow import Follower, FollowOptions
 from dlctl.cli.display.log_selection import LogSelection
 from dlctl.cli.display.outcome import RunEnd, closing_lines
 from dlctl.cli.display.progress import JobProgress
-from dlctl.cli.embedded.cluster_arguments import check_run_options, image_paths, path_of
+from dlctl.cli.embedded.argument_checks import check_run_options, image_paths, path_of
+from dlctl.cli.embedded.cluster_options import ClusterOptions, NetworkChoice
+from dlctl.cli.embedded.control_plane import EmbeddedControlPlane, embedded_control_plane
 from dlctl.cli.embedded.disk_space import full_disk_lines, noexec_lines
-from dlctl.cli.embedded.local_cluster import LocalControlPlane, local_control_plane
-from dlctl.cli.embedded.local_options import LocalOptions, NetworkChoice
 from dlctl.cli.installed_kinds import installed_kinds
 from dlctl.cli.jobs.job_snapshot import JobSnapshot
 from dlctl.cli.manifests.checks import check, report
@@ -94,7 +94,7 @@ class Cluster:
         if claims:
             with config_errors(f"volumes {claims}"):
                 claims.mkdir(parents=True, exist_ok=True)
-        self._options = LocalOptions(
+        self._options = ClusterOptions(
             paths,
             network,
             directories=NodeDirectories(claims=claims),
@@ -102,7 +102,7 @@ class Cluster:
         )
         self._stack = AsyncExitStack()
         self._kinds = served_kinds({})
-        self._running: LocalControlPlane | None = None
+        self._running: EmbeddedControlPlane | None = None
         # How many restarts each of the runs in progress allows.
         self._limits: list[int] = []
         # Names of jobs that nobody waits for, whatever their state.
@@ -112,7 +112,7 @@ class Cluster:
         self._kinds = await asyncio.to_thread(installed_kinds)
         async with AsyncExitStack() as stack:
             self._running = await stack.enter_async_context(
-                local_control_plane(self._kinds, self._options, keep_logs=True)
+                embedded_control_plane(self._kinds, self._options, keep_logs=True)
             )
             self._stack = stack.pop_all()
         return self
@@ -180,7 +180,7 @@ class Cluster:
         await self._until_gone(NAMESPACES, key)
 
     @property
-    def _control_plane(self) -> LocalControlPlane:
+    def _control_plane(self) -> EmbeddedControlPlane:
         if self._running is None:
             raise RuntimeError("the cluster must be used inside its `with` block")
         return self._running
@@ -249,7 +249,7 @@ def _manifests(source: object) -> Iterable[Manifest]:
 
 
 async def _followed(
-    running: LocalControlPlane,
+    running: EmbeddedControlPlane,
     job: SubmittedJob,
     limits: FollowOptions,
     timeout_s: float | None,

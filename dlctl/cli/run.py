@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from dlctl.cli.arguments import CommandParser
-from dlctl.cli.embedded.local_options import add_local_arguments, parse_local_options
+from dlctl.cli.embedded.cluster_options import add_cluster_arguments, parse_cluster_options
 from dlctl.cli.embedded.output_options import add_output_arguments, parse_output_options
 from dlctl.cli.embedded.script_options import add_script_arguments, given_without_kind, parse_script
 from dlctl.cli.interrupts import run_until_signalled
@@ -34,7 +34,7 @@ def configure(parser: CommandParser) -> None:
         help="manifests, - for stdin; with --kind, a script",
     )
     add_script_arguments(parser)
-    add_local_arguments(parser)
+    add_cluster_arguments(parser)
     parser.add_argument(
         "-n",
         "--namespace",
@@ -52,7 +52,7 @@ def configure(parser: CommandParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    options = parse_local_options(args)
+    options = parse_cluster_options(args)
     script = parse_script(args, options) if args.kind else None
     if script and args.dry_run:
         print(script.text(), end="")

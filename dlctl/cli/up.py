@@ -8,9 +8,9 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
-from dlctl.cli.embedded.cluster_arguments import path_of
+from dlctl.cli.embedded.argument_checks import path_of
+from dlctl.cli.embedded.cluster_options import add_cluster_arguments, parse_cluster_options
 from dlctl.cli.embedded.detached import detach
-from dlctl.cli.embedded.local_options import add_local_arguments, parse_local_options
 from dlctl.cli.embedded.named_clusters import DEFAULT_NAME, NamedCluster
 from dlctl.cli.interrupts import run_until_signalled
 from dlctl.errors import ConfigError
@@ -22,7 +22,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "Run an embedded cluster and the controller until Ctrl-C, or with --detach until "
         "`dlctl down`. Several may run side by side."
     )
-    add_local_arguments(parser)
+    add_cluster_arguments(parser)
     parser.add_argument(
         "-d", "--detach", action="store_true", help="run in the background, until `dlctl down`"
     )
@@ -53,7 +53,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def up(args: argparse.Namespace) -> int:
-    options = parse_local_options(args, port=args.port)
+    options = parse_cluster_options(args, port=args.port)
     if args.name != DEFAULT_NAME and not args.detach:
         raise ConfigError(f"--name {args.name}: only a cluster with --detach has a name")
     with ExitStack() as stack:

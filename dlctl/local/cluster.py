@@ -1,4 +1,4 @@
-"""An API server, a scheduler, a Job controller and a node in one process: a cluster for laptops.
+"""The embedded cluster: an API server, a scheduler, a Job controller and a node in one process.
 
 All files live in a run directory that only its owner may read; it is removed with the cluster
 unless the caller chose it. Of other controllers only the pod garbage collector is included: the
@@ -47,7 +47,7 @@ USER_AGENT: Final = "dlctl-node"
 _START_TIMEOUT_S: Final = 60.0
 
 
-class LocalCluster:
+class EmbeddedCluster:
     """A cluster for the duration of an ``async with`` block; no process of it is left afterwards.
 
     Exceptions of the block are raised as they are, not in a group. A node that fails cancels the

@@ -15,7 +15,7 @@ import attrs
 import pytest
 
 from dlctl.api.meta import PODS
-from dlctl.cli.embedded.local_cluster import LocalControlPlane
+from dlctl.cli.embedded.control_plane import EmbeddedControlPlane
 from dlctl.kube.errors import ApiError
 
 PROJECT: Final = Path(__file__).parents[2]
@@ -66,7 +66,7 @@ async def until(holds: Callable[[], Awaitable[object]], *, within_s: float = LIM
             await asyncio.sleep(0.5)
 
 
-async def log(running: LocalControlPlane, pod: str) -> str:
+async def log(running: EmbeddedControlPlane, pod: str) -> str:
     """Return the output of a pod so far; empty before it starts."""
     try:
         return (await running.client.get_raw(PODS.path("default", pod, "log"), {})).decode()

@@ -13,8 +13,8 @@ import yaml
 
 from dlctl.api.json_types import JSON
 from dlctl.api.meta import CONFIG_MAPS, PODS, ObjectKey, Resource
-from dlctl.cli.embedded.local_cluster import LocalControlPlane, local_control_plane
-from dlctl.cli.embedded.local_options import LocalOptions
+from dlctl.cli.embedded.cluster_options import ClusterOptions
+from dlctl.cli.embedded.control_plane import EmbeddedControlPlane, embedded_control_plane
 from dlctl.dialects.et_operator.resources import SCALE_INS, SCALE_OUTS
 from dlctl.dialects.kinds import kind_of_api_version
 from tests.builders import KINDS
@@ -38,8 +38,8 @@ async def test_horovod_continues_while_the_number_of_workers_changes() -> None:
     assert kind is not None
     name = job["metadata"]["name"]
     key, launcher = ObjectKey("default", name), f"{name}-launcher"
-    async with local_control_plane(
-        KINDS, LocalOptions({"dlctl/horovod": EXAMPLE.prefix})
+    async with embedded_control_plane(
+        KINDS, ClusterOptions({"dlctl/horovod": EXAMPLE.prefix})
     ) as running:
         client = running.client
         if not running.cluster.network.isolated:
@@ -83,8 +83,8 @@ async def test_horovod_follows_the_workers_of_an_mpijob() -> None:
     assert mpi is not None
     job, config = mpijob()
     key = ObjectKey("default", job["metadata"]["name"])
-    async with local_control_plane(
-        KINDS, LocalOptions({"dlctl/horovod": EXAMPLE.prefix})
+    async with embedded_control_plane(
+        KINDS, ClusterOptions({"dlctl/horovod": EXAMPLE.prefix})
     ) as running:
         client = running.client
         if not running.cluster.network.isolated:
@@ -143,7 +143,7 @@ def manifests(file: str) -> list[Any]:
     return list(yaml.safe_load_all(path.read_text()))
 
 
-async def scale(running: LocalControlPlane, resource: Resource, file: str) -> None:
+async def scale(running: EmbeddedControlPlane, resource: Resource, file: str) -> None:
     """Apply a manifest, and wait until its request has finished."""
     made = await running.client.create(resource, "default", manifests(file)[0], JSON)
 

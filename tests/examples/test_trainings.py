@@ -14,8 +14,8 @@ import yaml
 
 from dlctl.api.json_types import JSON
 from dlctl.api.meta import CONFIG_MAPS, PODS, ObjectKey
-from dlctl.cli.embedded.local_cluster import local_control_plane
-from dlctl.cli.embedded.local_options import LocalOptions
+from dlctl.cli.embedded.cluster_options import ClusterOptions
+from dlctl.cli.embedded.control_plane import embedded_control_plane
 from dlctl.dialects.kinds import kind_of_api_version
 from tests.builders import KINDS
 from tests.examples.running import LIMIT_S, PROJECT, Example, log, need, until
@@ -80,8 +80,8 @@ async def test_elastic_example_continues_when_a_worker_is_killed() -> None:
     assert kind is not None
     resource, name = kind.resource, manifest["metadata"]["name"]
     stays, killed = f"{name}-worker-1", f"{name}-worker-2"
-    async with local_control_plane(
-        KINDS, LocalOptions({"dlctl/pytorch": ELASTIC.prefix})
+    async with embedded_control_plane(
+        KINDS, ClusterOptions({"dlctl/pytorch": ELASTIC.prefix})
     ) as running:
         client = running.client
         await client.create(CONFIG_MAPS, "default", config)

@@ -12,8 +12,8 @@ import attrs
 from dlctl.api.json_types import JSON
 from dlctl.api.meta import ObjectKey, Resource
 from dlctl.api.status.verdict import Confidence
-from dlctl.cli.embedded.local_cluster import LocalControlPlane, local_control_plane
-from dlctl.cli.embedded.local_options import LocalOptions
+from dlctl.cli.embedded.cluster_options import ClusterOptions
+from dlctl.cli.embedded.control_plane import EmbeddedControlPlane, embedded_control_plane
 from dlctl.dialects.kinds import kind_of_api_version
 from tests.builders import KINDS
 from tests.faults.fault import NAMESPACE, Fault, Scene
@@ -26,12 +26,12 @@ LATE_S: Final = 1.5
 
 
 @asynccontextmanager
-async def cluster(images: Mapping[str, Path]) -> AsyncIterator[LocalControlPlane]:
-    async with local_control_plane(KINDS, LocalOptions(images)) as running:
+async def cluster(images: Mapping[str, Path]) -> AsyncIterator[EmbeddedControlPlane]:
+    async with embedded_control_plane(KINDS, ClusterOptions(images)) as running:
         yield running
 
 
-async def verdicts(running: LocalControlPlane, faults: Sequence[Fault]) -> dict[str, JSON]:
+async def verdicts(running: EmbeddedControlPlane, faults: Sequence[Fault]) -> dict[str, JSON]:
     """Return the first verdict on each fault by its name; empty for one that is not judged."""
     free = asyncio.Semaphore(AT_ONCE)
 
@@ -44,7 +44,7 @@ async def verdicts(running: LocalControlPlane, faults: Sequence[Fault]) -> dict[
     return {name: task.result() for name, task in tasks.items()}
 
 
-async def until_ended(running: LocalControlPlane, job: JSON) -> JSON:
+async def until_ended(running: EmbeddedControlPlane, job: JSON) -> JSON:
     """Create a job, and return its status once it has ended."""
     watched = await WatchedJob.created(running, job)
     return await watched.until(lambda status: status if _has_ended(status) else {})
@@ -57,7 +57,7 @@ def _has_ended(status: JSON) -> bool:
     )
 
 
-async def _verdict(running: LocalControlPlane, fault: Fault) -> JSON:
+async def _verdict(running: EmbeddedControlPlane, fault: Fault) -> JSON:
     job = copy.deepcopy(fault.job)
     job["metadata"]["name"] = fault.name
     watched = await WatchedJob.created(running, job)
@@ -75,7 +75,7 @@ async def _verdict(running: LocalControlPlane, fault: Fault) -> JSON:
 class WatchedJob:
     """A job whose status is read whenever anything has changed."""
 
-    running: LocalControlPlane
+    running: EmbeddedControlPlane
     resource: Resource
     key: ObjectKey
     _changed: asyncio.Event = attrs.field(factory=asyncio.Event)
@@ -84,7 +84,7 @@ class WatchedJob:
         self.running.cluster.server.storage.observers.append(lambda _: self._changed.set())
 
     @classmethod
-    async def created(cls, running: LocalControlPlane, job: JSON) -> Self:
+    async def created(cls, running: EmbeddedControlPlane, job: JSON) -> Self:
         kind = kind_of_api_version(KINDS, job["apiVersion"], job["kind"])
         assert kind is not None
         await running.client.create(kind.resource, NAMESPACE, job)

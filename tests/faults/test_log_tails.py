@@ -6,8 +6,8 @@ from typing import Final
 import pytest
 
 from dlctl.api.json_types import JSON
-from dlctl.cli.embedded.local_cluster import local_control_plane
-from dlctl.cli.embedded.local_options import LocalOptions
+from dlctl.cli.embedded.cluster_options import ClusterOptions
+from dlctl.cli.embedded.control_plane import embedded_control_plane
 from dlctl.kube.client import Client
 from dlctl.manager import Manager
 from dlctl.options import Options
@@ -54,7 +54,7 @@ exit 1
 async def verdict(tails: int) -> JSON:
     """Return the verdict on the program by a controller that reads at most this many logs."""
     async with (
-        local_control_plane(KINDS, LocalOptions(), controller=False) as running,
+        embedded_control_plane(KINDS, ClusterOptions(), controller=False) as running,
         Client(running.cluster.config(), user_agent="dlctl") as client,
         asyncio.TaskGroup() as group,
     ):

@@ -17,7 +17,7 @@ from dlctl.api.meta import PODS, UID, ObjectKey
 from dlctl.api.objects.nodes import NODES
 from dlctl.kube import config
 from dlctl.kube.client import Client
-from dlctl.local.cluster import LocalCluster
+from dlctl.local.cluster import EmbeddedCluster
 from dlctl.local.node import pod_garbage_collector
 from dlctl.local.node.containers.launch import PodPaths
 from dlctl.local.node.containers.logs import LogFiles
@@ -31,11 +31,11 @@ SCRIPT = """
 import asyncio, sys
 from dlctl.api.meta import PODS
 from dlctl.kube.client import Client
-from dlctl.local.cluster import LocalCluster
+from dlctl.local.cluster import EmbeddedCluster
 from dlctl.local.node.kubelet import KubeletOptions
 
 async def main(network, mark):
-    async with LocalCluster(KubeletOptions(network=network)) as cluster:
+    async with EmbeddedCluster(KubeletOptions(network=network)) as cluster:
         async with Client(cluster.config()) as client:
             command = ["sh", "-c", f"setsid sleep {mark} & echo up; sleep {mark}"]
             container = {"name": "main", "image": "any", "command": command}
@@ -110,7 +110,7 @@ def processes_with(mark: str) -> list[int]:
 
 
 async def test_kubeconfig_works_and_is_private(tmp_path: Path) -> None:
-    async with LocalCluster(HOST, run_dir=tmp_path / "run") as cluster:
+    async with EmbeddedCluster(HOST, run_dir=tmp_path / "run") as cluster:
         path = cluster.kubeconfig_path
         assert (mode_of(path), mode_of(path.parent)) == (0o600, 0o700)
         async with Client(await config.load(str(path))) as client:
@@ -121,7 +121,7 @@ async def test_kubeconfig_works_and_is_private(tmp_path: Path) -> None:
 
 
 async def test_unnamed_run_directory_is_removed_with_the_cluster() -> None:
-    async with LocalCluster(HOST) as cluster:
+    async with EmbeddedCluster(HOST) as cluster:
         assert exists(bytes(cluster.run_dir))
     assert not exists(bytes(cluster.run_dir))
 
@@ -130,7 +130,7 @@ async def test_node_that_shuts_down_gives_pods_their_grace_period_and_starts_no_
     saves = "trap 'sleep 0.3; echo saved; exit 0' TERM; echo ready; while :; do sleep 0.1; done"
     ignores = "trap '' TERM; echo ready; while :; do sleep 0.1; done"
     options = attrs.evolve(HOST, keep_logs=True)
-    async with LocalCluster(options) as cluster, Client(cluster.config()) as client:
+    async with EmbeddedCluster(options) as cluster, Client(cluster.config()) as client:
         harness = NodeHarness(cluster, client)
         for name, script in (("saves", saves), ("ignores", ignores)):
             await harness.start(name, command=["sh", "-c", script])
@@ -158,7 +158,7 @@ async def test_deleted_pod_of_a_node_that_does_not_exist_does_not_stay(
 ) -> None:
     monkeypatch.setattr(pod_garbage_collector, "PERIOD_S", 0.1)
     monkeypatch.setattr(pod_garbage_collector, "QUARANTINE_S", 0.2)
-    async with LocalCluster(HOST) as cluster, Client(cluster.config()) as client:
+    async with EmbeddedCluster(HOST) as cluster, Client(cluster.config()) as client:
         harness = NodeHarness(cluster, client)
         await harness.start("lost", nodeName="nowhere")
         await harness.delete("lost")
@@ -167,7 +167,7 @@ async def test_deleted_pod_of_a_node_that_does_not_exist_does_not_stay(
 
 async def test_error_of_the_block_is_raised_unwrapped() -> None:
     with pytest.raises(KeyError, match="mine"):
-        async with LocalCluster(HOST):
+        async with EmbeddedCluster(HOST):
             raise KeyError("mine")
 
 

@@ -20,7 +20,7 @@ from dlctl.errors import ConfigError
 from dlctl.kube import config
 from dlctl.kube.client import Client
 from dlctl.kube.errors import ApiError, UnreachableError
-from dlctl.local.cluster import LocalCluster
+from dlctl.local.cluster import EmbeddedCluster
 from dlctl.local.data_directory import DataDirectory
 from dlctl.local.node.kubelet import KubeletOptions
 
@@ -31,13 +31,13 @@ KILLED = """
 import asyncio, sys
 from pathlib import Path
 from typing import Any
-from dlctl.local.cluster import LocalCluster
+from dlctl.local.cluster import EmbeddedCluster
 from dlctl.local.data_directory import DataDirectory
 from dlctl.local.node.kubelet import KubeletOptions
 
 async def main(path):
     with DataDirectory.open(Path(path)) as data:
-        async with LocalCluster(KubeletOptions(network="host"), data=data) as cluster:
+        async with EmbeddedCluster(KubeletOptions(network="host"), data=data) as cluster:
             print(cluster.kubeconfig_path, flush=True)
             await asyncio.get_running_loop().create_future()
 
@@ -52,14 +52,14 @@ def _modes(path: Path) -> set[int]:
 async def test_cluster_is_the_same_one_after_a_restart(tmp_path: Path) -> None:
     path = tmp_path / "data"
     with DataDirectory.open(path) as data:
-        async with LocalCluster(HOST, data=data) as cluster:
+        async with EmbeddedCluster(HOST, data=data) as cluster:
             first = cluster.config()
             async with Client(first) as client:
                 created = await client.create(CONFIG_MAPS, "default", {"metadata": {"name": "a"}})
     assert path.stat().st_mode & 0o777 == 0o700
     assert _modes(path) == {0o600}
     with DataDirectory.open(path) as data:
-        async with LocalCluster(HOST, data=data):
+        async with EmbeddedCluster(HOST, data=data):
             # With the address, the token and the authority of the first.
             async with Client(first) as client:
                 found = await client.get(CONFIG_MAPS, ObjectKey("default", "a"), Object)
@@ -71,12 +71,12 @@ async def test_log_of_a_former_cluster_is_said_to_be_gone(tmp_path: Path) -> Non
     pod = {"restartPolicy": "Never", "containers": [container]}
     log = PODS.path("default", "pod", "log")
     with DataDirectory.open(tmp_path / "data") as data:
-        async with LocalCluster(HOST, data=data) as cluster, Client(cluster.config()) as client:
+        async with EmbeddedCluster(HOST, data=data) as cluster, Client(cluster.config()) as client:
             await client.create(PODS, "default", {"metadata": {"name": "pod"}, "spec": pod})
             await _until(PodPhase.SUCCEEDED, client)
             assert await client.get_raw(log) == b"hello\n"
     with DataDirectory.open(tmp_path / "data") as data:
-        async with LocalCluster(HOST, data=data) as cluster, Client(cluster.config()) as client:
+        async with EmbeddedCluster(HOST, data=data) as cluster, Client(cluster.config()) as client:
             with pytest.raises(ApiError, match='the log of pod "pod" is gone'):
                 await client.get_raw(log)
 
@@ -96,7 +96,7 @@ async def test_write_that_was_acknowledged_survives_a_kill(tmp_path: Path) -> No
                     asyncio.get_running_loop().call_later(0.5, process.kill)
     assert acknowledged
     with DataDirectory.open(path) as data:
-        async with LocalCluster(HOST, data=data) as cluster, Client(cluster.config()) as client:
+        async with EmbeddedCluster(HOST, data=data) as cluster, Client(cluster.config()) as client:
             page = await client.list(CONFIG_MAPS, Object, namespace="default")
             found = {each.metadata.name: each for each in page.items}
             ended = await client.get(PODS, ObjectKey("default", "pod"), dict[str, Any])

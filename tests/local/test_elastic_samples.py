@@ -17,8 +17,8 @@ import yaml
 
 from dlctl.api.json_types import JSON
 from dlctl.api.meta import PODS, SERVICES, ObjectKey, Resource
-from dlctl.cli.embedded.local_cluster import LocalControlPlane, local_control_plane
-from dlctl.cli.embedded.local_options import LocalOptions
+from dlctl.cli.embedded.cluster_options import ClusterOptions
+from dlctl.cli.embedded.control_plane import EmbeddedControlPlane, embedded_control_plane
 from dlctl.dialects.et_operator.resources import SCALE_INS, SCALE_OUTS
 from tests.builders import KINDS, kind_of
 from tests.support.history import History
@@ -70,7 +70,7 @@ done
 
 @attrs.frozen
 class RunningSample:
-    running: LocalControlPlane
+    running: EmbeddedControlPlane
     history: History
     end: Path
 
@@ -123,8 +123,8 @@ async def staged(prefix: Path) -> AsyncIterator[RunningSample]:
     program.chmod(0o755)
     sample = yaml.safe_load((FOLDER / "training_job.yaml").read_text())
     (container,) = sample["spec"]["etReplicaSpecs"]["worker"]["template"]["spec"]["containers"]
-    async with local_control_plane(
-        KINDS, LocalOptions({container["image"]: prefix}, hand_out_gpus=False)
+    async with embedded_control_plane(
+        KINDS, ClusterOptions({container["image"]: prefix}, hand_out_gpus=False)
     ) as running:
         if not running.cluster.network.isolated:
             pytest.skip(f"no namespaces: {running.cluster.network.reason}")

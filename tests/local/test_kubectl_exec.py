@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from dlctl.kube.client import Client
-from dlctl.local.cluster import LocalCluster
+from dlctl.local.cluster import EmbeddedCluster
 from tests.local.node.exec_streams import V5, ExecStream, session, start
 from tests.local.node.harness import NodeHarness
 from tests.local.node.rbac import grant, rule
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(KUBECTL is None, reason="kubectl is not installe
 
 @pytest.fixture
 async def harness() -> AsyncIterator[NodeHarness]:
-    async with LocalCluster() as cluster, Client(cluster.config()) as client:
+    async with EmbeddedCluster() as cluster, Client(cluster.config()) as client:
         yield NodeHarness(cluster, client)
 
 
@@ -107,7 +107,7 @@ async def test_pod_can_exec_into_another_if_its_account_may(harness: NodeHarness
 
 
 async def test_cluster_stops_despite_a_running_command() -> None:
-    async with LocalCluster() as cluster, Client(cluster.config()) as client:
+    async with EmbeddedCluster() as cluster, Client(cluster.config()) as client:
         lab = NodeHarness(cluster, client)
         await start(lab, "web")
         assert KUBECTL is not None

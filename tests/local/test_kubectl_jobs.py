@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dlctl.local.cluster import LocalCluster
+from dlctl.local.cluster import EmbeddedCluster
 from dlctl.local.node.kubelet import KubeletOptions
 from tests.local.kubectl import KUBECTL, Kubectl, lines
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.skipif(KUBECTL is None, reason="kubectl is not installe
 
 @pytest.fixture
 async def kubectl(tmp_path: Path) -> AsyncIterator[Kubectl]:
-    async with LocalCluster(KubeletOptions(network="host")) as cluster:
+    async with EmbeddedCluster(KubeletOptions(network="host")) as cluster:
         environment = {
             "PATH": os.environ["PATH"],
             "HOME": str(tmp_path),

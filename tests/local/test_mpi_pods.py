@@ -13,7 +13,7 @@ import pytest
 
 from dlctl.api.meta import CONFIG_MAPS
 from dlctl.kube.client import Client
-from dlctl.local.cluster import LocalCluster
+from dlctl.local.cluster import EmbeddedCluster
 from tests.local.node.builders import make_container
 from tests.local.node.harness import NodeHarness
 from tests.local.node.rbac import grant, rule
@@ -36,7 +36,7 @@ CONFIG = {
 
 @pytest.fixture
 async def harness() -> AsyncIterator[NodeHarness]:
-    async with LocalCluster() as cluster, Client(cluster.config()) as client:
+    async with EmbeddedCluster() as cluster, Client(cluster.config()) as client:
         yield NodeHarness(cluster, client)
 
 

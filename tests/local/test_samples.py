@@ -20,8 +20,8 @@ import yaml
 
 from dlctl.api.json_types import JSON
 from dlctl.api.meta import PODS, ObjectKey
-from dlctl.cli.embedded.local_cluster import LocalControlPlane, local_control_plane
-from dlctl.cli.embedded.local_options import LocalOptions
+from dlctl.cli.embedded.cluster_options import ClusterOptions
+from dlctl.cli.embedded.control_plane import EmbeddedControlPlane, embedded_control_plane
 from dlctl.dialects.kinds import kind_of_api_version
 from tests.builders import KINDS
 from tests.support.history import History
@@ -80,7 +80,7 @@ else:
 class RunningSample:
     """A cluster with one sample, and the output of its processes."""
 
-    running: LocalControlPlane
+    running: EmbeddedControlPlane
     history: History
     job: JSON
     said: Path
@@ -143,7 +143,7 @@ async def staged(name: str, prefix: Path, *, stay: bool = False) -> AsyncIterato
     kind = kind_of_api_version(KINDS, manifest["apiVersion"], manifest["kind"])
     assert kind is not None
     images = {container["image"]: prefix for container in containers(manifest)}
-    async with local_control_plane(KINDS, LocalOptions(images)) as running:
+    async with embedded_control_plane(KINDS, ClusterOptions(images)) as running:
         history = History(running.cluster.server)
         job = await running.client.create(kind.resource, "default", manifest, JSON)
         yield RunningSample(running, history, job, said)

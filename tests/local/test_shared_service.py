@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from dlctl.api.meta import PODS, SERVICES, ObjectKey
-from dlctl.cli.embedded.local_cluster import local_control_plane
-from dlctl.cli.embedded.local_options import LocalOptions, NetworkChoice
+from dlctl.cli.embedded.cluster_options import ClusterOptions, NetworkChoice
+from dlctl.cli.embedded.control_plane import embedded_control_plane
 from e2e.cluster.addresses import free_port
 from tests.builders import kind_of, manifest
 from tests.support.history import History
@@ -54,7 +54,7 @@ def job(port: int) -> dict[str, Any]:
 
 @pytest.mark.parametrize("network", ["auto", "host"])
 async def test_processes_find_each_other_within_the_service(network: NetworkChoice) -> None:
-    async with local_control_plane([KIND], LocalOptions(network=network)) as running:
+    async with embedded_control_plane([KIND], ClusterOptions(network=network)) as running:
         isolated = running.cluster.network.isolated
         if network == "auto" and not isolated:
             pytest.skip(f"no namespaces: {running.cluster.network.reason}")

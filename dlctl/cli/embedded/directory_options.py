@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from dlctl.cli.embedded.cluster_arguments import path_of
+from dlctl.cli.embedded.argument_checks import path_of
 from dlctl.errors import ConfigError, config_errors
 from dlctl.local.node.directories import NodeDirectories
 from dlctl.local.node.protocol import Mount

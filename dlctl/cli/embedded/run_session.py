@@ -15,14 +15,14 @@ from dlctl.cli.display.follow import Follower, FollowOptions
 from dlctl.cli.display.outcome import RunEnd, closing_lines, status_yaml
 from dlctl.cli.display.screen import render_svg, screen
 from dlctl.cli.display.views import ProgressView, progress_view
-from dlctl.cli.embedded.disk_space import full_disk_lines, noexec_lines
-from dlctl.cli.embedded.local_cluster import (
-    LocalControlPlane,
+from dlctl.cli.embedded.cluster_options import ClusterOptions
+from dlctl.cli.embedded.control_plane import (
+    EmbeddedControlPlane,
     describe_network,
-    local_control_plane,
+    embedded_control_plane,
     usage,
 )
-from dlctl.cli.embedded.local_options import LocalOptions
+from dlctl.cli.embedded.disk_space import full_disk_lines, noexec_lines
 from dlctl.cli.embedded.log_file import log_file
 from dlctl.cli.embedded.output_options import OutputOptions
 from dlctl.cli.installed_kinds import installed_kinds
@@ -50,7 +50,7 @@ class RunSession:
 
     manifests: Sequence[Manifest]
     title: str
-    options: LocalOptions
+    options: ClusterOptions
     namespace: str = "default"
     output: OutputOptions = attrs.field(factory=OutputOptions)
     keep: bool = False
@@ -67,7 +67,7 @@ class RunSession:
         ):
             limit = self.output.max_restarts
             options = attrs.evolve(self.options, log_dir=logs, immediate_restarts=lambda: limit)
-            async with local_control_plane(
+            async with embedded_control_plane(
                 served, options, keep_logs=True, run_dir=run_dir
             ) as running:
                 jobs = await submit(running.client, served, self.manifests, self.namespace)
@@ -113,7 +113,7 @@ class RunSession:
             )
 
     async def _follow(
-        self, running: LocalControlPlane, jobs: Sequence[SubmittedJob], interrupts: Interrupts
+        self, running: EmbeddedControlPlane, jobs: Sequence[SubmittedJob], interrupts: Interrupts
     ) -> bool:
         """Watch until the jobs finish or time out, and report; return whether all succeeded."""
         self._print(f"network {describe_network(running.cluster.network)}")
@@ -136,7 +136,7 @@ class RunSession:
         return all(job.has_succeeded for job in follower.progress)
 
     async def _watch(
-        self, running: LocalControlPlane, follower: Follower, interrupts: Interrupts
+        self, running: EmbeddedControlPlane, follower: Follower, interrupts: Interrupts
     ) -> bool:
         """Return whether the jobs finished within the time limit.
 
@@ -152,7 +152,7 @@ class RunSession:
 
     async def _stop(
         self,
-        running: LocalControlPlane,
+        running: EmbeddedControlPlane,
         follower: Follower,
         interrupts: Interrupts,
         view: ProgressView,
@@ -200,7 +200,7 @@ class RunSession:
         print(line, file=self._stream, flush=True)
 
 
-async def _status(running: LocalControlPlane, job: SubmittedJob) -> str:
+async def _status(running: EmbeddedControlPlane, job: SubmittedJob) -> str:
     try:
         obj = await running.client.get(job.kind.resource, job.key, dict[str, Any])
     except NotFoundError:

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 import attrs
 
-from dlctl.cli.embedded.cluster_arguments import path_of
-from dlctl.cli.embedded.local_options import LocalOptions
+from dlctl.cli.embedded.argument_checks import path_of
+from dlctl.cli.embedded.cluster_options import ClusterOptions
 from dlctl.cli.manifests.job_forms import JobForm, Program, complete_kinds, job_form
 from dlctl.cli.manifests.text import commented
 from dlctl.errors import ConfigError
@@ -111,7 +111,7 @@ class ScriptJob:
         }
         return commented(self.manifest, header, notes)
 
-    def applied(self, options: LocalOptions) -> LocalOptions:
+    def applied(self, options: ClusterOptions) -> ClusterOptions:
         """Return the options under which the manifest runs the script here."""
         return attrs.evolve(
             options,
@@ -120,7 +120,7 @@ class ScriptJob:
         )
 
 
-def parse_script(args: argparse.Namespace, options: LocalOptions) -> ScriptJob:
+def parse_script(args: argparse.Namespace, options: ClusterOptions) -> ScriptJob:
     """Return the job that the arguments describe.
 
     :raises ConfigError: if the script, the environment or the kind does not exist.

@@ -9,13 +9,13 @@ import attrs
 import yaml
 
 from dlctl import logs
-from dlctl.cli.embedded.local_cluster import (
-    LocalControlPlane,
+from dlctl.cli.embedded.cluster_options import ClusterOptions
+from dlctl.cli.embedded.control_plane import (
+    EmbeddedControlPlane,
     describe_network,
-    local_control_plane,
+    embedded_control_plane,
     usage,
 )
-from dlctl.cli.embedded.local_options import LocalOptions
 from dlctl.cli.installed_kinds import installed_kinds
 from dlctl.cli.interrupts import Interrupts
 from dlctl.errors import ConfigError, config_errors
@@ -27,7 +27,7 @@ from dlctl.local.private_file import write_private_file
 class UpSession:
     """The arguments of one ``dlctl up``; :meth:`run` executes it, once."""
 
-    options: LocalOptions
+    options: ClusterOptions
     kubeconfig: Path | None = None
     data: Path | None = None
     controller: bool = True
@@ -47,7 +47,7 @@ class UpSession:
             run_dir = stack.enter_context(interrupts.temporary_directory())
             data = stack.enter_context(DataDirectory.open(self.data)) if self.data else None
             running = await stack.enter_async_context(
-                local_control_plane(
+                embedded_control_plane(
                     served,
                     self._options(data),
                     controller=self.controller,
@@ -64,7 +64,7 @@ class UpSession:
                 await running.end_pods(interrupts, lambda line: print(line, file=sys.stderr))
         return 0
 
-    def _options(self, data: DataDirectory | None) -> LocalOptions:
+    def _options(self, data: DataDirectory | None) -> ClusterOptions:
         """Return the options, with the claims in the data directory unless they are elsewhere."""
         directories = self.options.directories
         if data is None or directories.claims is not None:
@@ -73,7 +73,7 @@ class UpSession:
         kept = attrs.evolve(directories, claims=data.volumes)
         return attrs.evolve(self.options, directories=kept)
 
-    def _usage(self, running: LocalControlPlane, names: str, kubeconfig: Path) -> str:
+    def _usage(self, running: EmbeddedControlPlane, names: str, kubeconfig: Path) -> str:
         facts = {
             "API server": running.cluster.server.url,
             "network": describe_network(running.cluster.network),

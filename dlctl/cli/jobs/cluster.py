@@ -122,7 +122,9 @@ class TargetCluster:
         return get
 
 
-def add_cluster_arguments(parser: argparse.ArgumentParser, *, all_namespaces: bool = False) -> None:
+def add_kubeconfig_arguments(
+    parser: argparse.ArgumentParser, *, all_namespaces: bool = False
+) -> None:
     """Add the flags by which kubectl, too, chooses a cluster and a namespace."""
     group = parser.add_argument_group("cluster")
     group.add_argument(
@@ -152,13 +154,13 @@ async def _run(
     try:
         cluster = await config.load(args.kubeconfig, args.context)
     except config.MissingKubeconfigError as error:
-        raise ConfigError(f"{error}{_local_clusters()}") from None
+        raise ConfigError(f"{error}{_embedded_clusters()}") from None
     async with Client(cluster, user_agent="dlctl-cli") as client:
         namespace = "" if args.all_namespaces else args.namespace or client.namespace
         return await command(TargetCluster(client, installed_kinds(), namespace))
 
 
-def _local_clusters() -> str:
+def _embedded_clusters() -> str:
     """Return how to use a cluster on this machine, as the end of a message."""
     for name in running_clusters():
         # The file is missing if the cluster was started with another path.

@@ -4,7 +4,12 @@ import argparse
 import asyncio
 from typing import Final
 
-from dlctl.cli.jobs.cluster import TargetCluster, add_cluster_arguments, named_job, run_in_cluster
+from dlctl.cli.jobs.cluster import (
+    TargetCluster,
+    add_kubeconfig_arguments,
+    named_job,
+    run_in_cluster,
+)
 from dlctl.cli.jobs.job_argument import add_job_argument
 from dlctl.cli.jobs.job_snapshot import JobSnapshot
 
@@ -17,7 +22,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--no-wait", dest="wait", action="store_false", help="return before they are gone"
     )
-    add_cluster_arguments(parser)
+    add_kubeconfig_arguments(parser)
     parser.set_defaults(command=lambda args: run_in_cluster(args, lambda it: delete(it, args)))
 
 

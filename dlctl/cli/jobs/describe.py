@@ -10,7 +10,12 @@ from dlctl.api.meta import PODS
 from dlctl.api.objects.pods import Pod
 from dlctl.cli.display.log_lines import displayable
 from dlctl.cli.display.progress import JobProgress, ReplicaProgress, job_progress
-from dlctl.cli.jobs.cluster import TargetCluster, add_cluster_arguments, named_job, run_in_cluster
+from dlctl.cli.jobs.cluster import (
+    TargetCluster,
+    add_kubeconfig_arguments,
+    named_job,
+    run_in_cluster,
+)
 from dlctl.cli.jobs.explanation import FirstFailure, explain, first_failure
 from dlctl.cli.jobs.history import replica_names
 from dlctl.cli.jobs.job_argument import add_job_argument
@@ -98,7 +103,7 @@ def _images(job: Job) -> Iterator[str]:
 
 def _configure(parser: argparse.ArgumentParser, show: "Callable[..., Iterator[str]]") -> None:
     add_job_argument(parser, "job")
-    add_cluster_arguments(parser)
+    add_kubeconfig_arguments(parser)
 
     async def run(cluster: TargetCluster, args: argparse.Namespace) -> int:
         job = await named_job(cluster, args.job)

@@ -9,7 +9,7 @@ from typing import Any, Final
 import yaml
 
 from dlctl.cli.jobs import nodes
-from dlctl.cli.jobs.cluster import TargetCluster, add_cluster_arguments, run_in_cluster
+from dlctl.cli.jobs.cluster import TargetCluster, add_kubeconfig_arguments, run_in_cluster
 from dlctl.cli.jobs.job_argument import add_job_argument
 from dlctl.cli.jobs.job_snapshot import JobSnapshot
 from dlctl.cli.jobs.names import known_kinds, parse_selection
@@ -39,7 +39,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         choices=_OUTPUTS,
         help="more columns, names alone, or whole objects; several are a List",
     )
-    add_cluster_arguments(parser, all_namespaces=True)
+    add_kubeconfig_arguments(parser, all_namespaces=True)
     parser.set_defaults(command=lambda args: run_in_cluster(args, lambda it: get(it, args)))
 
 

@@ -8,7 +8,12 @@ from dlctl.cli.display.log_lines import LogPrefixes
 from dlctl.cli.display.log_selection import MAX_SHOWN, LogSelection
 from dlctl.cli.display.progress import ReplicaProgress
 from dlctl.cli.duration_argument import duration_s
-from dlctl.cli.jobs.cluster import TargetCluster, add_cluster_arguments, named_job, run_in_cluster
+from dlctl.cli.jobs.cluster import (
+    TargetCluster,
+    add_kubeconfig_arguments,
+    named_job,
+    run_in_cluster,
+)
 from dlctl.cli.jobs.job_argument import add_job_argument
 from dlctl.cli.jobs.job_snapshot import JobSnapshot
 from dlctl.cli.jobs.log_streams import LogStreams, LogWriter, PodLogOptions
@@ -45,7 +50,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-c", "--container", default="", help="another container than the training container"
     )
-    add_cluster_arguments(parser)
+    add_kubeconfig_arguments(parser)
     parser.set_defaults(command=lambda args: run_in_cluster(args, lambda it: logs(it, args)))
 
 

@@ -15,7 +15,7 @@ from dlctl.api.job import Job
 from dlctl.api.meta import ObjectKey
 from dlctl.api.objects.pods import Pod, PodPhase
 from dlctl.cli.display.log_selection import chief_first
-from dlctl.cli.jobs.cluster import TargetCluster, add_cluster_arguments, run_in_cluster
+from dlctl.cli.jobs.cluster import TargetCluster, add_kubeconfig_arguments, run_in_cluster
 from dlctl.cli.jobs.history import replica_names
 from dlctl.cli.jobs.job_argument import add_job_argument
 from dlctl.cli.jobs.job_snapshot import JobSnapshot
@@ -69,7 +69,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="a port here and one of the replica; without LOCAL the same, with :REMOTE a free one",
     )
     parser.add_argument("--address", default="127.0.0.1", help="address to listen on (%(default)s)")
-    add_cluster_arguments(parser)
+    add_kubeconfig_arguments(parser)
     parser.set_defaults(command=lambda args: run_in_cluster(args, lambda it: forward(it, args)))
 
 

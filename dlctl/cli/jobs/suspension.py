@@ -4,7 +4,12 @@ import argparse
 from collections.abc import Mapping
 from typing import Any
 
-from dlctl.cli.jobs.cluster import TargetCluster, add_cluster_arguments, named_job, run_in_cluster
+from dlctl.cli.jobs.cluster import (
+    TargetCluster,
+    add_kubeconfig_arguments,
+    named_job,
+    run_in_cluster,
+)
 from dlctl.cli.jobs.job_argument import add_job_argument
 from dlctl.cli.jobs.job_snapshot import JobSnapshot
 from dlctl.errors import ConfigError
@@ -22,7 +27,7 @@ def configure_resume(parser: argparse.ArgumentParser) -> None:
 
 def _configure(parser: argparse.ArgumentParser, *, suspended: bool) -> None:
     add_job_argument(parser, "jobs", nargs="+")
-    add_cluster_arguments(parser)
+    add_kubeconfig_arguments(parser)
     parser.set_defaults(
         command=lambda args: run_in_cluster(
             args, lambda it: suspend(it, args.jobs, suspended=suspended)

@@ -103,7 +103,7 @@ def _without_version(manifest: Manifest) -> Problem:
 
 
 def _admission() -> "Admission | None":
-    # The controller's image lacks the packages of the laptop mode, and `dlctl render` works there.
+    # The controller's image lacks the packages of the embedded cluster; `dlctl render` works there.
     if not can_admit():
         return None
     from dlctl.cli.manifests.admission import Admission

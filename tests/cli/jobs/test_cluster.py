@@ -12,7 +12,7 @@ MISSING = "dlctl: kubeconfig: /nowhere: the file does not exist; set --kubeconfi
 
 
 @pytest.mark.parametrize("command", ["get", "why a"])
-def test_missing_kubeconfig_points_to_a_local_cluster(
+def test_missing_kubeconfig_points_to_an_embedded_cluster(
     dlctl: Dlctl, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))

@@ -9,7 +9,7 @@ import pytest_asyncio
 
 from dlctl.backoff import Backoff
 from dlctl.kube.client import Client
-from dlctl.local.cluster import LocalCluster
+from dlctl.local.cluster import EmbeddedCluster
 from dlctl.local.node.agent.sandboxes import NetworkChoice
 from dlctl.local.node.kubelet import KubeletOptions
 from tests.local.node.harness import NodeHarness
@@ -30,7 +30,7 @@ async def _serve(
     options = KubeletOptions(
         images={"mapped": images}, network=network, crash_loop=SHORT_CRASH_LOOP
     )
-    async with LocalCluster(options) as cluster, Client(cluster.config()) as client:
+    async with EmbeddedCluster(options) as cluster, Client(cluster.config()) as client:
         labs.set_result(NodeHarness(cluster, client))
         await over.wait()
 

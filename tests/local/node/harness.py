@@ -8,7 +8,7 @@ import attrs
 
 from dlctl.api.meta import EVENTS, PODS, ObjectKey, Resource
 from dlctl.kube.client import Client
-from dlctl.local.cluster import LocalCluster
+from dlctl.local.cluster import EmbeddedCluster
 from dlctl.local.node.api_types import NodePod
 from tests.local.node.builders import pod_body
 
@@ -19,7 +19,7 @@ Wire = dict[str, Any]
 class NodeHarness:
     """A cluster whose waits are woken by the node's informer, not by polling."""
 
-    cluster: LocalCluster
+    cluster: EmbeddedCluster
     client: Client
 
     @property

@@ -11,7 +11,7 @@ import pytest_asyncio
 from dlctl.api.meta import ObjectKey
 from dlctl.api.objects.nodes import NODES
 from dlctl.kube.client import Client
-from dlctl.local.cluster import LocalCluster
+from dlctl.local.cluster import EmbeddedCluster
 from dlctl.local.node.kubelet import KubeletOptions
 from dlctl.local.node.node_object import NODE_NAME
 from tests.local.node.builders import make_container, scheduled
@@ -34,7 +34,7 @@ def _two_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest_asyncio.fixture
 async def node(_two_gpus: None) -> AsyncIterator[NodeHarness]:
     options = KubeletOptions(network="host", node_labels={"accelerator": "a100"})
-    async with LocalCluster(options) as cluster, Client(cluster.config()) as client:
+    async with EmbeddedCluster(options) as cluster, Client(cluster.config()) as client:
         yield NodeHarness(cluster, client)
 
 
@@ -90,7 +90,7 @@ async def test_pod_is_scheduled_once_the_node_has_its_label(node: NodeHarness) -
 @pytest.mark.usefixtures("_two_gpus")
 async def test_ignored_gpus_are_neither_counted_nor_hidden() -> None:
     options = KubeletOptions(network="host", hand_out_gpus=False)
-    async with LocalCluster(options) as cluster, Client(cluster.config()) as client:
+    async with EmbeddedCluster(options) as cluster, Client(cluster.config()) as client:
         harness = NodeHarness(cluster, client)
         await harness.run("many", containers=containers(8, "echo ${CUDA_VISIBLE_DEVICES-unset}"))
         assert await harness.log("many") == "unset\n"

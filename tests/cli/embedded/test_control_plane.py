@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from dlctl.cli.embedded.local_cluster import describe_network, local_control_plane
-from dlctl.cli.embedded.local_options import LocalOptions
+from dlctl.cli.embedded.cluster_options import ClusterOptions
+from dlctl.cli.embedded.control_plane import describe_network, embedded_control_plane
 from dlctl.errors import ConfigError
 from dlctl.local.node.agent.sandboxes import Network
 from dlctl.local.node.directories import NodeDirectories
@@ -24,20 +24,20 @@ def test_network_without_a_way_out_is_described_with_reason_and_remedy() -> None
 @pytest.mark.parametrize(
     "options",
     [
-        pytest.param(LocalOptions({"torch": Path(LATIN)}), id="image"),
-        pytest.param(LocalOptions(directories=NodeDirectories(working_dir=LATIN)), id="workdir"),
+        pytest.param(ClusterOptions({"torch": Path(LATIN)}), id="image"),
+        pytest.param(ClusterOptions(directories=NodeDirectories(working_dir=LATIN)), id="workdir"),
         pytest.param(
-            LocalOptions(directories=NodeDirectories((Mount(LATIN, "/opt"),))), id="source"
+            ClusterOptions(directories=NodeDirectories((Mount(LATIN, "/opt"),))), id="source"
         ),
         pytest.param(
-            LocalOptions(directories=NodeDirectories((Mount("/opt", LATIN),))), id="target"
+            ClusterOptions(directories=NodeDirectories((Mount("/opt", LATIN),))), id="target"
         ),
-        pytest.param(LocalOptions(directories=NodeDirectories(claims=Path(LATIN))), id="volumes"),
+        pytest.param(ClusterOptions(directories=NodeDirectories(claims=Path(LATIN))), id="volumes"),
     ],
 )
-async def test_directory_that_is_not_utf8_is_rejected(options: LocalOptions) -> None:
+async def test_directory_that_is_not_utf8_is_rejected(options: ClusterOptions) -> None:
     with pytest.raises(ConfigError, match=r"'/data/\\udcfcbung' is not UTF-8"):
-        async with local_control_plane((), options, controller=False):
+        async with embedded_control_plane((), options, controller=False):
             pass
 
 
@@ -46,5 +46,5 @@ async def test_temporary_directory_that_is_not_utf8_is_rejected(
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", LATIN)
     with pytest.raises(ConfigError, match=r"'/data/\\udcfcbung' is not UTF-8"):
-        async with local_control_plane((), LocalOptions(), controller=False):
+        async with embedded_control_plane((), ClusterOptions(), controller=False):
             pass

@@ -12,7 +12,7 @@ from typing import Final, Literal, get_args
 
 import attrs
 
-from dlctl.cli.embedded.cluster_arguments import path_of
+from dlctl.cli.embedded.argument_checks import path_of
 from dlctl.cli.embedded.directory_options import add_directory_arguments, parse_directories
 from dlctl.errors import ConfigError
 from dlctl.local.node.directories import NodeDirectories
@@ -24,7 +24,7 @@ _REQUIRED_PACKAGES: Final = ("cel_expr_python", "pyroute2", "re2", "rich", "trus
 
 
 @attrs.frozen
-class LocalOptions:
+class ClusterOptions:
     """Options of the embedded cluster."""
 
     images: Mapping[str, Path] = attrs.field(factory=dict)
@@ -40,7 +40,7 @@ class LocalOptions:
     immediate_restarts: Callable[[], int | None] = lambda: None
 
 
-def add_local_arguments(parser: argparse.ArgumentParser) -> None:
+def add_cluster_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--image",
         action="append",
@@ -71,7 +71,7 @@ def add_local_arguments(parser: argparse.ArgumentParser) -> None:
     add_directory_arguments(parser)
 
 
-def parse_local_options(args: argparse.Namespace, *, port: int = 0) -> LocalOptions:
+def parse_cluster_options(args: argparse.Namespace, *, port: int = 0) -> ClusterOptions:
     """Parse the arguments.
 
     :raises ConfigError: if one is invalid, or the extra ``local`` is not installed.
@@ -80,7 +80,7 @@ def parse_local_options(args: argparse.Namespace, *, port: int = 0) -> LocalOpti
     if not 0 <= port <= _MAX_PORT:
         raise ConfigError(f"--port is {port}: use a number between 0 and {_MAX_PORT}")
     images = dict(_image(text) for text in args.image)
-    return LocalOptions(
+    return ClusterOptions(
         images=images,
         network=args.network,
         port=port,

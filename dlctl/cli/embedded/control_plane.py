@@ -16,8 +16,8 @@ import attrs
 
 from dlctl.api.json_types import JSON
 from dlctl.api.meta import CRDS, ObjectKey
+from dlctl.cli.embedded.cluster_options import ClusterOptions
 from dlctl.cli.embedded.directory_options import deleted_claims_line, shared_files_lines
-from dlctl.cli.embedded.local_options import LocalOptions
 from dlctl.cli.embedded.machine_limits import allow_open_files, check_loopback
 from dlctl.cli.interrupts import Interrupts
 from dlctl.dialects.kind import Kind
@@ -25,7 +25,7 @@ from dlctl.dialects.kind_crds import kind_crds
 from dlctl.errors import ConfigError
 from dlctl.kube.client import Client
 from dlctl.kube.errors import AlreadyExistsError
-from dlctl.local.cluster import LocalCluster
+from dlctl.local.cluster import EmbeddedCluster
 from dlctl.local.data_directory import DataDirectory
 from dlctl.local.node.agent.sandboxes import Network
 from dlctl.local.node.directories import NodeDirectories
@@ -37,10 +37,10 @@ MAX_GRACE_S: Final = 30.0
 
 
 @attrs.frozen
-class LocalControlPlane:
+class EmbeddedControlPlane:
     """The embedded cluster, and a client for the command's own use."""
 
-    cluster: LocalCluster
+    cluster: EmbeddedCluster
     client: Client
 
     @property
@@ -59,15 +59,15 @@ class LocalControlPlane:
 
 
 @asynccontextmanager
-async def local_control_plane(
+async def embedded_control_plane(
     kinds: Sequence[Kind],
-    options: LocalOptions,
+    options: ClusterOptions,
     *,
     controller: bool = True,
     keep_logs: bool = False,
     run_dir: Path | None = None,
     data: DataDirectory | None = None,
-) -> AsyncIterator[LocalControlPlane]:
+) -> AsyncIterator[EmbeddedControlPlane]:
     """Run the cluster for the duration of the block; no process of it is left afterwards.
 
     :raises ConfigError: if the port is in use, the requested network is unavailable, pods could
@@ -89,7 +89,7 @@ async def local_control_plane(
     async with AsyncExitStack() as stack:
         try:
             cluster = await stack.enter_async_context(
-                LocalCluster(node, run_dir=run_dir, data=data, port=options.port)
+                EmbeddedCluster(node, run_dir=run_dir, data=data, port=options.port)
             )
         except OSError as error:
             where = f" on port {options.port}" if options.port else ""
@@ -101,10 +101,10 @@ async def local_control_plane(
         if controller:
             await stack.enter_async_context(_controller(cluster, kinds))
         stack.enter_context(_directories_explained(cluster, options.directories))
-        yield LocalControlPlane(cluster, client)
+        yield EmbeddedControlPlane(cluster, client)
 
 
-def _check_encodable(options: LocalOptions, run_dir: Path | None) -> None:
+def _check_encodable(options: ClusterOptions, run_dir: Path | None) -> None:
     """Check the paths that pods get in messages and variables, which are text.
 
     :raises ConfigError: if one is not UTF-8.
@@ -137,7 +137,7 @@ async def _install(client: Client, definition: JSON) -> None:
 
 
 @asynccontextmanager
-async def _controller(cluster: LocalCluster, kinds: Sequence[Kind]) -> AsyncIterator[None]:
+async def _controller(cluster: EmbeddedCluster, kinds: Sequence[Kind]) -> AsyncIterator[None]:
     """Run the controller with its own client; its failure cancels the block and is raised."""
     try:
         async with (
@@ -153,7 +153,9 @@ async def _controller(cluster: LocalCluster, kinds: Sequence[Kind]) -> AsyncIter
 
 
 @contextmanager
-def _directories_explained(cluster: LocalCluster, directories: NodeDirectories) -> Iterator[None]:
+def _directories_explained(
+    cluster: EmbeddedCluster, directories: NodeDirectories
+) -> Iterator[None]:
     """Print which mounts are partial here, and afterwards which claims are deleted."""
     if not cluster.network.isolated:
         for line in shared_files_lines(directories.mounts, cluster.network.reason):
