@@ -133,11 +133,18 @@ async def test_stop_cancels_work_after_the_grace_period(
     assert len(asyncio.all_tasks()) == 1
 
 
-async def test_controller_stopped_before_its_start_runs_nothing(make: Make) -> None:
-    controller = make(ScriptedReconciler())
+async def test_controller_stopped_before_its_start_finishes_only_the_ready_keys(
+    make: Make, queue: WorkQueue[str]
+) -> None:
+    reconciler = ScriptedReconciler()
+    controller = make(reconciler)
+    queue.add("ready")
     await controller.stop(grace_s=1)
+    queue.add("later")
 
     await controller.run()
+
+    assert reconciler.keys == ["ready"]
 
 
 async def test_ready_keys_leave_turns_to_other_tasks(make: Make, queue: WorkQueue[str]) -> None:

@@ -282,7 +282,8 @@ def test_template_with_the_same_names_in_different_places_is_accepted() -> None:
     fields = {"ports": ports, "volumeMounts": [{"name": "data", "mountPath": "/d"}]}
     containers = [_container(**fields), _container(name="a", **fields)]
     pod = {"containers": containers, "volumes": [_DATA, {"name": "a", "emptyDir": {}}]}
-    make_job(mxjob(replicaSpecs=[entry("SCHEDULER", template={"spec": pod})]))
+    job = make_job(mxjob(replicaSpecs=[entry("SCHEDULER", template={"spec": pod})]))
+    assert job.replica_specs[0].template["spec"] == {**pod, "restartPolicy": "OnFailure"}
 
 
 def test_server_without_template_and_image_is_rejected() -> None:
