@@ -29,7 +29,9 @@ def submitted(cluster: Kubectl, controller: Kubectl) -> Iterator[Kubectl]:
 
 
 @pytest.mark.parametrize("kind", REAL, ids=lambda kind: kind.name)
-def test_job_succeeds(kind: KubeflowKind, namespace: Kubectl) -> None:
+def test_job_succeeds_with_the_pods_and_labels_of_its_operator(
+    kind: KubeflowKind, namespace: Kubectl
+) -> None:
     status = reached(namespace, kind, "Succeeded")
     assert status["completionTime"]
     name = kind.called("stays")

@@ -33,7 +33,7 @@ def _no_home(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pwd, "getpwuid", unknown)
 
 
-def test_job_runs(dlctl: Dlctl, written: Written) -> None:
+def test_job_succeeds_without_a_home_directory(dlctl: Dlctl, written: Written) -> None:
     done = dlctl("run", written(script_job("print('ready')")), "--timeout", "20")
     assert done.code == 0, done.err
 

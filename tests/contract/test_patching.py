@@ -20,7 +20,9 @@ from tests.local.apiserver.raw_client import JSON_PATCH, STRATEGIC
         pytest.param({}, {"k": "v"}, id="nothing"),
     ],
 )
-async def test_merge_patch_result(api: Api, patch: JSON, data: JSON | None) -> None:
+async def test_merge_patch_sets_fields_and_deletes_nulls(
+    api: Api, patch: JSON, data: JSON | None
+) -> None:
     await api.create(api.path("configmaps"), config_map())
     answer = await api.patch(api.path("configmaps", "a"), patch)
     assert (answer.code, answer.body.get("data")) == (200, data)
@@ -75,7 +77,9 @@ async def test_merge_patch_result(api: Api, patch: JSON, data: JSON | None) -> N
         ),
     ],
 )
-async def test_json_patch_result(api: Api, operations: list[JSON], data: JSON | None) -> None:
+async def test_json_patch_applies_its_operations_in_order(
+    api: Api, operations: list[JSON], data: JSON | None
+) -> None:
     await api.create(api.path("configmaps"), config_map())
     answer = await api.patch(api.path("configmaps", "a"), operations, JSON_PATCH)
     assert (answer.code, answer.body.get("data")) == (200, data)

@@ -147,7 +147,9 @@ async def test_continue_token_excludes_a_version(api: Api) -> None:
         pytest.param({"limit": 5}, ["a"], id="by default exact with a limit"),
     ],
 )
-async def test_resource_version_match(api: Api, match: JSON, names: list[str]) -> None:
+async def test_list_is_as_old_as_its_resource_version_match_allows(
+    api: Api, match: JSON, names: list[str]
+) -> None:
     await make(api, "a")
     then = (await listed(api)).version
     await make(api, "b")

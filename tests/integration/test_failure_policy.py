@@ -148,7 +148,7 @@ async def test_deadline_ends_a_job_that_waits_for_its_restart(start_cluster: Sta
 
 
 @pytest.mark.embedded_only("it taints the only node")
-async def test_job_leaves_a_node_that_is_going_as_a_whole(start_cluster: StartCluster) -> None:
+async def test_whole_job_leaves_a_draining_node(start_cluster: StartCluster) -> None:
     async with start_cluster(kinds=only("PyTorchJob"), options=FAST) as cluster:
         cluster.start()
         await cluster.user.create(NODES, "", {"metadata": {"name": NODE_NAME}})

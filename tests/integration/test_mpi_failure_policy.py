@@ -228,7 +228,7 @@ async def test_deadline_is_that_of_all_attempts(start_cluster: StartCluster) -> 
 
 
 @pytest.mark.embedded_only("it taints the only node")
-async def test_job_leaves_a_node_that_is_going_as_a_whole(start_cluster: StartCluster) -> None:
+async def test_whole_job_leaves_a_draining_node(start_cluster: StartCluster) -> None:
     async with start_cluster(kinds=[MPI], options=FAST) as cluster:
         await cluster.user.create(NODES, "", {"metadata": {"name": NODE_NAME}})
         await submit(cluster, policed())

@@ -49,7 +49,7 @@ def conditioned(type_: str, status: str = "True", reason: str = "") -> Node:
         (tainted("node.kubernetes.io/out-of-service"), Cause.NODE),
     ],
 )
-def test_node_is_going(shown: Node, cause: Cause) -> None:
+def test_node_with_a_known_signal_is_draining(shown: Node, cause: Cause) -> None:
     draining = DEFAULTS.draining(shown)
     assert draining is not None
     assert draining.cause is cause

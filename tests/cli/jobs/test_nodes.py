@@ -51,7 +51,7 @@ def test_unhealthy_node_is_avoided_by_all_jobs() -> None:
     assert (found[1], found[-1]) == ("faulty (NetworkingReady=False)", "by all jobs")
 
 
-def test_node_that_is_going_says_by_what() -> None:
+def test_draining_node_shows_its_signal() -> None:
     found = cells(spec={"taints": [{"key": "karpenter.sh/disrupted"}]})
     assert (found[1], found[-1]) == ("draining (karpenter.sh/disrupted)", "no")
 

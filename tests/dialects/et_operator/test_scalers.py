@@ -199,7 +199,7 @@ def test_invalid_request_still_names_its_job() -> None:
     ),
     status=JSON_VALUES,
 )
-def test_whatever_is_there_is_read(spec: Any, status: Any) -> None:
+def test_scaler_with_any_spec_and_status_is_read(spec: Any, status: Any) -> None:
     for kind in ("ScaleIn", "ScaleOut"):
         read_scaler(scaler_manifest(kind, spec, status))
 

@@ -109,7 +109,9 @@ def test_what_is_written_is_read_back(status: JobStatus) -> None:
     membership=st.none() | st.dictionaries(st.sampled_from(MEMBERSHIP_FIELDS), JSON_VALUES),
     scaling=st.none() | st.dictionaries(st.sampled_from(SCALING_FIELDS), JSON_VALUES),
 )
-def test_whatever_is_there_is_read(wire: JSON, memory: JSON, membership: Any, scaling: Any) -> None:
+def test_status_with_any_values_is_read_and_written(
+    wire: JSON, memory: JSON, membership: Any, scaling: Any
+) -> None:
     if scaling is not None:
         membership = {**(membership or {}), "scaling": scaling}
     if membership is not None:

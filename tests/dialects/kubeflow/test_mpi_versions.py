@@ -169,7 +169,7 @@ def test_exported_job_has_the_version_that_alone_has_one_of_its_fields(
 
 
 @pytest.mark.parametrize(("given", "expected"), [("v1", V1), ("v2beta1", V2BETA1)])
-def test_annotation_decides(given: str, expected: str) -> None:
+def test_annotated_version_takes_precedence_over_the_fields(given: str, expected: str) -> None:
     annotations = {"dlctl.dev/mpijob-version": given}
     for entries in (EXPORTED, [entry("v1", WHOLE)], [entry("v2beta1", WHOLE_WITH_FORM_FIELD)]):
         assert chosen(entries, job_spec(**V2BETA1_FIELDS), annotations=annotations) == expected

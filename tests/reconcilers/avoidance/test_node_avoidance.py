@@ -34,7 +34,7 @@ def job_with(*attempts: Attempt, uid: str = "mine", **status: Any) -> Job:
 
 def nodes_with(**conditions: str) -> NodeTracker:
     """Return a cluster of six nodes, some of them with a condition."""
-    tracker = NodeTracker(NodeSignals.of(draining=["Going"], fault=["Sick"]))
+    tracker = NodeTracker(NodeSignals.of(draining=["Draining"], fault=["Sick"]))
     for letter in "abcdef":
         name = f"node-{letter}"
         type_ = conditions.get(letter)
@@ -75,26 +75,26 @@ def test_own_nodes_come_first_then_the_most_charged_then_unhealthy_ones() -> Non
     assert avoided(job_with(own), *charges, count=0, c="Sick") == []
 
 
-def test_node_that_is_about_to_go_is_avoided_by_the_job_that_fled_from_it() -> None:
-    fled = ended("node-a", Cause.PREEMPTION)
-    assert avoided(job_with(fled), a="Going") == ["node-a"]
-    assert avoided(job_with(fled)) == []
-    assert avoided(job_with(), a="Going") == []
+def test_draining_node_is_avoided_by_the_job_whose_attempt_it_ended() -> None:
+    drained = ended("node-a", Cause.PREEMPTION)
+    assert avoided(job_with(drained), a="Draining") == ["node-a"]
+    assert avoided(job_with(drained)) == []
+    assert avoided(job_with(), a="Draining") == []
 
 
-def test_further_nodes_that_the_job_left_are_avoided_while_they_are_about_to_go() -> None:
+def test_further_nodes_that_the_job_left_are_avoided_while_they_are_draining() -> None:
     left = {"node-b": NOW, "node-c": NOW}
-    fled = attrs.evolve(ended("node-a", Cause.PREEMPTION), drained_nodes=left)
-    assert avoided(job_with(fled), a="Going", b="Going") == ["node-a", "node-b"]
+    drained = attrs.evolve(ended("node-a", Cause.PREEMPTION), drained_nodes=left)
+    assert avoided(job_with(drained), a="Draining", b="Draining") == ["node-a", "node-b"]
     failed = attrs.evolve(ended("node-a", Cause.USER_CODE), drained_nodes=left)
-    assert avoided(job_with(failed, fled), a="Going", b="Going") == ["node-a", "node-b"]
+    assert avoided(job_with(failed, drained), a="Draining", b="Draining") == ["node-a", "node-b"]
 
 
 def test_nodes_at_fault_come_before_further_nodes_that_the_job_left() -> None:
     left = {"node-b": NOW, "node-c": NOW}
     own = attrs.evolve(ended("node-a", ago_s=100), drained_nodes=left)
     charges = [("mine", own), *((uid, ended("node-d")) for uid in "12")]
-    conditions = {"b": "Going", "c": "Going", "e": "Sick"}
+    conditions = {"b": "Draining", "c": "Draining", "e": "Sick"}
     wanted = ["node-a", "node-d", "node-e", "node-b", "node-c"]
     assert avoided(job_with(own), *charges, count=5, **conditions) == wanted
     assert avoided(job_with(own), *charges, count=3, **conditions) == wanted[:3]
@@ -102,7 +102,7 @@ def test_nodes_at_fault_come_before_further_nodes_that_the_job_left() -> None:
 
 def test_program_that_failed_on_an_unhealthy_node_does_not_make_it_an_own_node() -> None:
     failed = ended("node-b", Cause.USER_CODE)
-    assert avoided(job_with(failed), a="Sick", b="Going") == ["node-a"]
+    assert avoided(job_with(failed), a="Sick", b="Draining") == ["node-a"]
 
 
 def test_not_all_nodes_of_a_cluster_are_avoided() -> None:

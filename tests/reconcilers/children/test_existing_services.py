@@ -18,12 +18,14 @@ JOB = make_job(training_job("JAXJob", Worker=2))
         pytest.param({"linear-worker-1"}, False, id="one lost"),
     ],
 )
-def test_existing_services_decide(services: set[str], *, annotated: bool, shares: bool) -> None:
+def test_existing_services_take_precedence_over_the_annotation(
+    services: set[str], *, annotated: bool, shares: bool
+) -> None:
     job = attrs.evolve(JOB, shares_service=annotated)
     assert with_existing_services(job, services).shares_service is shares
 
 
 @pytest.mark.parametrize("annotated", [True, False])
-def test_annotation_decides_for_a_job_without_services(*, annotated: bool) -> None:
+def test_job_without_services_gets_the_kind_that_its_annotation_says(*, annotated: bool) -> None:
     job = attrs.evolve(JOB, shares_service=annotated)
     assert with_existing_services(job, set()) is job

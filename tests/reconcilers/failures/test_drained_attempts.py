@@ -16,7 +16,7 @@ from dlctl.reconcilers.observe import Children, Observed, observe
 from tests.builders import NOW, RUNNING, exited, make_job, make_pod
 
 SPOT = Signal("example.com/spot", "has the taint example.com/spot")
-GOING = NodeStates({"node-b": NodeState("node-b", SPOT, None, SPOT.text, NodeFault.DRAINING)})
+DRAINING = NodeStates({"node-b": NodeState("node-b", SPOT, None, SPOT.text, NodeFault.DRAINING)})
 
 
 def job_with(phase: JobPhase = JobPhase.RUNNING, *attempts: Attempt, policy: bool = True) -> Job:
@@ -27,7 +27,7 @@ def job_with(phase: JobPhase = JobPhase.RUNNING, *attempts: Attempt, policy: boo
 
 
 def observed(
-    job: Job, node: str = "node-b", nodes: NodeStates = GOING, code: int | None = None
+    job: Job, node: str = "node-b", nodes: NodeStates = DRAINING, code: int | None = None
 ) -> Observed:
     phase, state = ("Running", RUNNING) if code is None else ("Failed", exited(code))
     pods = [
@@ -38,7 +38,7 @@ def observed(
 
 
 @pytest.mark.parametrize("phase", [JobPhase.CREATING, JobPhase.RUNNING])
-def test_attempt_ends_for_the_first_replica_on_a_going_node(phase: JobPhase) -> None:
+def test_attempt_ends_for_the_first_replica_on_a_draining_node(phase: JobPhase) -> None:
     job = job_with(phase)
     verdict = drain_verdict(job, observed(job), NOW)
     assert verdict is not None
@@ -55,25 +55,25 @@ def test_attempt_ends_for_the_first_replica_on_a_going_node(phase: JobPhase) -> 
         pytest.param(job_with(JobPhase.CLEAN_UP), id="ended"),
     ],
 )
-def test_attempt_goes_on(job: Job) -> None:
+def test_attempt_continues_although_a_node_is_draining(job: Job) -> None:
     assert drain_verdict(job, observed(job), NOW) is None
 
 
-def test_attempt_goes_on_while_its_own_nodes_stay() -> None:
+def test_attempt_continues_while_none_of_its_own_nodes_is_draining() -> None:
     job = job_with()
     assert drain_verdict(job, observed(job, node="node-c"), NOW) is None
     assert drain_verdict(job, observed(job, nodes=NodeStates()), NOW) is None
 
 
-def test_replica_that_has_ended_does_not_flee() -> None:
+def test_ended_replica_on_a_draining_node_ends_no_attempt() -> None:
     job = job_with()
     assert drain_verdict(job, observed(job, code=1), NOW) is None
 
 
-@pytest.mark.parametrize(("minutes", "flees"), [(1, False), (59, False), (61, True)])
-def test_attempt_flees_from_the_same_signal_once_an_hour(minutes: int, flees: bool) -> None:
-    fled = drain_verdict(job_with(), observed(job_with()), NOW)
-    assert fled is not None
-    earlier = attrs.evolve(fled, time=NOW - datetime.timedelta(minutes=minutes))
+@pytest.mark.parametrize(("minutes", "ends"), [(1, False), (59, False), (61, True)])
+def test_same_signal_ends_an_attempt_once_an_hour(minutes: int, ends: bool) -> None:
+    drained = drain_verdict(job_with(), observed(job_with()), NOW)
+    assert drained is not None
+    earlier = attrs.evolve(drained, time=NOW - datetime.timedelta(minutes=minutes))
     job = job_with(JobPhase.RUNNING, Attempt(0, NOW, NOW, earlier))
-    assert (drain_verdict(job, observed(job), NOW) is not None) == flees
+    assert (drain_verdict(job, observed(job), NOW) is not None) == ends

@@ -27,7 +27,7 @@ def at(seconds: float) -> datetime.datetime:
     return NOW + datetime.timedelta(seconds=seconds)
 
 
-def going(*names: str) -> NodeStates:
+def draining(*names: str) -> NodeStates:
     return NodeStates(
         {name: NodeState(name, SPOT, None, SPOT.text, NodeFault.DRAINING) for name in names}
     )
@@ -75,7 +75,7 @@ def pods(job: Job, **changed: Pod | None) -> list[Pod]:
 def planned(job: Job, found: list[Pod], seconds: float, *nodes: str) -> Plan:
     now = at(seconds)
     desired = Desired(tuple(job.replicas))
-    observed = observe(job, Children(found, nodes=going(*nodes)), now)
+    observed = observe(job, Children(found, nodes=draining(*nodes)), now)
     return plan_job(job, observed, desired, now, PlanSettings())
 
 
@@ -118,7 +118,7 @@ def test_replica_without_a_decision_does_not_hide_one_with_it() -> None:
     assert ends(attrs.evolve(job, status=plan.status)) == [("ps-0", Cause.PREEMPTION)]
 
 
-def test_restart_replica_replaces_the_pods_on_nodes_that_are_going() -> None:
+def test_restart_replica_replaces_the_pods_on_draining_nodes() -> None:
     job = running(torch_job(RESTART_REPLICA))
     notice = ("node-of-worker-0", "node-of-worker-1")
     plan = planned(job, pods(job), 10, *notice)

@@ -109,11 +109,11 @@ def test_requested_logs_are_kept_over_those_of_the_same_second() -> None:
     assert [one.uid for one in kept] == ["b"]
 
 
-def test_program_on_a_node_that_is_only_going_may_have_failed_by_itself() -> None:
+def test_program_on_a_node_that_only_drains_may_have_failed_by_itself() -> None:
     job = running(torch_job("Never"))
-    going = Signal("spot", "has the taint spot")
+    spot = Signal("spot", "has the taint spot")
     for kind, expected in ((NodeFault.DRAINING, ["a"]), (NodeFault.DOWN, [])):
-        nodes = NodeStates({"node-a": NodeState("a", going, None, "is at fault", kind)})
+        nodes = NodeStates({"node-a": NodeState("a", spot, None, "is at fault", kind)})
         found = pods(job, worker1=failed(1, 30, node_name="node-a"))
         observed = observe(job, Children(found, nodes=nodes), at(40))
         assert uids(log_requests(job, observed, 2, at(40))) == (expected, [])

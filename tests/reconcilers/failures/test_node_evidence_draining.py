@@ -19,14 +19,14 @@ from tests.reconcilers.failures.torch_jobs import at, failed, pods, running, tor
 from tests.reconcilers.program_output import outputs
 from tests.reconcilers.program_output.outputs import raised, torchrun
 
-GOING = Signal("karpenter.sh/disrupted", "has the taint karpenter.sh/disrupted")
+DISRUPTED = Signal("karpenter.sh/disrupted", "has the taint karpenter.sh/disrupted")
 RESET = raised("ConnectionResetError: [Errno 104] Connection reset by peer")
 BUG = raised("ValueError: nan")
 
 
 def leaving(state: dict[str, Any], **status: Any) -> FailedReplica:
     """Return worker-1, whose node is announced to go."""
-    node = NodeState("b", GOING, None, GOING.text, NodeFault.DRAINING)
+    node = NodeState("b", DISRUPTED, None, DISRUPTED.text, NodeFault.DRAINING)
     return member("worker-1", state, faulty_node=node, **status)
 
 
@@ -77,7 +77,7 @@ def test_own_failure_on_a_node_that_leaves_is_its_own(state: dict[str, Any], cau
 def test_node_that_leaves_is_blamed_for_what_it_ends(culprit: FailedReplica) -> None:
     found = verdict_of(member("worker-0", ended(1, RESET)), culprit)
     assert (found.cause, found.replica) == (Cause.SCALE_DOWN, "worker-1")
-    assert (found.message, found.confidence) == (f"its node {GOING.text}", Confidence.HIGH)
+    assert (found.message, found.confidence) == (f"its node {DISRUPTED.text}", Confidence.HIGH)
 
 
 def test_node_that_leaves_decides_between_members_that_lost_a_peer() -> None:
@@ -90,7 +90,7 @@ def test_node_that_leaves_decides_between_members_that_lost_a_peer() -> None:
 def test_node_that_goes_down_decides_between_members_that_lost_a_peer_before() -> None:
     first = member("worker-0", ended(1, RESET, after_s=-2))
     down = NOW - datetime.timedelta(minutes=4)
-    node = NodeState("b", GOING, None, "is not ready", NodeFault.DOWN, down)
+    node = NodeState("b", DISRUPTED, None, "is not ready", NodeFault.DOWN, down)
     second = member("worker-1", ended(1, RESET), faulty_node=node)
     found = verdict_of(first, second)
     assert (found.replica, found.confidence) == ("worker-1", Confidence.LOW)
@@ -101,19 +101,19 @@ def test_node_that_goes_down_decides_between_members_that_lost_a_peer_before() -
     ("condition", "cause", "replica"),
     [
         pytest.param(
-            NodeState("b", GOING, None, GOING.text, NodeFault.DRAINING),
+            NodeState("b", DISRUPTED, None, DISRUPTED.text, NodeFault.DRAINING),
             Cause.USER_CODE, "worker-0", id="up",
         ),
         pytest.param(
-            NodeState("b", GOING, None, "is sick", NodeFault.UNHEALTHY),
+            NodeState("b", DISRUPTED, None, "is sick", NodeFault.UNHEALTHY),
             Cause.NODE, "worker-1", id="unhealthy",
         ),
         pytest.param(
-            NodeState("b", GOING, LostNode(False, None), "is lost", NodeFault.DOWN),
+            NodeState("b", DISRUPTED, LostNode(False, None), "is lost", NodeFault.DOWN),
             Cause.SCALE_DOWN, "worker-1", id="lost",
         ),
         pytest.param(
-            NodeState("b", GOING, None, "is not ready", NodeFault.DOWN),
+            NodeState("b", DISRUPTED, None, "is not ready", NodeFault.DOWN),
             Cause.SCALE_DOWN, "worker-1", id="not ready",
         ),
     ],

@@ -260,7 +260,7 @@ def test_success_of_the_launcher_ends_the_job() -> None:
     assert plan.status.completion_time == at
 
 
-def test_node_that_is_going_replaces_the_launcher_alone_by_a_rule() -> None:
+def test_draining_node_replaces_the_launcher_alone_by_a_rule() -> None:
     job = job_of(REPLACE)
     signal = Signal("example.com/spot", "has the taint example.com/spot")
     nodes = NodeStates({"spot": NodeState("spot", signal, None, signal.text, NodeFault.DRAINING)})
