@@ -43,7 +43,7 @@ from dlctl.reconcilers.job.status_rejection import StatusRejectedError
 from dlctl.reconcilers.job.stores import JobStores
 from dlctl.reconcilers.job.writer import JobGoneError, StatusSupersededError
 from dlctl.reconcilers.large_jobs.slots import LargeJobSlots
-from dlctl.reconcilers.large_jobs.threads import planning_size, to_thread_if_large
+from dlctl.reconcilers.large_jobs.threads import in_thread_if_slow, planning_cost
 from dlctl.reconcilers.membership.manager import MembershipManager
 from dlctl.reconcilers.membership.membership_plan import MembershipPlan
 from dlctl.reconcilers.membership.planning import with_current_members, with_membership_plan
@@ -191,11 +191,11 @@ class JobReconciler:
     async def _observe(self, job: Job, cache: JobCache) -> Observed:
         """Observe the replicas of a job; if it is elastic, those of its last membership."""
         children = self.stores.children(job.key.namespace, job.uid, cache.rejected)
-        size = max(job.total_replicas, len(children.pods))
+        cost = max(job.total_replicas, len(children.pods))
         with wrap_content_errors("planning"):
             current = with_current_members(job)
-            return await to_thread_if_large(
-                job.key.namespace, size, observe, current, children, self.clock.now()
+            return await in_thread_if_slow(
+                job.key.namespace, cost, observe, current, children, self.clock.now()
             )
 
     async def _logs(self, job: Job, observed: Observed) -> LogsOfJob:
@@ -224,15 +224,15 @@ class JobReconciler:
     ) -> tuple[ReconcileContext, Plan]:
         """Return the first slice of what a valid job needs; a status that may wait is left out."""
         self._record_launcher(observed, cache)
-        now, size = self.clock.now(), planning_size(job, observed)
-        members, with_members, observed = await self._plan_members(job, observed, now, size)
+        now, cost = self.clock.now(), planning_cost(job, observed)
+        members, with_members, observed = await self._plan_members(job, observed, now, cost)
         renderer = Renderer(with_members, obj.dialect, partial(self.avoidance.avoided_by, job))
         launch = members is None or members.create_launcher
         rendered, desired = await desired_children(
             renderer, observed, cache, self.content_errors, create_launcher=launch
         )
-        planned = await to_thread_if_large(
-            job.key.namespace, size, plan_job, rendered, observed, desired, now, self.settings
+        planned = await in_thread_if_slow(
+            job.key.namespace, cost, plan_job, rendered, observed, desired, now, self.settings
         )
         if (
             self.guard.crd.is_confirmed
@@ -269,18 +269,18 @@ class JobReconciler:
             self.metrics.launcher_seen(cache.launcher)
 
     async def _plan_members(
-        self, job: Job, observed: Observed, now: datetime.datetime, size: int
+        self, job: Job, observed: Observed, now: datetime.datetime, cost: int
     ) -> tuple[MembershipPlan | None, Job, Observed]:
         """Return the membership plan of an elastic job, and the job and replicas according to it.
 
-        ``size`` says whether a thread plans. Other jobs are returned as they are, without a plan.
+        A thread plans if the ``cost`` is high. Other jobs are returned as they are, without a plan.
         """
-        members = await self.membership.plan(job, observed, now, size)
+        members = await self.membership.plan(job, observed, now, cost)
         with_members = with_membership_plan(job, members)
         if members is not None and members.membership != members.persisted:
             children = observed.children
-            observed = await to_thread_if_large(
-                job.key.namespace, size, observe, with_members, children, now
+            observed = await in_thread_if_slow(
+                job.key.namespace, cost, observe, with_members, children, now
             )
         return members, with_members, observed
 

@@ -30,7 +30,7 @@ from dlctl.reconcilers.children.desired import Desired
 from dlctl.reconcilers.children.renderer import Renderer
 from dlctl.reconcilers.content_errors import ContentError
 from dlctl.reconcilers.job.decoding import DecodedJob, decode_with_job
-from dlctl.reconcilers.large_jobs.threads import LARGE_JOB, reading_size
+from dlctl.reconcilers.large_jobs.threads import MIN_COST_FOR_THREAD, reading_cost
 from dlctl.reconcilers.membership.manager import index_by_job
 from dlctl.reconcilers.membership.membership_plan import MembershipPlan
 from dlctl.reconcilers.membership.membership_state import MembershipState
@@ -111,13 +111,13 @@ def _read_and_plan(form: CrdVersion, obj: JobObject) -> str:
         msgspec.json.encode((wire, [note.message for note in failing.notes]))
         return "invalid"
     outcome = _plan(read.job, read.obj.dialect)
-    return outcome + _LARGE if read.job.total_replicas >= LARGE_JOB else outcome
+    return outcome + _LARGE if read.job.total_replicas >= MIN_COST_FOR_THREAD else outcome
 
 
 def _decode(form: CrdVersion, obj: JobObject) -> tuple[DecodedObject, DecodedJob | ContentError]:
     """Decode a job; one with a large spec in a thread, which has a bound of its own."""
     decode = partial(decode_with_job, form.kind, obj)
-    if reading_size(obj.readable_spec) < LARGE_JOB:
+    if reading_cost(obj.readable_spec) < MIN_COST_FOR_THREAD:
         return decode()
 
     def timed() -> tuple[DecodedObject, DecodedJob | ContentError]:

@@ -197,7 +197,7 @@ async def test_edit_while_a_large_spec_is_read_is_not_missed(
 
     async with start_cluster() as cluster:
         await run_first_job(cluster)
-        monkeypatch.setattr(decoder, "LARGE_JOB", 0)
+        monkeypatch.setattr(decoder, "MIN_COST_FOR_THREAD", 0)
         monkeypatch.setattr(decoder, "read_in_thread", read_slowly)
         await cluster.submit(mxjob(runPolicy={"suspend": False}), RUNS_ON)
         await cluster.advance(1)

@@ -22,7 +22,7 @@ from dlctl.reconcilers.job.content_error_log import ContentErrorLog
 from dlctl.reconcilers.job.metrics import JobMetrics
 from dlctl.reconcilers.job.status_write import StatusWrite
 from dlctl.reconcilers.job.writer import JobWriter
-from dlctl.reconcilers.large_jobs.threads import to_thread_if_large
+from dlctl.reconcilers.large_jobs.threads import in_thread_if_slow
 from dlctl.reconcilers.membership.manager import MembershipManager
 from dlctl.reconcilers.plan import Plan, earliest
 from dlctl.reconcilers.status.invalid_status import invalid_plan
@@ -114,7 +114,7 @@ class Executor:
         job, pods, dedup = context.job, context.pods, context.cache.event_dedup
         self.events.record_all(job, context.obj, (*plan.action_notes, *plan.notes))
         if job.messages.emits_pod_events and plan.status.phase.is_active:
-            problems, dedup.seen_problems = await to_thread_if_large(
+            problems, dedup.seen_problems = await in_thread_if_slow(
                 job.key.namespace, len(pods), new_pod_problems, pods, dedup.seen_problems
             )
             self.events.record_all(job, context.obj, problems)

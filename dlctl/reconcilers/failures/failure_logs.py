@@ -18,7 +18,7 @@ from dlctl.controller.background_tasks import BackgroundTasks
 from dlctl.reconcilers.failures.log_requests import LogRequests, LogTailRequest, log_requests
 from dlctl.reconcilers.failures.log_tails import READ_TIMEOUT_S, text_of
 from dlctl.reconcilers.failures.tail_cache import TailCache
-from dlctl.reconcilers.large_jobs.threads import planning_size, to_thread_if_large
+from dlctl.reconcilers.large_jobs.threads import in_thread_if_slow, planning_cost
 from dlctl.reconcilers.observe import Observed
 
 logger = logging.getLogger(__name__)
@@ -58,9 +58,9 @@ class FailureLogs:
         """Return the logs that the next verdict on a job needs; they are read in the background."""
         state, now = self._states.get(job.key), self.clock.now()
         known = frozenset(request.uid for request in state.deadlines) if state else frozenset()
-        size = planning_size(job, observed)
-        wanted = await to_thread_if_large(
-            job.key.namespace, size, log_requests, job, observed, self.max_count, now, known
+        cost = planning_cost(job, observed)
+        wanted = await in_thread_if_slow(
+            job.key.namespace, cost, log_requests, job, observed, self.max_count, now, known
         )
         if not wanted.all:
             if state is not None:

@@ -15,7 +15,7 @@ from dlctl.dialects.dialect import DecodedObject
 from dlctl.dialects.kind import Kind
 from dlctl.reconcilers.content_errors import ContentError, wrap_content_errors
 from dlctl.reconcilers.job.decoding import DecodedJob, decode_with_job
-from dlctl.reconcilers.large_jobs.threads import LARGE_JOB, read_in_thread, reading_size
+from dlctl.reconcilers.large_jobs.threads import MIN_COST_FOR_THREAD, read_in_thread, reading_cost
 
 T = TypeVar("T")
 # The cache keeps decoded jobs up to this total: the bytes of their specs, and a constant for each.
@@ -61,16 +61,16 @@ class JobDecoder:
             decode = partial(
                 decode_with_job, self.kind, stored, last_good_spec, known, has_pods=has_pods
             )
-            size = reading_size(stored.readable_spec, last_good_spec)
-            obj, read = await self._call(decode, size, stored.metadata.namespace)
+            cost = reading_cost(stored.readable_spec, last_good_spec)
+            obj, read = await self._call(decode, cost, stored.metadata.namespace)
             cached, found = _Cached(stored, obj), read
         if isinstance(found, DecodedJob) and found.error is None:
             cached.job = found
         self._remember(cached)
         return cached.obj, found
 
-    async def _call(self, decode: Callable[[], T], size: int, namespace: str | None) -> T:
-        if size < LARGE_JOB:
+    async def _call(self, decode: Callable[[], T], cost: int, namespace: str | None) -> T:
+        if cost < MIN_COST_FOR_THREAD:
             return decode()
         # A job that waits for its turn holds no decoded spec, which takes up to 45 times its text.
         return await read_in_thread(namespace or "", decode)

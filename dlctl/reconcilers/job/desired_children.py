@@ -11,7 +11,7 @@ from dlctl.reconcilers.children.renderer import Renderer
 from dlctl.reconcilers.content_errors import ContentError, wrap_content_errors
 from dlctl.reconcilers.job.cache import JobCache
 from dlctl.reconcilers.job.content_error_log import ContentErrorLog
-from dlctl.reconcilers.large_jobs.threads import to_thread_if_large
+from dlctl.reconcilers.large_jobs.threads import in_thread_if_slow
 from dlctl.reconcilers.observe import Observed
 from dlctl.reconcilers.status import status_transitions
 
@@ -28,14 +28,14 @@ async def desired_children(
 
     :raises InvalidJobError: if it cannot be rendered and none of its pods has ever run.
     """
-    job, size = renderer.job, len(observed.replicas)
+    job, cost = renderer.job, len(observed.replicas)
     desired = Desired(retained_resources=renderer.dialect.framework.retained_resources)
     try:
         if not job.is_partial:
             with wrap_content_errors("rendering"):
-                desired = await to_thread_if_large(
+                desired = await in_thread_if_slow(
                     job.key.namespace,
-                    size,
+                    cost,
                     renderer.desired,
                     observed,
                     create_launcher=create_launcher,

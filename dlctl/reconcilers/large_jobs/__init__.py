@@ -1,1 +1,1 @@
-"""Large jobs have slots and threads, so that they hold up neither others nor the event loop."""
+"""Large jobs hold up no others: their reconciles have slots, and what takes long has threads."""

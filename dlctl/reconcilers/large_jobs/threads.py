@@ -1,4 +1,7 @@
-"""Threads that read and plan large jobs, so that none of them blocks the event loop."""
+"""Threads for what takes long to read or to plan, so that it does not block the event loop.
+
+Costs are estimates, in units of the time that it takes to plan one replica.
+"""
 
 from collections.abc import Callable
 from functools import partial
@@ -14,8 +17,8 @@ from dlctl.reconcilers.observe import Observed, ObservedReplica
 P = ParamSpec("P")
 R = TypeVar("R")
 
-# From this number of replicas on, planning takes noticeably long.
-LARGE_JOB: Final = 500
+# Planning this many replicas takes noticeably long.
+MIN_COST_FOR_THREAD: Final = 500
 # Reading the output of one that failed takes as long as planning this many others.
 _REPLICAS_PER_OUTPUT: Final = 100
 # A log is longer than a termination message.
@@ -28,13 +31,13 @@ _PLANNER: Final = SharedThread("plan")
 _READER: Final = SharedThread("read")
 
 
-def reading_size(*specs: msgspec.Raw | None) -> int:
-    """Return how large reading specs is, in replicas."""
+def reading_cost(*specs: msgspec.Raw | None) -> int:
+    """Return the cost of reading specs."""
     return sum(len(bytes(spec)) for spec in specs if spec is not None) // _BYTES_PER_REPLICA
 
 
-def planning_size(job: Job, observed: Observed) -> int:
-    """Return how large planning is, in replicas."""
+def planning_cost(job: Job, observed: Observed) -> int:
+    """Return the cost of planning a job."""
     failed = sum(1 for one in observed.replicas if one.restarts_in_place or _has_failed(one))
     outputs = failed + len(observed.children.logs) * _OUTPUTS_PER_LOG
     return max(job.total_replicas, len(observed.own_pods), outputs * _REPLICAS_PER_OUTPUT)
@@ -44,15 +47,15 @@ def _has_failed(one: ObservedReplica) -> bool:
     return one.termination is not None and one.termination.exit_class is not ExitClass.SUCCESS
 
 
-async def to_thread_if_large(
-    namespace: str, size: int, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs
+async def in_thread_if_slow(
+    namespace: str, cost: int, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs
 ) -> R:
-    """Return the result of a pure function; for a large ``size``, run it in a thread."""
-    if size < LARGE_JOB:
+    """Return the result of a pure function; run it in a thread if its cost is high."""
+    if cost < MIN_COST_FOR_THREAD:
         return function(*args, **kwargs)
     return await _PLANNER.run(namespace, partial(function, *args, **kwargs))
 
 
 async def read_in_thread(namespace: str, function: Callable[[], R]) -> R:
-    """Return the result of a pure function that reads a large spec."""
+    """Return the result of a pure function that reads a spec at a high cost."""
     return await _READER.run(namespace, function)

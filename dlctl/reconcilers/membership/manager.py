@@ -25,7 +25,7 @@ from dlctl.controller.object_writer import ObjectWriter
 from dlctl.dialects.elastic_dialect import ElasticDialect
 from dlctl.informers.store import Store
 from dlctl.kube.merge_diff import merge_diff
-from dlctl.reconcilers.large_jobs.threads import to_thread_if_large
+from dlctl.reconcilers.large_jobs.threads import in_thread_if_slow
 from dlctl.reconcilers.lifecycle.future_times import without_future_times
 from dlctl.reconcilers.membership import scaler_reconciler
 from dlctl.reconcilers.membership.exec_tasks import CheckInUse, ExecTask
@@ -63,11 +63,11 @@ class MembershipManager:
     nodes: NodeTracker = attrs.field(factory=NodeTracker)
 
     async def plan(
-        self, job: Job, observed: Observed, now: datetime.datetime, size: int
+        self, job: Job, observed: Observed, now: datetime.datetime, cost: int
     ) -> MembershipPlan | None:
         """Plan an elastic job's members, of which the last ones are observed; None if it has none.
 
-        For a large job (``size`` pods), this runs in a thread.
+        If the ``cost`` is high, this runs in a thread.
         """
         job = attrs.evolve(job, status=without_future_times(job.status, now))
         membership = current_membership(job)
@@ -93,7 +93,7 @@ class MembershipManager:
                 with_members(job, attrs.evolve(membership, hosts=tuple(hosts)))
             ).host_files(),
         )
-        return await to_thread_if_large(job.key.namespace, size, plan_membership, state)
+        return await in_thread_if_slow(job.key.namespace, cost, plan_membership, state)
 
     async def patch_scalers(
         self, job: Job, members: MembershipPlan | None, *, finished: bool

@@ -226,7 +226,7 @@ async def test_workers_of_a_large_job_are_selected_in_a_thread(
         return plan_membership(state)
 
     monkeypatch.setattr("dlctl.reconcilers.membership.manager.plan_membership", noted)
-    monkeypatch.setattr("dlctl.reconcilers.large_jobs.threads.LARGE_JOB", 1)
+    monkeypatch.setattr("dlctl.reconcilers.large_jobs.threads.MIN_COST_FOR_THREAD", 1)
     async with start_elastic_cluster() as stage:
         await stage.running(2)
         await stage.scale_out("more", toAdd=ONE)

@@ -1,25 +1,35 @@
-"""Large jobs are decoded and planned in a thread."""
+"""What takes long to read or to plan is computed in a thread."""
 
 import asyncio
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from dlctl.reconcilers.large_jobs.threads import LARGE_JOB, planning_size, to_thread_if_large
+from dlctl.reconcilers.large_jobs.threads import (
+    MIN_COST_FOR_THREAD,
+    in_thread_if_slow,
+    planning_cost,
+)
 from tests.builders import RUNNING, exited, make_job, make_pod, observed_of, training_job
 
 
-async def test_large_jobs_are_decided_beside_the_loop() -> None:
+async def test_slow_plans_are_computed_beside_the_loop() -> None:
     here = threading.current_thread()
-    assert await to_thread_if_large("default", LARGE_JOB - 1, threading.current_thread) is here
-    assert await to_thread_if_large("default", LARGE_JOB, threading.current_thread) is not here
+    assert (
+        await in_thread_if_slow("default", MIN_COST_FOR_THREAD - 1, threading.current_thread)
+        is here
+    )
+    assert (
+        await in_thread_if_slow("default", MIN_COST_FOR_THREAD, threading.current_thread)
+        is not here
+    )
 
 
-async def test_large_jobs_of_one_namespace_do_not_delay_one_of_another() -> None:
+async def test_slow_plans_of_one_namespace_do_not_delay_one_of_another() -> None:
     done = list[str]()
 
     async def plan(namespace: str) -> None:
-        await to_thread_if_large(namespace, LARGE_JOB, time.sleep, 0.001)
+        await in_thread_if_slow(namespace, MIN_COST_FOR_THREAD, time.sleep, 0.001)
         done.append(namespace)
 
     async with asyncio.TaskGroup() as group:
@@ -30,33 +40,33 @@ async def test_large_jobs_of_one_namespace_do_not_delay_one_of_another() -> None
     assert done.index("quiet") <= 2
 
 
-def test_jobs_with_many_failed_replicas_are_large() -> None:
+def test_jobs_with_many_failed_replicas_are_slow_to_plan() -> None:
     job = make_job(training_job("PyTorchJob", Master=1, Worker=9))
     failed = [make_pod(job, replica, phase="Failed", state=exited(1)) for replica in job.replicas]
     done = [make_pod(job, replica, phase="Succeeded", state=exited(0)) for replica in job.replicas]
-    assert planning_size(job, observed_of(job, *failed)) >= LARGE_JOB
-    assert planning_size(job, observed_of(job, *done)) == 10
+    assert planning_cost(job, observed_of(job, *failed)) >= MIN_COST_FOR_THREAD
+    assert planning_cost(job, observed_of(job, *done)) == 10
 
 
-def test_jobs_with_many_replicas_that_ran_again_in_place_are_large() -> None:
+def test_jobs_with_many_replicas_that_ran_again_in_place_are_slow_to_plan() -> None:
     job = make_job(training_job("PyTorchJob", Master=1, Worker=9))
     running = [
         make_pod(job, replica, state=RUNNING, last_state=exited(1)) for replica in job.replicas
     ]
-    assert planning_size(job, observed_of(job, *running)) >= LARGE_JOB
+    assert planning_cost(job, observed_of(job, *running)) >= MIN_COST_FOR_THREAD
 
 
-def test_jobs_whose_logs_were_read_are_large() -> None:
+def test_jobs_whose_logs_were_read_are_slow_to_plan() -> None:
     job = make_job(training_job("PyTorchJob", Master=1, Worker=9))
     pod = make_pod(job, next(job.replicas), phase="Failed", state=exited(1))
     observed = observed_of(job, pod, logs={pod.metadata.uid: "no data\n"})
-    assert planning_size(job, observed) >= LARGE_JOB
+    assert planning_cost(job, observed) >= MIN_COST_FOR_THREAD
 
 
-def test_large_jobs_are_planned_in_each_event_loop_of_a_process() -> None:
+def test_slow_plans_are_computed_in_each_event_loop_of_a_process() -> None:
     async def plan() -> int:
         async def one() -> None:
-            await to_thread_if_large("default", LARGE_JOB, time.sleep, 0.001)
+            await in_thread_if_slow("default", MIN_COST_FOR_THREAD, time.sleep, 0.001)
 
         async with asyncio.timeout(10), asyncio.TaskGroup() as group:
             for _ in range(20):
