@@ -4,7 +4,7 @@ from dlctl.backoff import Backoff
 from dlctl.options import Options
 from dlctl.reconcilers.lifecycle.job_restart_backoff import RestartLimits
 from dlctl.reconcilers.membership.membership_state import MembershipSettings
-from dlctl.reconcilers.planning.job import PlanSettings
+from dlctl.reconcilers.planning.job_plan import PlanSettings
 
 
 def plan_settings(options: Options) -> PlanSettings:

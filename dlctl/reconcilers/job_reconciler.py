@@ -46,11 +46,11 @@ from dlctl.reconcilers.large_jobs.slots import LargeJobSlots
 from dlctl.reconcilers.large_jobs.threads import in_thread_if_slow, planning_cost
 from dlctl.reconcilers.membership.manager import MembershipManager
 from dlctl.reconcilers.membership.membership_plan import MembershipPlan
-from dlctl.reconcilers.membership.planning import with_current_members, with_membership_plan
+from dlctl.reconcilers.membership.planner import with_current_members, with_membership_plan
 from dlctl.reconcilers.observe import Observed, observe
 from dlctl.reconcilers.plan import Plan, with_membership
 from dlctl.reconcilers.planning.collection_deletions import with_collection_deletions
-from dlctl.reconcilers.planning.job import PlanSettings, plan_job
+from dlctl.reconcilers.planning.job_plan import PlanSettings, plan_job
 from dlctl.reconcilers.planning.slices import first_slice
 from dlctl.reconcilers.status import status_transitions
 from dlctl.reconcilers.status.invalid_status import invalid_plan, malformed_plan

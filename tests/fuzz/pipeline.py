@@ -34,14 +34,14 @@ from dlctl.reconcilers.large_jobs.threads import MIN_COST_FOR_THREAD, reading_co
 from dlctl.reconcilers.membership.manager import index_by_job
 from dlctl.reconcilers.membership.membership_plan import MembershipPlan
 from dlctl.reconcilers.membership.membership_state import MembershipState
-from dlctl.reconcilers.membership.planning import (
+from dlctl.reconcilers.membership.planner import (
     plan_membership,
     with_members,
     with_membership_plan,
 )
 from dlctl.reconcilers.membership.selection import initial_membership
 from dlctl.reconcilers.observe import Children, observe
-from dlctl.reconcilers.planning.job import PlanSettings, plan_job
+from dlctl.reconcilers.planning.job_plan import PlanSettings, plan_job
 from dlctl.reconcilers.status import invalid_status
 from tests.builders import NOW, make_job, manifest, template
 from tests.fuzz.limits import LARGE_MAX_TIME_S

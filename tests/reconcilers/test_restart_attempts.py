@@ -13,7 +13,7 @@ from dlctl.api.status.job_status import JobPhase, JobStatus
 from dlctl.reconcilers.children.desired import Desired
 from dlctl.reconcilers.observe import Children, ReplicaState, observe
 from dlctl.reconcilers.plan import Plan
-from dlctl.reconcilers.planning.job import PlanSettings, plan_job
+from dlctl.reconcilers.planning.job_plan import PlanSettings, plan_job
 from dlctl.reconcilers.restart_attempts import RESTART_ATTEMPT
 from tests.builders import NOW, RUNNING, make_job, make_pod, renderer_of, training_job
 

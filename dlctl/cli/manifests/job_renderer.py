@@ -9,7 +9,7 @@ from dlctl.api.meta import UID
 from dlctl.cli.manifests.loading import as_job_object
 from dlctl.dialects.kind import Kind
 from dlctl.reconcilers.children.renderer import Renderer
-from dlctl.reconcilers.membership.planning import with_members
+from dlctl.reconcilers.membership.planner import with_members
 from dlctl.reconcilers.membership.selection import initial_membership
 
 # Stands for the UID that the server assigns; cannot be mistaken for a real one.

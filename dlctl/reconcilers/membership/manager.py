@@ -32,7 +32,7 @@ from dlctl.reconcilers.membership.exec_tasks import CheckInUse, ExecTask
 from dlctl.reconcilers.membership.membership_plan import MembershipPlan, ScalerUpdate
 from dlctl.reconcilers.membership.membership_state import MembershipSettings, MembershipState
 from dlctl.reconcilers.membership.pending_scalers import first_pending
-from dlctl.reconcilers.membership.planning import (
+from dlctl.reconcilers.membership.planner import (
     current_membership,
     plan_membership,
     with_members,

@@ -19,7 +19,7 @@ from dlctl.local.apiserver.faults import Fault
 from dlctl.local.apiserver.storage.stored_objects import StorageEvent, table_of
 from dlctl.reconcilers.membership.membership_plan import MembershipPlan
 from dlctl.reconcilers.membership.membership_state import MembershipState
-from dlctl.reconcilers.membership.planning import plan_membership
+from dlctl.reconcilers.membership.planner import plan_membership
 from tests.support.elastic_harness import JOBS, ONE, ElasticHarness, start_elastic_cluster
 
 pytestmark = [pytest.mark.looptime(noop_cycles=8)]

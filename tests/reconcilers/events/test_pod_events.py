@@ -22,7 +22,7 @@ from dlctl.reconcilers.events.pod_events import (
 )
 from dlctl.reconcilers.observe import Children, observe
 from dlctl.reconcilers.plan import Plan
-from dlctl.reconcilers.planning.job import PlanSettings, plan_job
+from dlctl.reconcilers.planning.job_plan import PlanSettings, plan_job
 from tests.builders import NOW, RUNNING, exited, make_job, make_pod, renderer_of, training_job
 
 ONE, TWO = Replica("worker", 0), Replica("worker", 1)

@@ -16,7 +16,7 @@ from dlctl.reconcilers.children.desired import Desired
 from dlctl.reconcilers.nodes.node_states import NodeFault, NodeState, NodeStates
 from dlctl.reconcilers.observe import Children, observe
 from dlctl.reconcilers.plan import Plan
-from dlctl.reconcilers.planning.job import PlanSettings, plan_job
+from dlctl.reconcilers.planning.job_plan import PlanSettings, plan_job
 from tests.builders import NOW, RUNNING, make_job, make_pod, training_job
 
 RESTART_REPLICA = {"rules": [{"action": "RestartReplica"}]}

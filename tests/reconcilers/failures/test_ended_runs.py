@@ -12,7 +12,7 @@ from dlctl.reconcilers.children.desired import Desired
 from dlctl.reconcilers.failures.attempts import recorded_attempts
 from dlctl.reconcilers.failures.run_judge import RunJudge
 from dlctl.reconcilers.observe import Children, ReplicaState, observe
-from dlctl.reconcilers.planning.job import plan_job
+from dlctl.reconcilers.planning.job_plan import plan_job
 from tests.builders import NOW, RUNNING, exited, make_job, make_pod, training_job
 from tests.reconcilers.failures.torch_jobs import (
     SETTINGS,

@@ -13,7 +13,7 @@ from dlctl.api.status.verdict import Cause, Confidence
 from dlctl.reconcilers.children.desired import Desired
 from dlctl.reconcilers.nodes.node_states import LostNode, NodeFault, NodeState, NodeStates
 from dlctl.reconcilers.observe import Children, observe
-from dlctl.reconcilers.planning.job import plan_job
+from dlctl.reconcilers.planning.job_plan import plan_job
 from tests.reconcilers.failures.gangs import disrupted
 from tests.reconcilers.failures.torch_jobs import (
     SETTINGS,

@@ -14,7 +14,7 @@ from dlctl.reconcilers.children.desired import Desired
 from dlctl.reconcilers.nodes.node_states import LostNode, NodeFault, NodeState, NodeStates
 from dlctl.reconcilers.observe import Children, observe
 from dlctl.reconcilers.plan import Plan
-from dlctl.reconcilers.planning.job import plan_job
+from dlctl.reconcilers.planning.job_plan import plan_job
 from tests.reconcilers.failures.gangs import said
 from tests.reconcilers.failures.policy_jobs import (
     ANY_REPLICA,

@@ -12,7 +12,7 @@ from dlctl.api.status.job_status import JobPhase
 from dlctl.reconcilers.children.desired import Desired
 from dlctl.reconcilers.observe import Children, observe
 from dlctl.reconcilers.plan import Plan
-from dlctl.reconcilers.planning.job import PlanSettings, plan_job
+from dlctl.reconcilers.planning.job_plan import PlanSettings, plan_job
 from tests.builders import NOW, RUNNING, make_job, make_pod, training_job
 
 MASTER, FIRST, SECOND = Replica("master", 0), Replica("worker", 0), Replica("worker", 1)

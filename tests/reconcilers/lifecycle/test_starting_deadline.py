@@ -13,7 +13,7 @@ from dlctl.api.status.verdict import Cause
 from dlctl.reconcilers.children.desired import Desired
 from dlctl.reconcilers.observe import Children, observe
 from dlctl.reconcilers.plan import Plan
-from dlctl.reconcilers.planning.job import PlanSettings, plan_job
+from dlctl.reconcilers.planning.job_plan import PlanSettings, plan_job
 from tests.builders import NOW, RUNNING, decoded, exited, kind_of, make_job, make_pod, training_job
 
 MASTER = Replica("master", 0)

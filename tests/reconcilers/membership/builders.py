@@ -17,7 +17,7 @@ from dlctl.controller.background_tasks import TaskOutcome
 from dlctl.dialects.et_operator.kinds import ELASTIC
 from dlctl.reconcilers.membership.membership_plan import MembershipPlan
 from dlctl.reconcilers.membership.membership_state import MembershipState
-from dlctl.reconcilers.membership.planning import with_members
+from dlctl.reconcilers.membership.planner import with_members
 from dlctl.reconcilers.observe import Children, observe
 from tests.builders import NOW, RUNNING, exited, make_pod
 from tests.dialects.et_operator.manifests import read_job, read_scaler, scale_in, scale_out

@@ -10,7 +10,7 @@ from dlctl.api.status.job_status import JobPhase
 from dlctl.api.status.membership import Membership
 from dlctl.reconcilers.membership import node_drain
 from dlctl.reconcilers.membership.membership_state import MembershipState
-from dlctl.reconcilers.membership.planning import plan_membership
+from dlctl.reconcilers.membership.planner import plan_membership
 from tests.reconcilers.membership.builders import (
     LISTED,
     make_state,

@@ -10,7 +10,7 @@ from dlctl.api.policies.elasticity import Elasticity
 from dlctl.api.status.job_status import RestartRecord
 from dlctl.api.status.membership import Membership
 from dlctl.reconcilers.membership.membership_state import MembershipState
-from dlctl.reconcilers.membership.planning import plan_membership
+from dlctl.reconcilers.membership.planner import plan_membership
 from dlctl.reconcilers.membership.worker_failures import record_failures, replace_failed
 from tests.builders import NOW
 from tests.dialects.et_operator.manifests import read_job

@@ -10,7 +10,7 @@ from dlctl.api.objects.pods import Pod, Service
 from dlctl.reconcilers.children.desired import Desired
 from dlctl.reconcilers.observe import Children, observe
 from dlctl.reconcilers.plan import Plan
-from dlctl.reconcilers.planning.job import PlanSettings, plan_job
+from dlctl.reconcilers.planning.job_plan import PlanSettings, plan_job
 from dlctl.reconcilers.planning.slices import first_slice
 from tests.builders import NOW, make_job, make_pod, training_job
 

@@ -14,7 +14,7 @@ from dlctl.api.status.job_status import Failure, JobPhase, JobStatus
 from dlctl.reconcilers.children.desired import Desired
 from dlctl.reconcilers.lifecycle.cleanup import policy_at_end
 from dlctl.reconcilers.observe import Children, observe
-from dlctl.reconcilers.planning.job import PlanSettings, plan_job
+from dlctl.reconcilers.planning.job_plan import PlanSettings, plan_job
 from tests.builders import NOW, RUNNING, exited, make_job, make_pod
 
 SCHEDULER, WORKER = Replica("scheduler", 0), Replica("worker", 0)

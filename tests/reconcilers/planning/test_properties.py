@@ -14,7 +14,7 @@ from dlctl.api.status.job_status import JobPhase, JobStatus
 from dlctl.reconcilers.children.desired import Desired
 from dlctl.reconcilers.observe import Children, Observed, observe
 from dlctl.reconcilers.plan import Plan
-from dlctl.reconcilers.planning.job import PlanSettings, plan_job
+from dlctl.reconcilers.planning.job_plan import PlanSettings, plan_job
 from tests.builders import NOW, RUNNING, exited, kind_of, make_job, make_pod
 
 KIND = kind_of()

@@ -11,7 +11,7 @@ from dlctl.api.status.job_status import JobPhase, JobState, RestartRecord
 from dlctl.reconcilers.children.desired import Desired
 from dlctl.reconcilers.observe import Children, observe
 from dlctl.reconcilers.plan import Plan
-from dlctl.reconcilers.planning.job import PlanSettings, plan_job
+from dlctl.reconcilers.planning.job_plan import PlanSettings, plan_job
 from tests.builders import NOW, RUNNING, exited, make_job, make_pod
 
 LATER = NOW + datetime.timedelta(minutes=5)

@@ -11,7 +11,7 @@ from dlctl.api.objects.pods import Pod
 from dlctl.api.policies.elasticity import Elasticity
 from dlctl.api.status.job_status import Failure, JobPhase, RestartRecord
 from dlctl.api.status.membership import Membership
-from dlctl.reconcilers.membership.planning import with_members
+from dlctl.reconcilers.membership.planner import with_members
 from dlctl.reconcilers.observe import Children, observe
 from dlctl.reconcilers.status import quorum
 from tests.builders import NOW, RUNNING, exited, make_job, make_pod

@@ -10,7 +10,7 @@ from dlctl.api.policies.elasticity import Elasticity
 from dlctl.api.status.job_status import JobPhase
 from dlctl.api.status.membership import Membership
 from dlctl.reconcilers.membership.exec_tasks import WriteFiles
-from dlctl.reconcilers.membership.planning import plan_membership, with_membership_plan
+from dlctl.reconcilers.membership.planner import plan_membership, with_membership_plan
 from tests.dialects.et_operator.manifests import read_job
 from tests.reconcilers.membership.builders import (
     LISTED,

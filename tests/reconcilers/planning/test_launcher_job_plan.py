@@ -21,7 +21,7 @@ from dlctl.reconcilers.children.desired import Desired
 from dlctl.reconcilers.launcher_job.next_write import LauncherJobAction, LauncherJobWrite
 from dlctl.reconcilers.observe import Children, observe
 from dlctl.reconcilers.plan import Plan
-from dlctl.reconcilers.planning.job import PlanSettings, plan_job
+from dlctl.reconcilers.planning.job_plan import PlanSettings, plan_job
 from tests import mpi_v2beta1 as v2beta1
 from tests.builders import NOW, RUNNING, exited, make_job, make_pod
 from tests.reconcilers.launcher_job.builders import (

@@ -25,7 +25,7 @@ from dlctl.reconcilers.launcher_job.next_write import (
 from dlctl.reconcilers.nodes.node_states import NodeFault, NodeState, NodeStates
 from dlctl.reconcilers.observe import Children, ReplicaState, observe
 from dlctl.reconcilers.plan import Plan
-from dlctl.reconcilers.planning.job import PlanSettings, plan_job
+from dlctl.reconcilers.planning.job_plan import PlanSettings, plan_job
 from dlctl.reconcilers.restart_attempts import RESTART_ATTEMPT
 from tests import mpi_v2beta1 as v2beta1
 from tests.builders import NOW, RUNNING, exited, make_job, make_pod, renderer_of

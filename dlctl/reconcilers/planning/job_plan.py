@@ -49,7 +49,7 @@ from dlctl.reconcilers.lifecycle.starting_deadline import (
 from dlctl.reconcilers.observe import Observed
 from dlctl.reconcilers.plan import Plan, earliest
 from dlctl.reconcilers.planning.end import idle_dependents, plan_end, plan_finished
-from dlctl.reconcilers.planning.launcher_job import with_launcher_job
+from dlctl.reconcilers.planning.launcher_job_plan import with_launcher_job
 from dlctl.reconcilers.planning.replicas import (
     missing_services,
     outdated_services,
