@@ -53,8 +53,9 @@ from dlctl.reconcilers.kueue.queue_positions import QueuePositions
 from dlctl.reconcilers.kueue.workload_handlers import jobs_of_workload
 from dlctl.reconcilers.large_jobs.slots import LargeJobSlots, large_job_slots
 from dlctl.reconcilers.membership.exec_runner import ExecLimiter, ExecRunner, exec_limiter
-from dlctl.reconcilers.membership.manager import BY_JOB, MembershipManager, index_by_job
-from dlctl.reconcilers.membership.scaler_reconciler import ScalerReconciler, read_scaler
+from dlctl.reconcilers.membership.manager import MembershipManager
+from dlctl.reconcilers.membership.scaler_index import BY_JOB, index_by_job, read_scaler
+from dlctl.reconcilers.membership.scaler_reconciler import ScalerReconciler
 from dlctl.reconcilers.nodes.charge_ledger import ChargeLedger
 from dlctl.reconcilers.nodes.node_tainter import NodeTainter, enqueue_tainted
 from dlctl.shared_informers import SharedInformers

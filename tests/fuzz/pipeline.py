@@ -31,7 +31,6 @@ from dlctl.reconcilers.children.renderer import Renderer
 from dlctl.reconcilers.content_errors import ContentError
 from dlctl.reconcilers.job.decoding import DecodedJob, decode_with_job
 from dlctl.reconcilers.large_jobs.threads import MIN_COST_FOR_THREAD, reading_cost
-from dlctl.reconcilers.membership.manager import index_by_job
 from dlctl.reconcilers.membership.membership_plan import MembershipPlan
 from dlctl.reconcilers.membership.membership_state import MembershipState
 from dlctl.reconcilers.membership.planner import (
@@ -39,6 +38,7 @@ from dlctl.reconcilers.membership.planner import (
     with_members,
     with_membership_plan,
 )
+from dlctl.reconcilers.membership.scaler_index import index_by_job
 from dlctl.reconcilers.membership.selection import initial_membership
 from dlctl.reconcilers.observe import Children, observe
 from dlctl.reconcilers.planning.job_plan import PlanSettings, plan_job

@@ -20,7 +20,7 @@ from dlctl.reconcilers.handlers.batch_periods import (
     job_batch_period_s,
 )
 from dlctl.reconcilers.handlers.job_queues import JobQueues
-from dlctl.reconcilers.membership.manager import scale_target
+from dlctl.reconcilers.membership.scaler_index import scale_target
 from dlctl.reconcilers.nodes.node_tracker import NodeTracker
 from dlctl.workqueue.queue import WorkQueue
 

@@ -4,7 +4,7 @@ It never waits for launchers: commands run as background tasks, whose completion
 """
 
 import datetime
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 import attrs
@@ -27,21 +27,18 @@ from dlctl.informers.store import Store
 from dlctl.kube.merge_diff import merge_diff
 from dlctl.reconcilers.large_jobs.threads import in_thread_if_slow
 from dlctl.reconcilers.lifecycle.future_times import without_future_times
-from dlctl.reconcilers.membership import scaler_reconciler
 from dlctl.reconcilers.membership.exec_tasks import CheckInUse, ExecTask
 from dlctl.reconcilers.membership.membership_plan import MembershipPlan, ScalerUpdate
 from dlctl.reconcilers.membership.membership_state import MembershipSettings, MembershipState
-from dlctl.reconcilers.membership.pending_scalers import first_pending
 from dlctl.reconcilers.membership.planner import (
     current_membership,
     plan_membership,
     with_members,
 )
+from dlctl.reconcilers.membership.scaler_index import BY_JOB, first_pending, read_scaler
 from dlctl.reconcilers.nodes.node_tracker import NodeTracker
 from dlctl.reconcilers.observe import Observed
 
-# The index of pending scalers, by job.
-BY_JOB: Final = "job"
 _RETRY_BACKOFF: Final = Backoff(base_s=0.5, cap_s=10.0)
 # Between two checks whether the launcher has disconnected: there is no event for it.
 _CHECK_INTERVAL_S: Final = 0.25
@@ -126,8 +123,7 @@ class MembershipManager:
             if not obj.metadata.is_terminating and not _belongs_to_other_job(obj, job)
         )
         found = [
-            scaler_reconciler.read_scaler(dialect, resource, obj)
-            for resource, obj in first_pending(pending, current)
+            read_scaler(dialect, resource, obj) for resource, obj in first_pending(pending, current)
         ]
         yield from sorted(found, key=lambda one: (one.created, one.full_name))
 
@@ -143,7 +139,7 @@ class MembershipManager:
             is_own = resource.kind == kind and namespace == job.key.namespace
             obj = store.get(ObjectKey(namespace, name)) if is_own else None
             if update and obj and obj.metadata.uid == update.uid:
-                found = scaler_reconciler.read_scaler(dialect, resource, obj)
+                found = read_scaler(dialect, resource, obj)
                 if found.status.phase.finished:
                     yield found
 
@@ -168,19 +164,6 @@ class MembershipManager:
             self.recorder.record(
                 scaler.resource, obj.metadata, note.type, note.reason, note.message
             )
-
-
-def scale_target(scaler: Scaler) -> ObjectKey | None:
-    """Return the job that a scaler names, or None."""
-    return ObjectKey(scaler.key.namespace, scaler.job) if scaler.job else None
-
-
-def index_by_job(read: Callable[[ScalerObject], Scaler], obj: ScalerObject) -> Iterator[str]:
-    """Yield the index key of a scaler: its job, or none once it is finished."""
-    scaler = read(obj)
-    target = scale_target(scaler)
-    if target is not None and not scaler.status.phase.finished:
-        yield str(target)
 
 
 def _belongs_to_other_job(obj: ScalerObject, job: Job) -> bool:

@@ -19,22 +19,10 @@ from dlctl.dialects.elastic_dialect import ElasticDialect
 from dlctl.informers.store import Store
 from dlctl.kube.client import Client
 from dlctl.kube.errors import ConflictError, NotFoundError
-from dlctl.reconcilers.content_errors import ContentError, wrap_content_errors
+from dlctl.reconcilers.membership.scaler_index import read_scaler
 
 # A job may be applied a little later than its scaler.
 GRACE_S: Final = 120.0
-
-
-def read_scaler(dialect: ElasticDialect, resource: Resource, obj: ScalerObject) -> Scaler:
-    """Decode a scaler; a malformed one has an ``invalid_reason``, and its job continues.
-
-    Nothing is logged, for each look at a scaler reads it: its condition and event give the reason.
-    """
-    try:
-        with wrap_content_errors("reading"):
-            return dialect.scalers.read(obj, resource)
-    except ContentError as error:
-        return dialect.scalers.without_spec(obj, resource, invalid_reason=str(error))
 
 
 @attrs.frozen

@@ -13,8 +13,7 @@ from dlctl.api.objects.scalers import ScalerObject
 from dlctl.dialects.et_operator import scalers
 from dlctl.dialects.et_operator.resources import SCALE_INS, SCALE_OUTS
 from dlctl.options import Options
-from dlctl.reconcilers.membership.manager import index_by_job
-from dlctl.reconcilers.membership.pending_scalers import MAX_COUNT
+from dlctl.reconcilers.membership.scaler_index import MAX_COUNT, index_by_job
 from tests.support.elastic_harness import ONE, ElasticHarness, start_elastic_cluster
 from tests.support.fake_launcher import Program
 

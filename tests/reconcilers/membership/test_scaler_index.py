@@ -8,7 +8,7 @@ import msgspec
 from dlctl.api.meta import UID, ObjectMeta
 from dlctl.api.objects.scalers import ScalerObject
 from dlctl.dialects.et_operator.resources import SCALE_INS
-from dlctl.reconcilers.membership.pending_scalers import MAX_BYTES, MAX_COUNT, first_pending
+from dlctl.reconcilers.membership.scaler_index import MAX_BYTES, MAX_COUNT, first_pending
 from tests.builders import NOW
 
 
