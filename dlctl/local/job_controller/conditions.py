@@ -7,7 +7,10 @@ import attrs
 import msgspec
 
 from dlctl.clock import timestamp
-from dlctl.local.job_controller.job_types import JobCondition, JobStatus
+from dlctl.local.job_controller.controlled_batch_jobs import (
+    ControlledBatchJobCondition,
+    ControlledBatchJobStatus,
+)
 
 
 @attrs.frozen
@@ -44,7 +47,7 @@ DEADLINE_EXCEEDED: Final = Outcome(
 )
 
 
-def recorded_outcome(status: JobStatus) -> Outcome | None:
+def recorded_outcome(status: ControlledBatchJobStatus) -> Outcome | None:
     """Return the outcome that an earlier reconcile has recorded; it is never changed."""
     for interim, terminal in (("SuccessCriteriaMet", "Complete"), ("FailureTarget", "Failed")):
         condition = status.condition(interim)
@@ -54,15 +57,15 @@ def recorded_outcome(status: JobStatus) -> Outcome | None:
 
 
 def with_condition(
-    status: JobStatus, type_: str, reason: str, message: str, now: datetime.datetime
-) -> JobStatus:
+    status: ControlledBatchJobStatus, type_: str, reason: str, message: str, now: datetime.datetime
+) -> ControlledBatchJobStatus:
     """Return the status with a true condition."""
     return _with(status, _condition(type_, "True", reason, message, now))
 
 
 def without_condition(
-    status: JobStatus, type_: str, reason: str, message: str, now: datetime.datetime
-) -> JobStatus:
+    status: ControlledBatchJobStatus, type_: str, reason: str, message: str, now: datetime.datetime
+) -> ControlledBatchJobStatus:
     """Return the status with a condition that is false, unless it has never been true."""
     if status.condition(type_) is None:
         return status
@@ -71,12 +74,14 @@ def without_condition(
 
 def _condition(
     type_: str, status: str, reason: str, message: str, now: datetime.datetime
-) -> JobCondition:
+) -> ControlledBatchJobCondition:
     time = timestamp(now)
-    return JobCondition(type_, status, time, time, reason, message)
+    return ControlledBatchJobCondition(type_, status, time, time, reason, message)
 
 
-def _with(status: JobStatus, new: JobCondition) -> JobStatus:
+def _with(
+    status: ControlledBatchJobStatus, new: ControlledBatchJobCondition
+) -> ControlledBatchJobStatus:
     old = status.condition(new.type)
     if old is None:
         changed = (*status.conditions, new)
@@ -87,5 +92,5 @@ def _with(status: JobStatus, new: JobCondition) -> JobStatus:
     return msgspec.structs.replace(status, conditions=changed)
 
 
-def _content(condition: JobCondition) -> tuple[str, str | None, str | None]:
+def _content(condition: ControlledBatchJobCondition) -> tuple[str, str | None, str | None]:
     return condition.status, condition.reason, condition.message

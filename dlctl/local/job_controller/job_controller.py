@@ -15,7 +15,7 @@ from dlctl.controller.object_writer import ObjectWriter
 from dlctl.informers.handlers import Change
 from dlctl.informers.informer import Informer
 from dlctl.kube.client import Client
-from dlctl.local.job_controller.job_types import Job
+from dlctl.local.job_controller.controlled_batch_jobs import ControlledBatchJob
 from dlctl.local.job_controller.job_writer import BatchJobWriter
 from dlctl.local.job_controller.reconciler import TRACKED, BatchJobReconciler, job_key, job_keys
 from dlctl.local.node.api_types import NodePod
@@ -31,7 +31,9 @@ class JobController:
 
     def __init__(self, client: Client, pods: Informer[NodePod], clock: Clock) -> None:
         metrics = Metrics()
-        self._jobs: Informer[Job] = Informer(client, BATCH_JOBS, Job, clock=clock)
+        self._jobs: Informer[ControlledBatchJob] = Informer(
+            client, BATCH_JOBS, ControlledBatchJob, clock=clock
+        )
         self._queue: WorkQueue[ObjectKey] = WorkQueue()
         self._recorder = EventRecorder(
             client, clock=clock, metrics=metrics, component="job-controller"
@@ -57,7 +59,7 @@ class JobController:
             group.create_task(self._recorder.run(), name="job controller: events")
             group.create_task(self._controller.run(), name="job controller")
 
-    def _on_job_change(self, change: Change[Job]) -> None:
+    def _on_job_change(self, change: Change[ControlledBatchJob]) -> None:
         self._queue.add(change.key)
 
     def _on_pod_change(self, change: Change[NodePod]) -> None:

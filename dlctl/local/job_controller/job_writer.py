@@ -11,7 +11,7 @@ from dlctl.controller.object_writer import ObjectWriter
 from dlctl.kube.client import Client
 from dlctl.kube.errors import ApiError, InvalidError, NamespaceTerminatingError, NotFoundError
 from dlctl.kube.queries import PatchKind
-from dlctl.local.job_controller.job_types import Job
+from dlctl.local.job_controller.controlled_batch_jobs import ControlledBatchJob
 from dlctl.local.job_controller.plan import JobPlan
 from dlctl.local.job_controller.pod_state import FINALIZER
 from dlctl.local.job_controller.pod_template import new_pod
@@ -26,7 +26,7 @@ class BatchJobWriter:
     objects: ObjectWriter
     recorder: EventRecorder
 
-    async def apply(self, job: Job, plan: JobPlan) -> None:
+    async def apply(self, job: ControlledBatchJob, plan: JobPlan) -> None:
         """Carry out a plan; a creation that fails is raised once the status is written."""
         for pod in plan.delete:
             await self._delete(job, pod, forget=plan.forget_deleted)
@@ -44,7 +44,9 @@ class BatchJobWriter:
         if error is not None:
             raise error
 
-    async def _create_pods(self, job: Job, count: int) -> tuple[int, ApiError | None]:
+    async def _create_pods(
+        self, job: ControlledBatchJob, count: int
+    ) -> tuple[int, ApiError | None]:
         """Create pods; return how many are missing, and the error because of which."""
         key = ObjectKey(job.metadata.namespace or "", job.metadata.name)
         body = new_pod(job)
@@ -62,7 +64,7 @@ class BatchJobWriter:
             self._record(job, "Normal", "SuccessfulCreate", message)
         return 0, None
 
-    async def _delete(self, job: Job, pod: NodePod, *, forget: bool) -> None:
+    async def _delete(self, job: ControlledBatchJob, pod: NodePod, *, forget: bool) -> None:
         if forget:
             await self.remove_finalizer(pod)
         await self.objects.delete(job.metadata.uid, PODS, pod)
@@ -86,7 +88,7 @@ class BatchJobWriter:
             # Another pod by now, or without the finalizer; if not, the store will show it.
             return
 
-    async def delete_finished(self, job: Job) -> None:
+    async def delete_finished(self, job: ControlledBatchJob) -> None:
         """Delete a job whose time to live is over, once its pods are deleted.
 
         :raises ConflictError: if it has changed meanwhile, perhaps its time to live.
@@ -99,5 +101,5 @@ class BatchJobWriter:
             propagation="Foreground",
         )
 
-    def _record(self, job: Job, type_: str, reason: str, message: str) -> None:
+    def _record(self, job: ControlledBatchJob, type_: str, reason: str, message: str) -> None:
         self.recorder.record(BATCH_JOBS, job.metadata, type_, reason, message)

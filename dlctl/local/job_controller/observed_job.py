@@ -10,8 +10,12 @@ from collections.abc import Sequence
 import attrs
 import msgspec
 
+from dlctl.local.job_controller.controlled_batch_jobs import (
+    ControlledBatchJob,
+    ControlledBatchJobStatus,
+    UncountedPods,
+)
 from dlctl.local.job_controller.failure_backoff import FailureRecord
-from dlctl.local.job_controller.job_types import Job, JobStatus, UncountedPods
 from dlctl.local.job_controller.pod_state import is_active, is_failed, is_tracked, phase
 from dlctl.local.node.api_types import NodePod
 
@@ -20,7 +24,7 @@ from dlctl.local.node.api_types import NodePod
 class ObservedJob:
     """A job and its pods at one time; the counts include ends that its status does not have yet."""
 
-    job: Job
+    job: ControlledBatchJob
     pods: Sequence[NodePod]
     now: datetime.datetime
     failures: FailureRecord
@@ -33,7 +37,10 @@ class ObservedJob:
 
 
 def observe(
-    job: Job, pods: Sequence[NodePod], failures: FailureRecord, now: datetime.datetime
+    job: ControlledBatchJob,
+    pods: Sequence[NodePod],
+    failures: FailureRecord,
+    now: datetime.datetime,
 ) -> ObservedJob:
     """Return the job as its pods show it."""
     uncounted = job.status.uncounted_terminated_pods or UncountedPods()
@@ -56,7 +63,9 @@ def observe(
     )
 
 
-def count_released(status: JobStatus, pods: Sequence[NodePod]) -> JobStatus:
+def count_released(
+    status: ControlledBatchJobStatus, pods: Sequence[NodePod]
+) -> ControlledBatchJobStatus:
     """Return the status with the ends counted whose pods have lost their finalizer."""
     tracked = {pod.metadata.uid for pod in pods if is_tracked(pod)}
     old = status.uncounted_terminated_pods or UncountedPods()

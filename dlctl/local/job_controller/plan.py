@@ -13,8 +13,12 @@ import msgspec
 
 from dlctl.local.job_controller import conditions
 from dlctl.local.job_controller.conditions import Outcome
+from dlctl.local.job_controller.controlled_batch_jobs import (
+    ControlledBatchJob,
+    ControlledBatchJobStatus,
+    UncountedPods,
+)
 from dlctl.local.job_controller.failure_backoff import NO_FAILURES, FailureRecord
-from dlctl.local.job_controller.job_types import Job, JobStatus, UncountedPods
 from dlctl.local.job_controller.observed_job import ObservedJob, count_released, observe
 from dlctl.local.job_controller.pod_state import (
     is_failed,
@@ -49,7 +53,7 @@ class JobPlan:
     # True if the end of the deleted pods is not counted.
     forget_deleted: bool = False
     create_count: int = 0
-    status: JobStatus
+    status: ControlledBatchJobStatus
     failures: FailureRecord = NO_FAILURES
     # Pods whose finalizer is removed once the status is written.
     release: Sequence[NodePod] = ()
@@ -58,7 +62,10 @@ class JobPlan:
 
 
 def plan_job(
-    job: Job, pods: Sequence[NodePod], failures: FailureRecord, now: datetime.datetime
+    job: ControlledBatchJob,
+    pods: Sequence[NodePod],
+    failures: FailureRecord,
+    now: datetime.datetime,
 ) -> JobPlan:
     """Return what a job that has not finished needs, given its pods and its recent failures."""
     observed = observe(job, pods, failures, now)
@@ -81,7 +88,7 @@ def plan_job(
     return attrs.evolve(plan, failures=observed.failures)
 
 
-def _failure(observed: ObservedJob, status: JobStatus) -> Outcome | None:
+def _failure(observed: ObservedJob, status: ControlledBatchJobStatus) -> Outcome | None:
     job, limit = observed.job, observed.job.spec.backoff_limit
     if observed.failed > limit or _restarts_exceed(observed, limit):
         return conditions.BACKOFF_LIMIT_EXCEEDED
@@ -95,7 +102,9 @@ def _restarts_exceed(observed: ObservedJob, limit: int) -> bool:
     return sum(restarts(pod) for pod in observed.pods) >= max(limit, 1)
 
 
-def _deadline_s(job: Job, status: JobStatus, now: datetime.datetime) -> float | None:
+def _deadline_s(
+    job: ControlledBatchJob, status: ControlledBatchJobStatus, now: datetime.datetime
+) -> float | None:
     """Return the seconds until the job's deadline; None without one, or while suspended."""
     seconds = job.spec.active_deadline_seconds
     if seconds is None or status.start_time is None or job.spec.suspend:
@@ -103,7 +112,7 @@ def _deadline_s(job: Job, status: JobStatus, now: datetime.datetime) -> float | 
     return seconds - (now - status.start_time).total_seconds()
 
 
-def _manage_pods(observed: ObservedJob, status: JobStatus) -> JobPlan:
+def _manage_pods(observed: ObservedJob, status: ControlledBatchJobStatus) -> JobPlan:
     job, active = observed.job, observed.active
     requeue_after_s = _deadline_s(job, status, observed.now)
     if job.spec.suspend:
@@ -206,7 +215,9 @@ def _track_ends(observed: ObservedJob, plan: JobPlan, outcome: Outcome | None) -
     return attrs.evolve(plan, status=status, release=release)
 
 
-def _finish(plan: JobPlan, job: Job, outcome: Outcome | None, now: datetime.datetime) -> JobPlan:
+def _finish(
+    plan: JobPlan, job: ControlledBatchJob, outcome: Outcome | None, now: datetime.datetime
+) -> JobPlan:
     """Record the outcome; once it is recorded and all pods have ended and are counted, finish."""
     if outcome is None:
         return plan

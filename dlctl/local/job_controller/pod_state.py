@@ -4,7 +4,7 @@ import datetime
 from typing import Any, Final
 
 from dlctl.clock import EPOCH
-from dlctl.local.job_controller.job_types import Job
+from dlctl.local.job_controller.controlled_batch_jobs import ControlledBatchJob
 from dlctl.local.node.api_types import NodePod
 
 FINALIZER: Final = "batch.kubernetes.io/job-tracking"
@@ -29,7 +29,7 @@ def is_terminating(pod: NodePod) -> bool:
     return not pod.finished and pod.metadata.is_terminating
 
 
-def is_failed(pod: NodePod, job: Job) -> bool:
+def is_failed(pod: NodePod, job: ControlledBatchJob) -> bool:
     """Return whether the pod counts as failed; a deleted one may never get to report its phase."""
     if job.replaces_only_failed or phase(pod) == "Succeeded":
         return phase(pod) == "Failed"

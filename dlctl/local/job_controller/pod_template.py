@@ -3,11 +3,11 @@
 from typing import Any
 
 from dlctl.api.meta import BATCH_JOBS, owner_reference
-from dlctl.local.job_controller.job_types import Job
+from dlctl.local.job_controller.controlled_batch_jobs import ControlledBatchJob
 from dlctl.local.job_controller.pod_state import FINALIZER
 
 
-def new_pod(job: Job) -> dict[str, Any]:
+def new_pod(job: ControlledBatchJob) -> dict[str, Any]:
     template = job.spec.template
     meta = template.get("metadata") or {}
     owner = owner_reference(BATCH_JOBS, name=job.metadata.name, uid=job.metadata.uid)

@@ -16,8 +16,8 @@ from dlctl.controller.controller import Result
 from dlctl.controller.expectations import ChildStore  # noqa: TC001 - of a local variable.
 from dlctl.informers.store import Store
 from dlctl.kube.errors import ConflictError, NotFoundError
+from dlctl.local.job_controller.controlled_batch_jobs import ControlledBatchJob
 from dlctl.local.job_controller.failure_backoff import NO_FAILURES, FailureRecord
-from dlctl.local.job_controller.job_types import Job
 from dlctl.local.job_controller.job_writer import BatchJobWriter
 from dlctl.local.job_controller.plan import plan_job
 from dlctl.local.job_controller.pod_state import is_tracked
@@ -48,7 +48,7 @@ def job_key(pod: NodePod) -> ObjectKey | None:
 class BatchJobReconciler:
     """The reconciler of all jobs; it remembers the recent failures of their pods."""
 
-    jobs: Store[Job]
+    jobs: Store[ControlledBatchJob]
     pods: Store[NodePod]
     writer: BatchJobWriter
     clock: Clock
@@ -84,7 +84,7 @@ class BatchJobReconciler:
         stores: Mapping[Resource, ChildStore] = {PODS: self.pods, BATCH_JOBS: self.jobs}
         return self.writer.objects.expectations.satisfied(namespace, uid, stores)
 
-    def _forget_predecessor(self, key: ObjectKey, job: Job | None) -> None:
+    def _forget_predecessor(self, key: ObjectKey, job: ControlledBatchJob | None) -> None:
         uid = None if job is None else job.metadata.uid
         old = self._uids.get(key)
         if old is not None and old != uid:
@@ -94,14 +94,16 @@ class BatchJobReconciler:
         if uid is not None:
             self._uids[key] = uid
 
-    async def _remove_orphaned_finalizers(self, key: ObjectKey, job: Job | None) -> None:
+    async def _remove_orphaned_finalizers(
+        self, key: ObjectKey, job: ControlledBatchJob | None
+    ) -> None:
         """Remove the finalizers of pods whose job is gone or has finished: nothing counts them."""
         for pod in self.pods.indexed(TRACKED, str(key)):
             is_owner = job is not None and job.metadata.uid == pod.metadata.controller_uid
             if job is None or not is_owner or (job.is_ours and job.status.is_finished):
                 await self.writer.remove_finalizer(pod)
 
-    async def _clean_up(self, job: Job) -> Result:
+    async def _clean_up(self, job: ControlledBatchJob) -> Result:
         self._failures.pop(job.metadata.uid, None)
         ttl_s = job.spec.ttl_seconds_after_finished
         if ttl_s is None or job.metadata.is_terminating:
@@ -113,7 +115,7 @@ class BatchJobReconciler:
         return Result()
 
 
-def _finished_at(job: Job) -> datetime.datetime:
+def _finished_at(job: ControlledBatchJob) -> datetime.datetime:
     name = "Complete" if job.status.is_true("Complete") else "Failed"
     condition = job.status.condition(name)
     assert condition is not None, "the job has finished"

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from dlctl.clock import timestamp
-from dlctl.local.job_controller.job_types import Job
+from dlctl.local.job_controller.controlled_batch_jobs import ControlledBatchJob
 from dlctl.local.node.api_types import NodePod
 
 NOW = datetime.datetime(2026, 1, 1, 12, tzinfo=datetime.UTC)
@@ -23,7 +23,7 @@ def make_job(
     status: dict[str, Any] | None = None,
     deleted: bool = False,
     **spec: Any,
-) -> Job:
+) -> ControlledBatchJob:
     """Return a job of one pod, as the server has it; one that has started."""
     body = {
         "metadata": {
@@ -35,7 +35,7 @@ def make_job(
         "spec": {"completions": 1, "template": {"spec": {"restartPolicy": restart}}, **spec},
         "status": {"startTime": ago(60)} | (status or {}),
     }
-    return msgspec.convert(body, Job)
+    return msgspec.convert(body, ControlledBatchJob)
 
 
 def make_pod(

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from dlctl.local.job_controller.controlled_batch_jobs import ControlledBatchJob
 from dlctl.local.job_controller.failure_backoff import NO_FAILURES, FailureRecord
-from dlctl.local.job_controller.job_types import Job
 from dlctl.local.job_controller.plan import JobPlan, plan_job
 from dlctl.local.node.api_types import NodePod
 from tests.local.job_controller.builders import NOW, ago, make_job, make_pod
@@ -15,7 +15,7 @@ TARGET = {"type": "FailureTarget", "status": "True", "reason": "DeadlineExceeded
 MET = {"type": "SuccessCriteriaMet", "status": "True", "reason": "CompletionsReached"}
 
 
-def plan(job: Job, *pods: NodePod, failures: FailureRecord = NO_FAILURES) -> JobPlan:
+def plan(job: ControlledBatchJob, *pods: NodePod, failures: FailureRecord = NO_FAILURES) -> JobPlan:
     return plan_job(job, pods, failures, NOW)
 
 
@@ -109,7 +109,7 @@ def test_earlier_deadline_wins_over_the_back_off() -> None:
     ],
 )
 def test_job_that_fails_says_so_and_deletes_its_pods(
-    job: Job, pods: list[NodePod], reason: str
+    job: ControlledBatchJob, pods: list[NodePod], reason: str
 ) -> None:
     planned = plan(job, *pods)
     assert true_conditions(planned) == ["FailureTarget"]
@@ -134,7 +134,7 @@ def test_job_that_fails_says_so_and_deletes_its_pods(
         pytest.param(make_job(suspend=True, activeDeadlineSeconds=1), [], id="suspended"),
     ],
 )
-def test_job_goes_on_within_its_limits(job: Job, pods: list[NodePod]) -> None:
+def test_job_goes_on_within_its_limits(job: ControlledBatchJob, pods: list[NodePod]) -> None:
     assert "FailureTarget" not in true_conditions(plan(job, *pods))
 
 

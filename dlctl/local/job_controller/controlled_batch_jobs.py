@@ -1,4 +1,4 @@
-"""Jobs and their statuses, as the controller reads them, and the form in which it writes them."""
+"""batch/v1 Jobs and their statuses, as their controller reads them and writes statuses."""
 
 import datetime
 from typing import Any
@@ -11,7 +11,7 @@ from dlctl.clock import timestamp
 CONTROLLER_NAME = "kubernetes.io/job-controller"
 
 
-class JobSpec(Projection, frozen=True, gc=False):
+class ControlledBatchJobSpec(Projection, frozen=True, gc=False):
     """The spec of a Job; without ``completions``, one success is enough."""
 
     template: dict[str, Any]
@@ -25,7 +25,7 @@ class JobSpec(Projection, frozen=True, gc=False):
     managed_by: str | None = None
 
 
-class JobCondition(Projection, frozen=True, gc=False):
+class ControlledBatchJobCondition(Projection, frozen=True, gc=False):
     """One condition; times are kept as they were written."""
 
     type: str
@@ -43,7 +43,7 @@ class UncountedPods(Projection, frozen=True, gc=False):
     failed: tuple[str, ...] = ()
 
 
-class JobStatus(Projection, frozen=True, gc=False):
+class ControlledBatchJobStatus(Projection, frozen=True, gc=False):
     """The observed state of a Job."""
 
     active: int = 0
@@ -53,10 +53,10 @@ class JobStatus(Projection, frozen=True, gc=False):
     terminating: int | None = None
     start_time: datetime.datetime | None = None
     completion_time: str | None = None
-    conditions: tuple[JobCondition, ...] = ()
+    conditions: tuple[ControlledBatchJobCondition, ...] = ()
     uncounted_terminated_pods: UncountedPods | None = None
 
-    def condition(self, type_: str) -> JobCondition | None:
+    def condition(self, type_: str) -> ControlledBatchJobCondition | None:
         return next((each for each in self.conditions if each.type == type_), None)
 
     def is_true(self, type_: str) -> bool:
@@ -86,11 +86,11 @@ class JobStatus(Projection, frozen=True, gc=False):
         }
 
 
-class Job(Object, frozen=True, gc=False, kw_only=True):
-    """A job."""
+class ControlledBatchJob(Object, frozen=True, gc=False, kw_only=True):
+    """A batch/v1 Job, as far as its controller needs it."""
 
-    spec: JobSpec
-    status: JobStatus = JobStatus()
+    spec: ControlledBatchJobSpec
+    status: ControlledBatchJobStatus = ControlledBatchJobStatus()
 
     @property
     def is_ours(self) -> bool:
