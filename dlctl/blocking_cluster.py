@@ -1,9 +1,11 @@
 """The embedded cluster for programs without an event loop, and for notebooks that run one."""
 
 import asyncio
+import logging
 import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
@@ -11,6 +13,8 @@ from typing import Any, Final, Self, TypeVar
 from dlctl.cli.display import restart_limit
 from dlctl.cli.embedded.cluster_options import NetworkChoice
 from dlctl.embedded_cluster import Cluster, JobResult, ManifestSource, OnLine
+
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 _CLOSE_TIMEOUT_S: Final = 60.0
@@ -33,10 +37,16 @@ class BlockingCluster:
         self._cluster = Cluster(images=images, network=network, volumes=volumes)
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._is_ready = self._is_closing = False
         self._closing = asyncio.Event()
 
     def open(self) -> Self:
-        """Start the cluster, unless it runs; return once it is ready."""
+        """Start the cluster, unless it runs; return once it is ready.
+
+        :raises TimeoutError: if it still ends after an earlier :meth:`close`.
+        """
+        if self._is_closing:
+            self.close()
         if self._thread is None:
             ready: Future[None] = Future()
             # A daemon: a notebook that is closed waits for nothing. Pods end with the process.
@@ -47,18 +57,39 @@ class BlockingCluster:
             try:
                 ready.result()
             except BaseException:
-                self.close()
+                self._close_or_log()
                 raise
+            self._is_ready = True
         return self
 
     def close(self) -> None:
-        """End the cluster with all of its pods."""
+        """End the cluster with all of its pods.
+
+        :raises TimeoutError: if they take longer than a minute; close it again to wait for them.
+        """
         if self._thread is None:
             return
-        if self._loop is not None and self._loop.is_running():
-            self._loop.call_soon_threadsafe(self._closing.set)
+        # Set before the loop is looked up: a thread that has no loop yet looks it up afterwards.
+        self._is_closing, self._is_ready = True, False
+        if self._loop is not None:
+            # The loop ends at any time.
+            with suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self._closing.set)
         self._thread.join(_CLOSE_TIMEOUT_S)
+        if self._thread.is_alive():
+            raise TimeoutError(
+                f"the cluster has not ended within {_CLOSE_TIMEOUT_S:g} s, since its pods have "
+                "not: close it again to wait for them"
+            )
         self._thread = self._loop = None
+        self._is_closing = False
+
+    def _close_or_log(self) -> None:
+        """Close the cluster while another error is raised, which a timeout must not hide."""
+        try:
+            self.close()
+        except TimeoutError as error:
+            logger.warning("%s", error)
 
     def __enter__(self) -> Self:
         return self.open()
@@ -69,7 +100,10 @@ class BlockingCluster:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self.close()
+        if error is None:
+            self.close()
+        else:
+            self._close_or_log()
 
     @property
     def kubeconfig(self) -> Path:
@@ -106,7 +140,7 @@ class BlockingCluster:
         self._call(lambda: self._cluster.delete_namespace(name))
 
     def _call(self, make: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        if self._loop is None:
+        if self._loop is None or not self._is_ready:
             raise RuntimeError("the cluster must be opened first")
         future = asyncio.run_coroutine_threadsafe(make(), self._loop)
         try:
@@ -127,7 +161,9 @@ class BlockingCluster:
 
     async def _serve(self, ready: "Future[None]") -> None:
         self._closing = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        if self._is_closing:
+            raise RuntimeError("the cluster was closed while it started")
         async with self._cluster:
-            self._loop = asyncio.get_running_loop()
             ready.set_result(None)
             await self._closing.wait()
