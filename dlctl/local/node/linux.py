@@ -27,7 +27,6 @@ MS_PRIVATE: Final = 1 << 18
 MNT_DETACH: Final = 2
 
 IN_MODIFY: Final = 0x2
-IN_IGNORED: Final = 0x8000
 
 _PR_SET_PDEATHSIG: Final = 1
 _PR_SET_CHILD_SUBREAPER: Final = 36
@@ -96,6 +95,11 @@ def inotify_add_watch(fd: int, path: str, mask: int) -> int:
     watch: int = _libc.inotify_add_watch(fd, path.encode(), ctypes.c_uint32(mask))
     _check(min(watch, 0), f"inotify {path}")
     return watch
+
+
+def inotify_rm_watch(fd: int, watch: int) -> None:
+    """Remove a watch."""
+    _check(_libc.inotify_rm_watch(fd, watch), "inotify_rm_watch")
 
 
 def die_with_parent(signal: int) -> None:

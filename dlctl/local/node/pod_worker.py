@@ -164,6 +164,8 @@ class PodWorker:
         if not self._gone:
             await self._context.pod_api.remove(self.pod)
         await asyncio.to_thread(self._paths.remove, keep_logs=self._context.keep_logs)
+        for runner in (*self._init_runners, *self._runners):
+            self._context.log_times.forget(runner.logs.directory)
 
     async def _run_pod(self) -> None:
         await self._set_up()

@@ -10,7 +10,7 @@ import os
 import struct
 from bisect import bisect_left
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -19,6 +19,8 @@ import attrs
 from dlctl.clock import Clock
 from dlctl.local.node import linux
 
+# A container's logs of its last starts: of the present and the previous one.
+KEPT_LOGS: Final = 2
 # The least time between two observations of all files: programs may write all the time.
 _PAUSE_S: Final = 0.05
 _EVENT: Final = struct.Struct("iIII")
@@ -60,13 +62,17 @@ class LineTimes:
 
 
 class LogTimes:
-    """The line times of all logs of a node, for as long as the block of :meth:`observed` runs."""
+    """The line times of all logs of a node, for as long as the block of :meth:`observed` runs.
+
+    The logs of a container are in one directory, and only those of its last starts are observed.
+    """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._fd: int | None = None
-        self._paths: dict[int, Path] = {}
-        self._times: dict[Path, LineTimes] = {}
+        self._path_by_watch: dict[int, Path] = {}
+        self._watch_by_path: dict[Path, int] = {}
+        self._logs_by_directory: dict[Path, dict[Path, LineTimes]] = {}
 
     @asynccontextmanager
     async def observed(self) -> AsyncIterator[None]:
@@ -87,19 +93,47 @@ class LogTimes:
 
     def watch(self, path: Path) -> None:
         """Observe the file of a program that is about to start."""
-        times = self._times[path] = LineTimes(self._clock, self._clock.now())
+        logs = self._logs_by_directory.setdefault(path.parent, {})
+        # Also of an earlier try of this start.
+        self._forget(path)
+        times = logs[path] = LineTimes(self._clock, self._clock.now())
+        for old in list(logs)[:-KEPT_LOGS]:
+            self._forget(old)
         path.touch(mode=0o600)
         if self._fd is None:
             times.observed = False
             return
         try:
-            self._paths[linux.inotify_add_watch(self._fd, str(path), linux.IN_MODIFY)] = path
+            watch = linux.inotify_add_watch(self._fd, str(path), linux.IN_MODIFY)
         except OSError:
             times.observed = False
+            return
+        self._path_by_watch[watch], self._watch_by_path[path] = path, watch
+
+    def forget(self, directory: Path) -> None:
+        """Observe the logs of a container no longer.
+
+        The kernel does so by itself only for deleted files, not for those of an archive.
+        """
+        for path in list(self._logs_by_directory.get(directory, ())):
+            self._forget(path)
+        self._logs_by_directory.pop(directory, None)
+
+    def _forget(self, path: Path) -> None:
+        self._logs_by_directory[path.parent].pop(path, None)
+        watch = self._watch_by_path.pop(path, None)
+        if watch is None:
+            return
+        self._path_by_watch.pop(watch, None)
+        if self._fd is not None:
+            # The kernel removes the watch of a deleted file.
+            with suppress(OSError):
+                linux.inotify_rm_watch(self._fd, watch)
 
     def of(self, path: Path) -> LineTimes:
-        """Return the times of a log; of one that was never observed, the present time."""
-        return self._times.get(path) or LineTimes(self._clock, self._clock.now(), observed=False)
+        """Return the times of a log; of one that is not observed, the present time."""
+        times = self._logs_by_directory.get(path.parent, {}).get(path)
+        return times or LineTimes(self._clock, self._clock.now(), observed=False)
 
     def _on_events(self) -> None:
         fd, now = self._fd, self._clock.now()
@@ -107,12 +141,8 @@ class LogTimes:
             return
         events = os.read(fd, _READ_BYTES)
         # Files have no names in their own events.
-        for watched, mask, _, _ in _EVENT.iter_unpack(events):
-            if mask & linux.IN_IGNORED:
-                # The file is deleted.
-                if path := self._paths.pop(watched, None):
-                    self._times.pop(path, None)
-            elif path := self._paths.get(watched):
+        for watch, _, _, _ in _EVENT.iter_unpack(events):
+            if path := self._path_by_watch.get(watch):
                 self._observe(path, now)
         loop = asyncio.get_running_loop()
         loop.remove_reader(fd)
@@ -120,7 +150,7 @@ class LogTimes:
 
     def _observe(self, path: Path, now: datetime.datetime) -> None:
         try:
-            self._times[path].add(path.stat().st_size, now)
+            self._logs_by_directory[path.parent][path].add(path.stat().st_size, now)
         except OSError:
             return
 

@@ -15,12 +15,11 @@ from typing import Final
 import attrs
 
 from dlctl.api.meta import ObjectKey
-from dlctl.local.node.containers.log_times import LineTimes
+from dlctl.local.node.containers.log_times import KEPT_LOGS, LineTimes
 
 _CHUNK_BYTES: Final = 1 << 16
 # Delay until a new line of a followed log is seen.
 _POLL_S: Final = 0.1
-_KEPT_LOGS: Final = 2
 
 
 @attrs.frozen
@@ -47,8 +46,8 @@ class LogFiles:
     def rotate(self, start: int) -> None:
         """Prepare for a start; delete the log of the start before the previous one."""
         self.directory.mkdir(parents=True, exist_ok=True)
-        if start >= _KEPT_LOGS:
-            self.path(start - _KEPT_LOGS).unlink(missing_ok=True)
+        if start >= KEPT_LOGS:
+            self.path(start - KEPT_LOGS).unlink(missing_ok=True)
 
 
 @attrs.define

@@ -2,12 +2,14 @@
 
 import asyncio
 import datetime
+import shutil
 from pathlib import Path
 
+from dlctl.api.meta import ObjectKey
 from dlctl.clock import SystemClock
 from dlctl.local.node import linux
 from dlctl.local.node.containers.log_times import LineTimes, LogTimes
-from dlctl.local.node.containers.logs import LogOptions, read
+from dlctl.local.node.containers.logs import LogArchive, LogFiles, LogOptions, read
 
 NOON = datetime.datetime(2026, 1, 1, 12, tzinfo=datetime.UTC)
 
@@ -75,17 +77,65 @@ async def test_file_that_is_not_observed_has_the_time_of_its_start(tmp_path: Pat
     assert times.of(tmp_path / "0.log").at(1) == later(60)
 
 
-async def test_deleted_file_is_forgotten(tmp_path: Path) -> None:
+def archived_logs(directory: Path, archive: LogArchive, starts: int) -> list[Path]:
+    """Return the logs of the starts of a container, links to files that stay."""
+    files = LogFiles(directory)
+    for start in range(starts):
+        files.rotate(start)
+        archive.keep(files.path(start), ObjectKey("default", "a"), "main")
+    return [files.path(start) for start in range(starts)]
+
+
+def watch_count(times: LogTimes) -> int:
+    """Return how many files the kernel watches."""
+    return Path(f"/proc/self/fdinfo/{times._fd}").read_text().count("inotify wd:")
+
+
+async def test_archived_logs_of_a_removed_pod_are_forgotten(tmp_path: Path) -> None:
+    times, archive = LogTimes(SystemClock()), LogArchive(tmp_path / "archive")
+    async with times.observed():
+        for name in ("a", "b"):
+            for path in archived_logs(tmp_path / name, archive, starts=2):
+                times.watch(path)
+        assert watch_count(times) == 4
+        shutil.rmtree(tmp_path / "a")
+        times.forget(tmp_path / "a")
+        assert watch_count(times) == 2
+        times.forget(tmp_path / "b")
+        assert watch_count(times) == 0
+
+
+async def test_only_the_logs_of_the_last_two_starts_are_observed(tmp_path: Path) -> None:
+    times, archive = LogTimes(SystemClock()), LogArchive(tmp_path / "archive")
+    async with times.observed():
+        logs = archived_logs(tmp_path / "a", archive, starts=5)
+        for path in logs:
+            times.watch(path)
+        assert watch_count(times) == 2
+        assert [times.of(path).observed for path in logs] == [False, False, False, True, True]
+
+
+async def test_log_whose_start_is_tried_again_is_observed_once(tmp_path: Path) -> None:
     times = LogTimes(SystemClock())
     async with times.observed():
-        path = tmp_path / "0.log"
-        times.watch(path)
-        path.write_text("a\n")
-        before = times.of(path)
-        path.unlink()
+        for _ in range(2):
+            times.watch(tmp_path / "0.log")
+        assert watch_count(times) == 1
+        (tmp_path / "0.log").write_text("a\n")
         async with asyncio.timeout(10):
-            while times.of(path) is before:  # noqa: ASYNC110
+            while not times.of(tmp_path / "0.log").size_before(later(10**9)):  # noqa: ASYNC110
                 await asyncio.sleep(0)
+        (tmp_path / "0.log").unlink()
+        times.forget(tmp_path)
+        assert watch_count(times) == 0
+
+
+async def test_logs_that_the_kernel_does_not_announce_are_forgotten(tmp_path: Path) -> None:
+    times = LogTimes(_Noon())
+    times.watch(tmp_path / "0.log")
+    before = times.of(tmp_path / "0.log")
+    times.forget(tmp_path)
+    assert times.of(tmp_path / "0.log") is not before
 
 
 def test_inotify_announces_a_write(tmp_path: Path) -> None:
