@@ -8,7 +8,7 @@ import enum
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Final, TypeVar
 
-from dlctl.dialects.pod_values import invalid_reason
+from dlctl.dialects.value_formats import invalid_reason
 from dlctl.errors import InvalidJobError, quoted
 
 E = TypeVar("E", bound=enum.StrEnum)

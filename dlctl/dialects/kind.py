@@ -14,7 +14,7 @@ from dlctl.api.objects.undecoded_object import TOO_DEEP, TOO_DEEP_TEXT
 from dlctl.dialects.annotations import annotation_warnings
 from dlctl.dialects.dialect import DecodedObject, Dialect
 from dlctl.dialects.elastic_dialect import ElasticDialect
-from dlctl.dialects.failure_policy_effects import with_failure_policy
+from dlctl.dialects.failure_policy.effects import with_failure_policy
 from dlctl.dialects.field_reader import MAX_REPLICAS
 from dlctl.dialects.service_annotation import shares_service
 from dlctl.errors import InvalidJobError

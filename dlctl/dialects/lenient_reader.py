@@ -17,8 +17,8 @@ import msgspec
 from dlctl.api.job import Job, SuccessPolicy
 from dlctl.api.policies.run_policy import RunPolicy
 from dlctl.api.status.job_status import JobPhase, JobStatus
-from dlctl.dialects import failure_policy_reader
 from dlctl.dialects.dialect import DecodedObject, Dialect
+from dlctl.dialects.failure_policy import reader as failure_policy_reader
 from dlctl.dialects.kind import Kind
 from dlctl.errors import InvalidJobError
 

@@ -7,9 +7,11 @@ from dlctl.api.json_types import JSON
 from dlctl.api.policies.run_policy import CleanPodPolicy, RunPolicy
 from dlctl.api.policies.scheduling_policy import SchedulingPolicy
 from dlctl.api.quantities import QuantityError, canonicalize
-from dlctl.dialects import failure_policy_reader, failure_policy_schema, schema_parts
+from dlctl.dialects import schema_parts
+from dlctl.dialects.failure_policy import reader as failure_policy_reader
+from dlctl.dialects.failure_policy import schema as failure_policy_schema
 from dlctl.dialects.field_reader import MAX_INT32, FieldReader
-from dlctl.dialects.pod_schema import PRESERVE_UNKNOWN
+from dlctl.dialects.pods.pod_schema import PRESERVE_UNKNOWN
 from dlctl.errors import InvalidJobError, quoted
 
 STARTING_DEADLINE: Final = "startingDeadlineSeconds"

@@ -6,11 +6,11 @@ from typing import Final
 from dlctl.api import quantities
 from dlctl.api.json_types import JSON
 from dlctl.api.meta import MANAGED_BY, MANAGED_BY_LABEL, Resource
-from dlctl.dialects import pod_schema
 from dlctl.dialects.field_reader import MAX_REPLICAS
-from dlctl.dialects.pod_schema import PRESERVE_UNKNOWN
-from dlctl.dialects.pod_values import TIME_PATTERN
-from dlctl.dialects.status_codec import OWN_STATE_FIELD
+from dlctl.dialects.pods import pod_schema
+from dlctl.dialects.pods.pod_schema import PRESERVE_UNKNOWN
+from dlctl.dialects.status.status_codec import OWN_STATE_FIELD
+from dlctl.dialects.value_formats import TIME_PATTERN
 
 # Bounds the server's cost estimate of validation rules.
 _MAX_CONTAINERS: Final = 256

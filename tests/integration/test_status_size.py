@@ -5,7 +5,7 @@ import pytest
 
 from dlctl.api.json_types import JSON
 from dlctl.api.status.job_status import RestartRecord
-from dlctl.dialects import restarts_codec
+from dlctl.dialects.status import restarts_codec
 from tests.builders import kind_of, mxjob, training_job
 from tests.support.harness import ClusterHarness, StartCluster
 from tests.support.outcomes import KEEPS_RUNNING, Evicted, Exit, Outcome

@@ -18,8 +18,8 @@ from dlctl.cli.manifests.pod_references import templates
 from dlctl.cli.manifests.yaml_lines import Path, dotted, parsed
 from dlctl.dialects.kind import Kind
 from dlctl.dialects.kind_crds import kind_crds
-from dlctl.dialects.pod_canonicalization import canonicalize_pod_template
-from dlctl.dialects.pod_values import format_value, invalid_reason
+from dlctl.dialects.pods.pod_canonicalization import canonicalize_pod_template
+from dlctl.dialects.value_formats import format_value, invalid_reason
 from dlctl.errors import InvalidJobError
 from dlctl.frameworks.kubeflow.torch_elastic import ELASTIC_POLICY, HORIZONTAL_POD_AUTOSCALERS
 from dlctl.local.apiserver.builtins.autoscalers import autoscaler_errors, default_autoscaler

@@ -5,7 +5,7 @@ from typing import Final
 
 from dlctl.cli.suggestions import did_you_mean
 from dlctl.dialects.annotations import VALUES_BY_ANNOTATION, ignored_values
-from dlctl.dialects.failure_policy_reader import ANNOTATION as FAILURE_POLICY_ANNOTATION
+from dlctl.dialects.failure_policy.reader import ANNOTATION as FAILURE_POLICY_ANNOTATION
 from dlctl.dialects.kubeflow.mpi_v2beta1.version_choice import VERSION_ANNOTATION
 from dlctl.dialects.service_annotation import SERVICE_ANNOTATION
 from dlctl.frameworks.horovod.ssh_access import HOME_ANNOTATION

@@ -20,7 +20,7 @@ from dlctl.cli.manifests.unserved_kinds import unserved_reason
 from dlctl.cli.manifests.yaml_lines import Path, dotted, parsed
 from dlctl.dialects.dialect import DecodedObject
 from dlctl.dialects.kind import Kind
-from dlctl.dialects.pod_canonicalization import canonicalize_pod_template
+from dlctl.dialects.pods.pod_canonicalization import canonicalize_pod_template
 from dlctl.errors import ConfigError, InvalidJobError
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ from dlctl.api.json_types import JSON
 from dlctl.api.meta import Resource
 from dlctl.api.objects.scalers import Scaler, ScalerObject, ScalerPhase, ScalerStatus, Script
 from dlctl.clock import EPOCH
-from dlctl.dialects import status_codec as codec
 from dlctl.dialects.et_operator.resources import SCALE_OUTS
 from dlctl.dialects.field_reader import MAX_INT32, MAX_REPLICAS, FieldReader
+from dlctl.dialects.status import status_codec as codec
 from dlctl.errors import InvalidJobError, quoted
 
 DEFAULT_SCRIPT_TIMEOUT_S: Final = 60

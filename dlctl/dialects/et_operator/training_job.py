@@ -33,7 +33,7 @@ from dlctl.dialects.et_operator.training_schema import (
     training_job_status_schema,
 )
 from dlctl.dialects.field_reader import MAX_REPLICAS, FieldReader
-from dlctl.dialects.pod_templates import read_pod_template
+from dlctl.dialects.pods.pod_templates import read_pod_template
 from dlctl.errors import InvalidJobError
 from dlctl.frameworks.horovod.job import SERVICE_PORTS, TrainingJob
 

@@ -9,11 +9,12 @@ from typing import Final
 from dlctl.api.job import LAUNCHER, WORKER
 from dlctl.api.json_types import JSON
 from dlctl.api.policies.elasticity import AttachMode
-from dlctl.dialects import failure_policy_schema, run_policy_field, schema_parts
+from dlctl.dialects import run_policy_field, schema_parts
 from dlctl.dialects.child_names import MAX_LENGTH
 from dlctl.dialects.et_operator.policies import DEFAULT_BACKOFF_LIMIT
+from dlctl.dialects.failure_policy import schema as failure_policy_schema
 from dlctl.dialects.field_reader import MAX_REPLICAS
-from dlctl.dialects.pod_schema import PRESERVE_UNKNOWN
+from dlctl.dialects.pods.pod_schema import PRESERVE_UNKNOWN
 from dlctl.dialects.restart_policy import RestartPolicy
 
 _RESTART_POLICIES: Final = ["", *(policy.value for policy in RestartPolicy)]

@@ -14,9 +14,9 @@ from dlctl.api.json_types import JSON
 from dlctl.api.status.job_status import JobPhase, JobState, JobStatus
 from dlctl.api.status.membership import MAX_INDEX_DIGITS, Membership, ScaleOperation, worker_indexes
 from dlctl.clock import EPOCH
-from dlctl.dialects import index_ranges, replica_map_status
-from dlctl.dialects import status_codec as codec
 from dlctl.dialects.field_reader import MAX_REPLICAS
+from dlctl.dialects.status import index_ranges, replica_map_status
+from dlctl.dialects.status import status_codec as codec
 
 # While a worker leaves its node, both the worker and its successor are members.
 MAX_MEMBERS: Final = 2 * MAX_REPLICAS

@@ -8,8 +8,8 @@ from typing import Final
 
 from dlctl.api.job import ReplicaSpec
 from dlctl.api.json_types import JSON
-from dlctl.dialects import pod_schema
 from dlctl.dialects.field_reader import MAX_INT32, MAX_PORT, MAX_REPLICAS, FieldReader
+from dlctl.dialects.pods import pod_schema
 from dlctl.dialects.schema_parts import int32
 from dlctl.errors import InvalidJobError
 

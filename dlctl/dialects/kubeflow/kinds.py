@@ -32,7 +32,7 @@ from dlctl.dialects.kubeflow.mpi_v2beta1.spec_authors import MPIJobObject
 from dlctl.dialects.kubeflow.mpi_v2beta1.version_choice import choose_version
 from dlctl.dialects.kubeflow.replica_map import ReplicaMap
 from dlctl.dialects.kubeflow.replica_rules import ReplicaRules
-from dlctl.dialects.pod_schema import PRESERVE_UNKNOWN
+from dlctl.dialects.pods.pod_schema import PRESERVE_UNKNOWN
 from dlctl.dialects.restart_policy import RestartPolicy
 from dlctl.errors import InvalidJobError
 from dlctl.frameworks.dljob import DLJob

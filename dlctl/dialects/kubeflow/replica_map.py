@@ -14,21 +14,17 @@ from dlctl.api.policies.retry_policy import RetryPolicy
 from dlctl.api.policies.run_policy import CleanPodPolicy, RunPolicy
 from dlctl.api.status.condition_messages import ConditionMessages
 from dlctl.api.status.job_status import JobStatus
-from dlctl.dialects import (
-    failure_policy_effects,
-    replica_map_status,
-    run_policy_field,
-    schema_parts,
-    status_codec,
-)
+from dlctl.dialects import run_policy_field, schema_parts
 from dlctl.dialects.annotations import EXIT_CODE_POLICY_ANNOTATION
 from dlctl.dialects.child_names import check_child_names
 from dlctl.dialects.dialect import DecodedObject, Dialect
+from dlctl.dialects.failure_policy import effects as failure_policy_effects
 from dlctl.dialects.field_reader import MAX_REPLICAS, FieldReader, parse_enum
 from dlctl.dialects.kubeflow import cel_rules, replica_map_schema, replica_validation
 from dlctl.dialects.kubeflow.kind import KubeflowKind
-from dlctl.dialects.pod_templates import read_pod_template, training_container
+from dlctl.dialects.pods.pod_templates import read_pod_template, training_container
 from dlctl.dialects.restart_policy import RestartPolicy
+from dlctl.dialects.status import replica_map_status, status_codec
 from dlctl.errors import InvalidJobError
 from dlctl.frameworks.kubeflow.job import KubeflowJob
 from dlctl.frameworks.pod_changes import append_items

@@ -7,10 +7,11 @@ of those.
 from typing import Final
 
 from dlctl.api.json_types import JSON
-from dlctl.dialects import failure_policy_schema, run_policy_field, schema_parts
+from dlctl.dialects import run_policy_field, schema_parts
+from dlctl.dialects.failure_policy import schema as failure_policy_schema
 from dlctl.dialects.kubeflow import cel_rules
 from dlctl.dialects.kubeflow.kind import MULTIKUEUE, KubeflowKind
-from dlctl.dialects.pod_schema import PRESERVE_UNKNOWN
+from dlctl.dialects.pods.pod_schema import PRESERVE_UNKNOWN
 from dlctl.dialects.restart_policy import RestartPolicy
 
 # Bounds the server's cost estimate of validation rules.

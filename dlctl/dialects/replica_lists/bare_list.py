@@ -13,11 +13,11 @@ from dlctl.api.json_types import ReadOnlyJSON
 from dlctl.api.policies.retry_policy import RetryPolicy
 from dlctl.api.policies.run_policy import RunPolicy
 from dlctl.api.status.job_status import JobStatus
-from dlctl.dialects import failure_policy_reader
 from dlctl.dialects.child_names import MAX_PREFIX_LENGTH, check_names_with_runtime_id, runtime_id
 from dlctl.dialects.dialect import DecodedObject, Dialect
+from dlctl.dialects.failure_policy import reader as failure_policy_reader
 from dlctl.dialects.field_reader import MAX_REPLICAS, FieldReader, read_objects
-from dlctl.dialects.pod_templates import (
+from dlctl.dialects.pods.pod_templates import (
     check_replica_types,
     check_singletons,
     read_pod_template,

@@ -10,9 +10,9 @@ from typing import Final, Protocol
 from dlctl.api.json_types import JSON
 from dlctl.dialects import run_policy_field, schema_parts
 from dlctl.dialects.field_reader import MAX_PORT, MAX_REPLICAS
-from dlctl.dialects.pod_schema import PRESERVE_UNKNOWN, pod_template_schema
+from dlctl.dialects.pods.pod_schema import PRESERVE_UNKNOWN, pod_template_schema
 from dlctl.dialects.replica_lists.image_server import ImageServer
-from dlctl.dialects.replica_map_status import ReplicaTypeNames
+from dlctl.dialects.status.replica_map_status import ReplicaTypeNames
 from dlctl.frameworks.dljob import DLJob
 
 # Bounds keep the server's cost estimate of validation rules within its budget.

@@ -9,8 +9,8 @@ import msgspec
 
 from dlctl.api.json_types import JSON
 from dlctl.api.status.job_status import JobState, JobStatus, ReplicaStatus
-from dlctl.dialects import index_ranges, own_state_codec
-from dlctl.dialects import status_codec as codec
+from dlctl.dialects.status import index_ranges, own_state_codec
+from dlctl.dialects.status import status_codec as codec
 
 
 def write(status: JobStatus, type_field: str) -> JSON:

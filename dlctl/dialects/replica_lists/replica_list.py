@@ -19,7 +19,7 @@ from dlctl.dialects import run_policy_field
 from dlctl.dialects.child_names import MAX_PREFIX_LENGTH, check_names_with_runtime_id, runtime_id
 from dlctl.dialects.dialect import DecodedObject, Dialect
 from dlctl.dialects.field_reader import MAX_REPLICAS, FieldReader
-from dlctl.dialects.pod_templates import (
+from dlctl.dialects.pods.pod_templates import (
     check_replica_types,
     check_singletons,
     read_pod_template,

@@ -11,9 +11,9 @@ import msgspec
 
 from dlctl.api.json_types import JSON
 from dlctl.api.status.job_status import JobPhase, JobStatus
-from dlctl.dialects import replica_map_status
-from dlctl.dialects import status_codec as codec
 from dlctl.dialects.replica_lists import list_status
+from dlctl.dialects.status import replica_map_status
+from dlctl.dialects.status import status_codec as codec
 
 _REPLICA_STATUSES: Final = "replicaStatuses"
 

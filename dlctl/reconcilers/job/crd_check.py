@@ -14,8 +14,8 @@ from dlctl.api.job import JobObject
 from dlctl.api.meta import Resource
 from dlctl.backoff import Backoff
 from dlctl.clock import Clock
-from dlctl.dialects import status_codec
-from dlctl.dialects.status_codec import OWN_STATE_FIELD
+from dlctl.dialects.status import status_codec
+from dlctl.dialects.status.status_codec import OWN_STATE_FIELD
 from dlctl.errors import DlctlError
 from dlctl.metrics import Metrics
 

@@ -11,7 +11,7 @@ import msgspec
 
 from dlctl.api.status.job_status import JobStatus
 from dlctl.backoff import Backoff
-from dlctl.dialects import status_codec
+from dlctl.dialects.status import status_codec
 
 # Foreign writes that are further apart are unrelated.
 BACKOFF: Final = Backoff(base_s=5.0, cap_s=300.0, reset_s=900.0)

@@ -12,7 +12,7 @@ from dlctl.api.job import JobObject
 from dlctl.api.status.job_status import JobPhase, JobStatus
 from dlctl.clock import Clock
 from dlctl.dialects.dialect import DecodedObject
-from dlctl.dialects.status_codec import OWN_STATE_FIELD
+from dlctl.dialects.status.status_codec import OWN_STATE_FIELD
 from dlctl.informers.store import Store
 from dlctl.reconcilers.events.job_events import JobEvents
 from dlctl.reconcilers.job import status_conflicts

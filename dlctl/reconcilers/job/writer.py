@@ -12,8 +12,8 @@ from dlctl.api.json_types import ReadOnlyJSON
 from dlctl.api.meta import Object, Resource
 from dlctl.api.status.job_status import JobPhase, JobStatus
 from dlctl.controller.object_writer import ObjectWriter
-from dlctl.dialects import restarts_codec
 from dlctl.dialects.dialect import DecodedObject
+from dlctl.dialects.status import restarts_codec
 from dlctl.errors import DlctlError
 from dlctl.kube.errors import ApiError, NotFoundError, RequestError, names_missing_object
 from dlctl.kube.flowcontrol.write_limiter import write_flow

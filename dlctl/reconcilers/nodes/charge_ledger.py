@@ -16,7 +16,7 @@ import attrs
 from dlctl.api.job import JobObject
 from dlctl.api.meta import UID
 from dlctl.clock import Clock, SystemClock
-from dlctl.dialects import attempts_codec
+from dlctl.dialects.status import attempts_codec
 from dlctl.informers.handlers import Change
 from dlctl.metrics import Metrics
 from dlctl.reconcilers.nodes.charges import Charge, ChargeRules, NodeCharges, charges_of

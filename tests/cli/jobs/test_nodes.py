@@ -11,7 +11,7 @@ from dlctl.api.objects.nodes import Node
 from dlctl.api.status.verdict import Attempt, Cause, Confidence
 from dlctl.cli.jobs.job_snapshot import JobSnapshot
 from dlctl.cli.jobs.nodes import charges_by_node, node_table
-from dlctl.dialects import attempts_codec
+from dlctl.dialects.status import attempts_codec
 from tests.builders import NOW, kind_of, training_job
 from tests.reconcilers.nodes.charged_jobs import ended
 

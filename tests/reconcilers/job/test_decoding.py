@@ -11,7 +11,7 @@ from dlctl.api.policies.failure_policy import FailurePolicy
 from dlctl.api.policies.run_policy import CleanPodPolicy
 from dlctl.api.status.job_status import JobPhase
 from dlctl.dialects.dialect import DecodedObject
-from dlctl.dialects.failure_policy_reader import ANNOTATION
+from dlctl.dialects.failure_policy.reader import ANNOTATION
 from dlctl.dialects.kind import Kind
 from dlctl.reconcilers.content_errors import ContentError
 from dlctl.reconcilers.job.decoding import DecodedJob, decode_job

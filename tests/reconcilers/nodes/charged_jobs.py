@@ -7,7 +7,7 @@ import msgspec
 
 from dlctl.api.job import JobObject
 from dlctl.api.status.verdict import Attempt, Cause, Confidence, Verdict
-from dlctl.dialects import attempts_codec
+from dlctl.dialects.status import attempts_codec
 from dlctl.informers.handlers import Change
 from dlctl.reconcilers.nodes.charge_ledger import ChargeLedger
 from tests.builders import NOW

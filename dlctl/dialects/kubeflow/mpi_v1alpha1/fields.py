@@ -8,7 +8,7 @@ from typing import Final
 from dlctl.api.json_types import JSON
 from dlctl.dialects import schema_parts
 from dlctl.dialects.kubeflow import cel_rules
-from dlctl.dialects.pod_schema import PRESERVE_UNKNOWN
+from dlctl.dialects.pods.pod_schema import PRESERVE_UNKNOWN
 from dlctl.frameworks.kubeflow.mpi_ssh_pods import SSH_PATH_FIELD
 
 _ANY_OBJECT: Final = {"type": "object", **PRESERVE_UNKNOWN}

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from dlctl.api.json_types import JSON
-from dlctl.dialects import failure_policy_schema
+from dlctl.dialects.failure_policy import schema as failure_policy_schema
 from dlctl.dialects.field_reader import MAX_INT32, MAX_REPLICAS, FieldReader
 from dlctl.errors import InvalidJobError
 from dlctl.frameworks.kubeflow.mpi_ssh_pods import SSH_PATH_FIELD

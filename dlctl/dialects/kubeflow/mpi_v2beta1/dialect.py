@@ -16,9 +16,9 @@ from dlctl.api.policies.retry_policy import RetryPolicy
 from dlctl.api.policies.run_policy import RunPolicy
 from dlctl.api.policies.scheduling_policy import SchedulingPolicy
 from dlctl.api.status.condition_messages import ConditionMessages
-from dlctl.dialects import failure_policy_effects
 from dlctl.dialects.annotations import TTL_DELETES_JOB_ANNOTATION
 from dlctl.dialects.dialect import DecodedObject
+from dlctl.dialects.failure_policy import effects as failure_policy_effects
 from dlctl.dialects.field_reader import MAX_INT32, FieldReader
 from dlctl.dialects.kubeflow.kind import LABEL_PREFIX
 from dlctl.dialects.kubeflow.mpi_v2beta1 import name_rule

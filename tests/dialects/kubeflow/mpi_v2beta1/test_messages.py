@@ -7,8 +7,8 @@ from dlctl.api.event_note import EventNote
 from dlctl.api.job import Job
 from dlctl.api.status import conditions
 from dlctl.api.status.job_status import Failure, JobPhase, JobState, JobStatus, ReplicaStatus
-from dlctl.dialects import replica_map_status
 from dlctl.dialects.kubeflow.mpi_v2beta1.kind import MPI_V2BETA1
+from dlctl.dialects.status import replica_map_status
 from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState
 from dlctl.reconcilers.status import status_transitions
 from dlctl.reconcilers.status.completion import Completion

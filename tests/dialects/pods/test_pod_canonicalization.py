@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from dlctl.api.json_types import JSON
-from dlctl.dialects.pod_canonicalization import canonicalize_pod_template
+from dlctl.dialects.pods.pod_canonicalization import canonicalize_pod_template
 from dlctl.errors import InvalidJobError
 from tests.support.core_types import undecodable
 

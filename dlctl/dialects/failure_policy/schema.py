@@ -10,7 +10,7 @@ from dlctl.api.json_types import JSON
 from dlctl.api.policies.failure_policy import FailureAction, RestartStrategy
 from dlctl.api.status.verdict import Cause
 from dlctl.dialects.field_reader import MAX_INT32
-from dlctl.dialects.pod_schema import PRESERVE_UNKNOWN
+from dlctl.dialects.pods.pod_schema import PRESERVE_UNKNOWN
 
 FIELD: Final = "failurePolicy"
 # They bound the server's cost estimate of the rules.

@@ -7,7 +7,7 @@ import attrs
 
 from dlctl.api.job import Job, ReplicaSpec, SpecWarning
 from dlctl.api.policies.retry_policy import RetryPolicy
-from dlctl.dialects.failure_policy_schema import FIELD
+from dlctl.dialects.failure_policy.schema import FIELD
 from dlctl.dialects.field_reader import FieldReader
 
 # A checkpoint of a large model is rarely written sooner.

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from dlctl.api.json_types import JSON
 from dlctl.api.status.job_status import RestartRecord
-from dlctl.dialects import restarts_codec, status_codec
 from dlctl.dialects.field_reader import MAX_REPLICAS
+from dlctl.dialects.status import restarts_codec, status_codec
 from dlctl.kube.merge_diff import merge_diff
 from dlctl.local.apiserver.patches.merge_patch import merged
 from tests.builders import NOW

@@ -16,8 +16,8 @@ import msgspec
 from dlctl.api.json_types import JSON, ReadOnlyJSON
 from dlctl.api.status.job_status import RestartRecord
 from dlctl.clock import EPOCH
-from dlctl.dialects import status_codec as codec
 from dlctl.dialects.field_reader import MAX_INT32, MAX_REPLICAS
+from dlctl.dialects.status import status_codec as codec
 
 # An object takes up to 180 bytes, and the names of its fields 140 in ``metadata.managedFields``;
 # a text takes 60.

@@ -12,7 +12,7 @@ from dlctl.api.status.verdict import (
     Confidence,
     Verdict,
 )
-from dlctl.dialects import attempts_codec
+from dlctl.dialects.status import attempts_codec
 
 _NAMES = st.text(alphabet="abc-019", max_size=8)
 _TIMES = st.datetimes(timezones=st.just(datetime.UTC), min_value=datetime.datetime(1970, 1, 1)).map(

@@ -17,7 +17,7 @@ from dlctl.api.status.verdict import (
     Verdict,
 )
 from dlctl.clock import EPOCH
-from dlctl.dialects import status_codec as codec
+from dlctl.dialects.status import status_codec as codec
 
 
 def write(attempts: tuple[Attempt, ...]) -> list[JSON]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from dlctl.api.job import ReplicaSpec
 from dlctl.dialects.field_reader import FieldReader
-from dlctl.dialects.pod_canonicalization import canonicalize_pod_template
+from dlctl.dialects.pods.pod_canonicalization import canonicalize_pod_template
 from dlctl.errors import InvalidJobError, quoted
 from dlctl.frameworks.dljob import DLJob
 

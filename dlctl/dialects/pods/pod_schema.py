@@ -13,7 +13,7 @@ from dlctl.api.core_types.type_tables import Field, pod_types
 from dlctl.api.json_types import JSON
 from dlctl.api.quantities import MAX_CHARS, PATTERN
 from dlctl.dialects.field_reader import MAX_PORT
-from dlctl.dialects.pod_values import TIME_PATTERN
+from dlctl.dialects.value_formats import TIME_PATTERN
 
 POD_TEMPLATE_TYPE: Final = "PodTemplateSpec"
 PRESERVE_UNKNOWN: Final = {"x-kubernetes-preserve-unknown-fields": True}

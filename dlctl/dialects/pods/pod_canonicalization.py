@@ -12,8 +12,8 @@ import attrs
 
 from dlctl.api.core_types.type_tables import Field, pod_types
 from dlctl.api.json_types import JSON
-from dlctl.dialects.pod_schema import POD_TEMPLATE_TYPE
-from dlctl.dialects.pod_values import format_value, invalid_reason
+from dlctl.dialects.pods.pod_schema import POD_TEMPLATE_TYPE
+from dlctl.dialects.value_formats import format_value, invalid_reason
 from dlctl.errors import InvalidJobError
 
 _FIELD: Final = ".{}"

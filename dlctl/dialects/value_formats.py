@@ -1,4 +1,4 @@
-"""The formats of values in pod templates: numbers, quantities and times.
+"""The formats of values in specs and pod templates: numbers, quantities and times.
 
 Shared by the schema and the reader of jobs.
 """

@@ -5,10 +5,10 @@ import pytest
 
 from dlctl.api.objects.scalers import ScalerStatus
 from dlctl.api.status.job_status import JobPhase
-from dlctl.dialects import status_codec
 from dlctl.dialects.et_operator import scalers
 from dlctl.dialects.et_operator.resources import SCALE_INS
 from dlctl.dialects.kind import Kind
+from dlctl.dialects.status import status_codec
 from tests.builders import KINDS, job_object, manifest
 
 

@@ -2,8 +2,8 @@
 
 from dlctl.api.json_types import JSON
 from dlctl.api.status.job_status import JobPhase, JobStatus
-from dlctl.dialects import attempts_codec, index_ranges, restarts_codec
-from dlctl.dialects import status_codec as codec
+from dlctl.dialects.status import attempts_codec, index_ranges, restarts_codec
+from dlctl.dialects.status import status_codec as codec
 
 
 def write(status: JobStatus) -> JSON:

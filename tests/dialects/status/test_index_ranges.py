@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlctl.dialects import index_ranges
+from dlctl.dialects.status import index_ranges
 from tests.support.cost_growth import cost_growth
 
 

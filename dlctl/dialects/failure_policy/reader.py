@@ -16,7 +16,7 @@ from dlctl.api.policies.failure_policy import (
     RestartStrategy,
 )
 from dlctl.api.status.verdict import Cause
-from dlctl.dialects.failure_policy_schema import (
+from dlctl.dialects.failure_policy.schema import (
     FIELD,
     MAX_CONDITIONS,
     MAX_EXIT_CODE,

@@ -13,8 +13,8 @@ import attrs
 from dlctl.api.json_types import JSON
 from dlctl.api.status import conditions
 from dlctl.api.status.job_status import JobPhase, JobState, JobStatus, ReplicaStatus
-from dlctl.dialects import index_ranges, own_state_codec
-from dlctl.dialects import status_codec as codec
+from dlctl.dialects.status import index_ranges, own_state_codec
+from dlctl.dialects.status import status_codec as codec
 
 _STATE_BY_COUNT_FIELD: Final = {
     "active": JobState.RUNNING,

@@ -1,0 +1,1 @@
+"""Pod templates in the specs of jobs: their schema and their readers."""
