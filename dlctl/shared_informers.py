@@ -26,7 +26,7 @@ from dlctl.metrics import Metrics
 from dlctl.options import Options
 from dlctl.reconcilers.handlers import event_handlers
 from dlctl.reconcilers.handlers.job_queues import JobQueues
-from dlctl.reconcilers.job.stores import BY_OWNER, index_by_owner
+from dlctl.reconcilers.job.stores import WORKLOADS_BY_OWNER, index_by_owner
 from dlctl.reconcilers.kueue.workload_handlers import enqueue_queued_job
 from dlctl.reconcilers.nodes.node_tracker import NodeTracker
 
@@ -128,7 +128,7 @@ class SharedInformers:
             clock=self.clock,
             metrics=self.metrics,
         )
-        self.workloads.store.add_index(BY_OWNER, index_by_owner)
+        self.workloads.store.add_index(WORKLOADS_BY_OWNER, index_by_owner)
         self.optional.append(self.workloads)
         self.handler_registrations.append(
             lambda: self.workloads.add_handler(enqueue_queued_job(self.queues, self.pods.store))

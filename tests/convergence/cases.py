@@ -19,6 +19,7 @@ from tests.builders import bare_job, make_job, mxjob
 from tests.convergence.job_case import JobCase
 from tests.convergence.training_jobs import training_case
 from tests.support.outcomes import DONE, KEEPS_RUNNING, OOM_KILLED, Deleted, Evicted, Exit, Outcome
+from tests.support.throttling import too_many_requests
 
 _RETRYABLE: Final = (Exit(130), Exit(137), Exit(138), Exit(143), Evicted(), Deleted())
 _PERMANENT: Final = (Exit(1), Exit(2), Exit(3), Exit(127), Exit(139), OOM_KILLED)
@@ -136,7 +137,7 @@ def _fault(dice: random.Random) -> Fault:
 
 def of_requests(dice: random.Random) -> Iterator[JSON]:
     yield {"status": status.conflict(_JOB, "job")}
-    yield {"status": status.too_many_requests("too many", dice.randint(1, 3))}
+    yield {"status": too_many_requests("too many", dice.randint(1, 3))}
     yield {"status": status.internal_error("injected fault")}
     yield {"status": StatusError(503, "ServiceUnavailable", "not now")}
     yield {"reset": "before"}

@@ -17,6 +17,7 @@ from dlctl.local.apiserver import status
 from dlctl.local.apiserver.faults import Fault
 from dlctl.local.apiserver.server import ApiServer, serve
 from tests.informers.watching import CountedBackoff, until
+from tests.support.throttling import too_many_requests
 from tests.support.timing import ManualClock
 
 SELECTOR = "app=x"
@@ -123,9 +124,7 @@ async def test_objects_are_in_the_store_while_the_selector_matches(
         pytest.param(
             Fault(verb="watch", status=status.expired("old"), in_stream=True), id="expired later"
         ),
-        pytest.param(
-            Fault(verb="watch", status=status.too_many_requests("later", 1)), id="throttled"
-        ),
+        pytest.param(Fault(verb="watch", status=too_many_requests("later", 1)), id="throttled"),
         pytest.param(Fault(verb="watch", status=status.internal_error("broken")), id="broken"),
         pytest.param(
             Fault(verb="watch", status=status.too_large_version(9999, 1)), id="from the future"

@@ -23,6 +23,7 @@ from tests.leaderelection.lease_server import (
     stored_lease,
 )
 from tests.leaderelection.threaded_server import serve_in_thread
+from tests.support.throttling import too_many_requests
 
 pytestmark = pytest.mark.slow
 
@@ -144,7 +145,7 @@ async def test_overloaded_server_that_asks_for_a_long_pause_is_asked_again(
     election = elect(timing=LeaseTiming(lease_s=3.0, renew_s=2.0, retry_s=0.4, stall_s=5.0))
     async with asyncio.timeout(30), election.leading(asyncio.Event()):
         renewed = stored_lease(server)["spec"]["renewTime"]
-        shed = status.too_many_requests("later", 32)
+        shed = too_many_requests("later", 32)
         server.faults.add(Fault(resource=LEASE_PATH, verb="write", status=shed, times=2))
 
         def is_renewed() -> bool:

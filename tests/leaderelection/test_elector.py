@@ -13,6 +13,7 @@ from dlctl.local.apiserver.faults import Fault
 from dlctl.local.apiserver.status import StatusError
 from tests.leaderelection.candidates import TIMING, running
 from tests.leaderelection.lease_server import KEY, LEASE_PATH, LeaseServer
+from tests.support.throttling import too_many_requests
 
 pytestmark = pytest.mark.looptime(noop_cycles=8)
 
@@ -67,7 +68,7 @@ async def test_dead_leader_is_succeeded_when_its_lease_expires(
     [
         pytest.param({"status": status.conflict(LEASES, KEY.name)}, id="conflicts"),
         pytest.param({"status": status.internal_error("broken")}, id="errors"),
-        pytest.param({"status": status.too_many_requests("busy", 1)}, id="too many requests"),
+        pytest.param({"status": too_many_requests("busy", 1)}, id="too many requests"),
         pytest.param({"reset": "before"}, id="resets"),
         pytest.param({"delay_s": 1e4}, id="hangs"),
     ],

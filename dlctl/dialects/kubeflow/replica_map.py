@@ -1,4 +1,4 @@
-"""Kubeflow's form: ``<tag>ReplicaSpecs`` maps replica types to specs, beside ``runPolicy``.
+"""Kubeflow's form: ``<field_prefix>ReplicaSpecs`` maps replica types to specs, beside a run policy.
 
 Names, labels and defaults are those of the kind's operator, because its clients rely on them.
 """

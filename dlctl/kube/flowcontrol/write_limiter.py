@@ -41,6 +41,10 @@ _SHED_BACKOFF: Final = Backoff(base_s=0.1, cap_s=1.0)
 _Turn: TypeAlias = tuple[bool, float]
 
 
+def _never() -> bool:
+    return False
+
+
 @attrs.define(eq=False)
 class WriteFlow:
     """The writes of one reconcile.
@@ -52,7 +56,7 @@ class WriteFlow:
     # On the loop's clock.
     arrived_at: float
     # Returns whether another reconcile of the same key is due.
-    is_superseded: Callable[[], bool] = bool
+    is_superseded: Callable[[], bool] = _never
     namespace: str = ""
     # Seconds until it counts as arrived; set before its first write.
     delay_s: float | None = attrs.field(init=False, default=None)

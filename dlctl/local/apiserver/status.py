@@ -221,11 +221,6 @@ def too_large_version(wanted: int, current: int) -> StatusError:
     return StatusError(504, "Timeout", text, details)
 
 
-def too_many_requests(message: str, retry_after_s: int) -> StatusError:
-    details = {"retryAfterSeconds": retry_after_s} if retry_after_s else None
-    return StatusError(429, "TooManyRequests", message, details)
-
-
 def too_large(limit_bytes: int) -> StatusError:
     message = f"Request entity too large: limit is {limit_bytes}"
     return StatusError(413, "RequestEntityTooLarge", message)

@@ -42,6 +42,10 @@ MAX_VARIABLE_BYTES: Final = 32 * 4096 - 1
 _MAX_PATH_CHARS: Final = 40
 
 
+def _avoid_none() -> Sequence[AvoidedNode]:
+    return ()
+
+
 @attrs.frozen
 class Renderer:
     """Renders the children of one job, named by its dialect and set up by its framework."""
@@ -49,7 +53,7 @@ class Renderer:
     job: Job
     dialect: Dialect
     # Asked only for pods that are created.
-    choose_avoided: Callable[[], Sequence[AvoidedNode]] = tuple
+    choose_avoided: Callable[[], Sequence[AvoidedNode]] = _avoid_none
 
     @cached_property
     def framework(self) -> DLJob:
@@ -213,7 +217,7 @@ class Renderer:
         labels = {"app": job.key.name, MANAGED_BY_LABEL: MANAGED_BY, **restart_attempt_labels(job)}
         metadata = self._metadata(job.child_name(LAUNCHER_REPLICA), labels)
         # Its Job would keep avoiding nodes, even if none is left.
-        pod = attrs.evolve(self, choose_avoided=tuple).pod(LAUNCHER_REPLICA)
+        pod = attrs.evolve(self, choose_avoided=_avoid_none).pod(LAUNCHER_REPLICA)
         return manifests.batch_job(metadata, job.launcher_job, pod, suspended=suspended)
 
     def _pod_spec(self, given: Mapping[str, Any], spec: ReplicaSpec, replica: Replica) -> JSON:

@@ -21,8 +21,9 @@ from dlctl.reconcilers.kueue.workload_waiting import workload_waiting
 from dlctl.reconcilers.nodes.node_tracker import NodeTracker
 from dlctl.reconcilers.observe import Children
 
-# The index of Workloads by all of their owners: a job, or the pods of a group.
-BY_OWNER: Final = "owners"
+# The index of Workloads by all of their owners, a job or the pods of a group. A store's own index
+# is by the controlling owner alone.
+WORKLOADS_BY_OWNER: Final = "workloads-by-owner"
 
 
 def index_by_owner(workload: Workload) -> Iterator[str]:
@@ -119,7 +120,9 @@ class JobStores:
             return None
         gated = (pod.metadata.uid for pod in pods if pod.scheduling_gates)
         for owner in (job, *itertools.islice(gated, 1)):
-            for workload in self.workloads.indexed(BY_OWNER, owner_value(namespace, owner)):
+            for workload in self.workloads.indexed(
+                WORKLOADS_BY_OWNER, owner_value(namespace, owner)
+            ):
                 position = self.queue_positions.get(workload.key)
                 if (waits := workload_waiting(workload, position)) is not None:
                     return waits

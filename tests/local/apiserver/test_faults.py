@@ -6,6 +6,7 @@ import pytest
 from dlctl.local.apiserver import status
 from dlctl.local.apiserver.faults import Fault
 from tests.local.apiserver.raw_client import CONFIG_MAPS, PODS, RawClient, config_map, pod
+from tests.support.throttling import too_many_requests
 
 
 async def test_fault_occurs_as_often_as_configured(api: RawClient) -> None:
@@ -25,7 +26,7 @@ async def test_fault_affects_only_matching_requests(api: RawClient) -> None:
 
 
 async def test_throttling_has_retry_after(api: RawClient) -> None:
-    api.server.faults.add(Fault(status=status.too_many_requests("later", 3)))
+    api.server.faults.add(Fault(status=too_many_requests("later", 3)))
     answer = await api.get(PODS)
     assert (answer.code, answer.body["reason"]) == (429, "TooManyRequests")
     assert answer.headers["Retry-After"] == "3"

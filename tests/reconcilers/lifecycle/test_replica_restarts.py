@@ -8,7 +8,6 @@ import pytest
 from dlctl.api.exit_codes import ExitClass
 from dlctl.api.job import Replica
 from dlctl.api.status.job_status import JobStatus, RestartRecord
-from dlctl.backoff import Backoff
 from dlctl.reconcilers.lifecycle.replica_restarts import (
     RESTART_BACKOFF,
     next_restart_at,
@@ -46,11 +45,6 @@ def after(*snapshots: Observed) -> RestartRecord:
 )
 def test_backoff_doubles_from_ten_seconds_to_five_minutes(tries: int, delay_s: float) -> None:
     assert BACKOFF.delay_s(tries) == delay_s
-
-
-def test_backoff_is_configurable() -> None:
-    assert Backoff(base_s=1, cap_s=3).delay_s(2) == 2
-    assert Backoff(base_s=1, cap_s=3).delay_s(3) == 3
 
 
 def test_backoff_starts_when_the_replica_ended() -> None:

@@ -130,7 +130,7 @@ async def _serve(channels: Channels, session: ExecSession, request: PodExecOptio
     """Forward messages until the command ends; if the client disconnects, kill it."""
     async with asyncio.TaskGroup() as group:
         listening = group.create_task(_receive(channels, session))
-        telling = [
+        sending = [
             group.create_task(_send_output(channels, channel, stream, wanted=wanted))
             for channel, stream, wanted in (
                 (STDOUT, session.streams.stdout, request.stdout),
@@ -139,8 +139,8 @@ async def _serve(channels: Channels, session: ExecSession, request: PodExecOptio
         ]
         # A client that disconnects cancels this task, and must not cancel the shared exit code.
         exit_code = await asyncio.shield(session.exit_code)
-        await asyncio.wait(telling, timeout=_LINGER_S)
-        for task in (listening, *telling):
+        await asyncio.wait(sending, timeout=_LINGER_S)
+        for task in (listening, *sending):
             task.cancel()
     return exit_code
 
