@@ -83,8 +83,7 @@ class Executor:
     async def _write_statuses(self, context: ReconcileContext, plan: Plan) -> ReconcileContext:
         """Write the statuses; return the context with the updated job."""
         job, obj, cache = context.job, context.obj, context.cache
-        # The result of a scaler is written before the job forgets the operation.
-        await self.membership.patch_scalers(job, plan.members, finished=True)
+        await self.membership.patch_scalers(job, plan.members, before_job=True)
         for_mpi_operator = obj.dialect.framework.creates_launcher_jobs
         write = StatusWrite(job, plan.status, plan.notes, for_mpi_operator)
         updated = None
@@ -98,7 +97,7 @@ class Executor:
             cache.has_created = False
             self.metrics.status_written(write, obj.metadata, self.clock.now())
             context = attrs.evolve(context, obj=updated)
-        await self.membership.patch_scalers(job, plan.members, finished=False)
+        await self.membership.patch_scalers(job, plan.members, before_job=False)
         return context
 
     def _report_unconfirmed(self, context: ReconcileContext) -> None:

@@ -93,14 +93,14 @@ class MembershipManager:
         return await in_thread_if_slow(job.key.namespace, cost, plan_membership, state)
 
     async def patch_scalers(
-        self, job: Job, members: MembershipPlan | None, *, finished: bool
+        self, job: Job, members: MembershipPlan | None, *, before_job: bool
     ) -> None:
-        """Write the statuses of scalers: only the finished ones, or only the others.
+        """Write the statuses of scalers: those that precede the job's status, or the others.
 
         :raises ConflictError: if one has changed since the stores showed it.
         """
         for update in members.scaler_updates.values() if members else ():
-            if self.dialect is not None and update.status.phase.finished is finished:
+            if self.dialect is not None and update.precedes_job is before_job:
                 await self._patch_scaler(self.dialect, job, update)
 
     def set_wanted(self, key: ObjectKey, members: MembershipPlan | None) -> None:

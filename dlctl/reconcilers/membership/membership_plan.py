@@ -26,6 +26,16 @@ class ScalerUpdate:
     scaler: Scaler
     status: ScalerStatus
     note: EventNote | None = None
+    # Rejected without an operation that the job's status names.
+    is_rejected: bool = False
+
+    @property
+    def precedes_job(self) -> bool:
+        """Return whether it is written before the job, which forgets the operation.
+
+        A rejection follows the job: once it is written, no other plan adds it to the job.
+        """
+        return self.status.phase.finished and not self.is_rejected
 
 
 @attrs.frozen

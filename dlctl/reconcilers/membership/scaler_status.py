@@ -38,7 +38,9 @@ def rejected(plan: MembershipPlan, scaler: Scaler, failure: ScaleFailure) -> Mem
         plan = scaler_created(plan, scaler)
     if scaler.status.phase is ScalerPhase.NEW:
         plan = scaling_started(plan, scaler, scaler.status.pods)
-    return scaling_finished(plan, scaler, failure)
+    plan = scaling_finished(plan, scaler, failure)
+    update = plan.scaler_updates[scaler.uid]
+    return plan.with_scaler_update(attrs.evolve(update, is_rejected=True))
 
 
 def scaling_finished(

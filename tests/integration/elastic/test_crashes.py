@@ -44,6 +44,22 @@ async def test_request_survives_a_controller_killed_every_few_loop_iterations(
         await check(stage)
 
 
+@pytest.mark.parametrize("writes", range(5))
+async def test_rejected_request_becomes_a_condition_of_its_job_despite_a_killed_controller(
+    writes: int,
+) -> None:
+    async with start_elastic_cluster() as stage:
+        await stage.running(2)
+        revision = stage.cluster.server.storage.revision
+        await stage.scale_in(toDelete={"count": 2})
+        await _restart_after(stage, revision + writes)
+        phase, message = await stage.scaler_result("in")
+        assert phase == "ScaleFailed"
+        await stage.cluster.settled()
+        assert stage.cluster.condition("ScaleFailed") == message
+        assert stage.is_consistent()
+
+
 async def _outlive(writes: int) -> None:
     async with start_elastic_cluster() as stage:
         await stage.running(3)
@@ -53,16 +69,21 @@ async def _outlive(writes: int) -> None:
         await stage.scale_in(toDelete={"podNames": ["linear-worker-1"]})
         await stage.cluster.advance(1.5)
         await stage.scale_out(toAdd={"count": 2})
-        while stage.cluster.server.storage.revision < revision + writes:
-            stage.cluster.history.changed.clear()
-            try:
-                async with asyncio.timeout(20):
-                    await stage.cluster.history.changed.wait()
-            except TimeoutError:
-                break
-        await stage.cluster.kill_all()
-        stage.cluster.start()
+        await _restart_after(stage, revision + writes)
         await check(stage)
+
+
+async def _restart_after(stage: ElasticHarness, revision: int) -> None:
+    """Kill the controller at a revision of the storage, or when nothing changes; start another."""
+    while stage.cluster.server.storage.revision < revision:
+        stage.cluster.history.changed.clear()
+        try:
+            async with asyncio.timeout(20):
+                await stage.cluster.history.changed.wait()
+        except TimeoutError:
+            break
+    await stage.cluster.kill_all()
+    stage.cluster.start()
 
 
 async def check(stage: ElasticHarness) -> None:
