@@ -56,6 +56,8 @@ BAD = [
     bad(new(scale_in(), {"toDelete": NONE}), "spec.toDelete: Required value", "nothing"),
     bad(new(scale_in(), {"toDelete": {"podNames": ["a"]}}), ONE_OF_THEM, "number and names"),
     bad(new(scale_in(), {"toDelete": {"count": NONE}}), ONE_OF_THEM, "neither"),
+    bad(new(scale_in(), {"toDelete": {"count": 0}}), ONE_OF_THEM, "zero"),
+    bad(new(scale_in(), {"toDelete": {"count": 0, "podNames": []}}), ONE_OF_THEM, "both empty"),
     bad(new(scale_in(), {"selector": NONE}), "spec.selector: Required value", "no job"),
     bad(
         new(scale_out(), {"toAdd": {"count": 0}}),
@@ -94,6 +96,8 @@ async def test_invalid_object_is_rejected_with_the_field_and_the_fix(
         pytest.param(job(worker={"minReplicas": 2, "maxReplicas": 2}), id="bounds"),
         pytest.param(new(scale_in(script="/a.sh", env=[{"name": "A", "value": "1"}])), id="script"),
         pytest.param(new(scale_in(), {"toDelete": {"count": NONE, "podNames": ["a"]}}), id="names"),
+        pytest.param(new(scale_in(), {"toDelete": {"podNames": []}}), id="number, empty names"),
+        pytest.param(new(scale_in(), {"toDelete": {"count": 0, "podNames": ["a"]}}), id="names, 0"),
         pytest.param(new(scale_out(timeout=300, backoffLimit=2)), id="scale out"),
     ],
 )

@@ -146,16 +146,18 @@ def _to_add() -> JSON:
 
 
 def _to_delete() -> JSON:
-    names = {"type": "array", "minItems": 1, "items": {"type": "string", "minLength": 1}}
+    by_count = "(has(self.count) && self.count > 0)"
+    by_names = "(has(self.podNames) && size(self.podNames) > 0)"
+    names = {"type": "array", "items": {"type": "string", "minLength": 1}}
     return {
         "type": "object",
         "description": "The workers to remove: a number of them, or those named.",
         "properties": {
-            "count": {**schema_parts.int32(1), "description": "The number; the newest go."},
+            "count": {**schema_parts.int32(0), "description": "The number; the newest go."},
             "podNames": {**names, "description": "The names of their pods."},
         },
         "x-kubernetes-validations": [
-            {"rule": "has(self.count) != has(self.podNames)", "message": scalers.COUNT_OR_POD_NAMES}
+            {"rule": f"{by_count} != {by_names}", "message": scalers.COUNT_OR_POD_NAMES}
         ],
     }
 

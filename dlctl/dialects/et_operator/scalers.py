@@ -150,15 +150,12 @@ def _read_scale_out(scaler: Scaler, fields: FieldReader) -> Scaler:
 
 def _read_scale_in(scaler: Scaler, fields: FieldReader) -> Scaler:
     wanted = fields.object("toDelete")
+    # Clients also send the field that they do not use, with its zero value.
     names = _read_pod_names(wanted)
-    count = (
-        wanted.integer("count", 0, minimum=-MAX_INT32, maximum=MAX_INT32)
-        if "count" in wanted
-        else None
-    )
-    if (count is None) is (not names) or (count is not None and count < 1):
+    count = wanted.integer("count", 0, minimum=-MAX_INT32, maximum=MAX_INT32)
+    if count < 0 or bool(count) is bool(names):
         return attrs.evolve(scaler, invalid_reason=COUNT_OR_POD_NAMES)
-    return attrs.evolve(scaler, count=count, pods=names or None)
+    return attrs.evolve(scaler, count=count or None, pods=names or None)
 
 
 def _read_pod_names(fields: FieldReader) -> tuple[str, ...]:

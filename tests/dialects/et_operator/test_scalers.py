@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dlctl.api.json_types import JSON
 from dlctl.api.objects.scalers import ScalerPhase, ScalerStatus, Script
 from dlctl.dialects.et_operator import scalers
 from dlctl.dialects.et_operator.resources import SCALE_INS, SCALE_OUTS
@@ -51,6 +52,20 @@ def test_scale_in_by_name_takes_each_once() -> None:
     assert (scaler.count, scaler.pods, scaler.invalid_reason) == (None, ("b", "a"), "")
 
 
+@pytest.mark.parametrize(
+    ("to_delete", "count", "pods"),
+    [
+        pytest.param({"count": 2, "podNames": []}, 2, None, id="no names"),
+        pytest.param({"count": 0, "podNames": ["a"]}, None, ("a",), id="no number"),
+    ],
+)
+def test_scale_in_may_have_the_other_field_with_its_zero_value(
+    to_delete: JSON, count: int | None, pods: tuple[str, ...] | None
+) -> None:
+    scaler = read_scaler(scale_in(toDelete=to_delete))
+    assert (scaler.count, scaler.pods, scaler.invalid_reason) == (count, pods, "")
+
+
 def test_scale_out_may_have_a_min_count() -> None:
     scaler = read_scaler(scale_out(toAdd={"count": 3, "minCount": 2}, timeout=90))
     assert (scaler.full_name, scaler.is_scale_out) == ("ScaleOut:ml/change", True)
@@ -71,6 +86,9 @@ def test_script_timeout_is_a_minute_by_default() -> None:
         pytest.param(scale_in(toDelete=None), ONE_OF_THEM, id="nothing to delete"),
         pytest.param(scale_in(toDelete={"podNames": []}), ONE_OF_THEM, id="nobody to delete"),
         pytest.param(scale_in(toDelete={"count": 0}), ONE_OF_THEM, id="none"),
+        pytest.param(
+            scale_in(toDelete={"count": -1, "podNames": ["a"]}), ONE_OF_THEM, id="less than none"
+        ),
         pytest.param(
             scale_in(toDelete={"count": 1, "podNames": ["a"]}), ONE_OF_THEM, id="number and names"
         ),
