@@ -31,7 +31,7 @@ def is_running(job: Job, observed: Observed) -> bool:
 
 
 def restarting_replicas(job: Job, observed: Observed) -> list[ObservedReplica]:
-    """Return the replicas that make the job Restarting."""
+    """Return the replicas that are restarted; an elastic job runs on without its workers."""
     in_place = job.messages.emits_in_place_restarts
     return [
         one
@@ -48,6 +48,8 @@ def with_running(
     now: datetime.datetime,
 ) -> tuple[Condition, ...]:
     """Return the conditions with Running or Restarting set, if the job does either."""
+    if job.elasticity:
+        restarting = [o for o in restarting if job.success_policy.decides_running(o.replica)]
     if restarting and not job.messages.emits_restarting:
         return _interrupted(current, job, restarting, now)
     if restarting:

@@ -4,11 +4,12 @@ from typing import Final
 
 import pytest
 
+from dlctl.api.json_types import JSON
 from dlctl.dialects.et_operator.resources import SCALE_OUTS
 from dlctl.local.apiserver.faults import Fault
 from dlctl.local.apiserver.status import StatusError
 from dlctl.options import Options
-from tests.support.elastic_harness import start_elastic_cluster
+from tests.support.elastic_harness import ElasticHarness, start_elastic_cluster
 from tests.support.fake_launcher import ExecFault, Program
 
 pytestmark = [pytest.mark.looptime(noop_cycles=8)]
@@ -48,6 +49,30 @@ async def test_worker_is_listed_once_it_is_reachable_from_the_launcher() -> None
         assert 29 < stage.cluster.clock.monotonic() - came < 45
         await stage.cluster.settled()
         assert stage.is_consistent()
+
+
+async def test_job_stays_running_while_a_new_worker_is_created_again() -> None:
+    async with start_elastic_cluster() as stage:
+        await stage.running(1, worker={"restartPolicy": "OnFailure"})
+        before = running_condition(stage)
+        stage.cluster.node.unready.add("linear-worker-1")
+        await stage.scale_out(toAdd={"count": 1})
+        await stage.cluster.until(lambda: stage.workers() == [0, 1])
+        await stage.cluster.advance(2)
+        failed = stage.uid("linear-worker-1")
+        await stage.end("linear-worker-1", 139)
+        stage.cluster.node.unready.clear()
+        await stage.cluster.until(lambda: stage.uid("linear-worker-1") not in (failed, ""))
+        assert (await stage.scaler_result("out"))[0] == "ScaleSucceeded"
+        await stage.cluster.settled()
+        assert running_condition(stage) == before
+        assert stage.condition_statuses().keys().isdisjoint({"Restarting"})
+        (message,) = stage.event_messages("TrainingJobRestarting")
+        assert message.startswith("restarting worker-1: Error, exit code 139")
+
+
+def running_condition(stage: ElasticHarness) -> JSON:
+    return next(c for c in stage.cluster.status()["conditions"] if c["type"] == "Running")
 
 
 async def test_worker_that_is_not_ready_is_not_listed() -> None:

@@ -6,13 +6,14 @@ from typing import Any
 import attrs
 import pytest
 
-from dlctl.api.job import Job, Replica
+from dlctl.api.job import LAUNCHER_REPLICA, Job, Replica
 from dlctl.api.objects.pods import Pod
 from dlctl.api.status import conditions
 from dlctl.api.status.conditions import Condition
 from dlctl.api.status.job_status import JobState, JobStatus, ReplicaStatus
 from dlctl.reconcilers.status import replica_conditions
 from tests.builders import NOW, RUNNING, exited, make_job, make_pod, observed_of, training_job
+from tests.dialects.et_operator.manifests import read_job
 from tests.support.cost_growth import cost_growth
 
 LATER = NOW + datetime.timedelta(minutes=1)
@@ -52,6 +53,24 @@ def test_failed_replica_makes_a_running_job_restarting() -> None:
         ("Restarting", True, "MXJobRestarting")
     ]
     assert found[0].message.startswith("restarting worker-0: Error, exit code 137")
+
+
+@pytest.mark.parametrize(
+    ("failed", "type_"),
+    [
+        pytest.param(Replica("worker", 1), "Running", id="worker"),
+        pytest.param(LAUNCHER_REPLICA, "Restarting", id="launcher"),
+    ],
+)
+def test_only_the_launcher_of_an_elastic_job_makes_it_restarting(
+    failed: Replica, type_: str
+) -> None:
+    job = read_job(launcher={"restartPolicy": "OnFailure"}, worker={"restartPolicy": "OnFailure"})
+    pods = {each: make_pod(job, each, state=RUNNING) for each in (LAUNCHER_REPLICA, WORKER)}
+    pods[failed] = make_pod(job, failed, phase="Failed", state=exited(137))
+    was_running = (Condition.at(NOW, conditions.RUNNING, "TrainingJobRunning", "running"),)
+    (found,) = with_running(*pods.values(), current=was_running, job=job)
+    assert (found.type, found.status) == (type_, True)
 
 
 @pytest.mark.parametrize(
