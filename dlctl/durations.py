@@ -1,4 +1,4 @@
-"""Durations as people read them: in kubectl's format, and with tenths for short runs. Pure."""
+"""Durations: in kubectl's format, with tenths for short runs, and the shortest of waits. Pure."""
 
 
 def human_duration(elapsed_s: float) -> str:
@@ -37,6 +37,11 @@ def precise_duration(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}h{minutes}m" if hours else f"{minutes}m{rest}s"
+
+
+def shortest_wait(*waits_s: float | None) -> float | None:
+    """Return the shortest of some waits in seconds; None means no wait, and 0 means now."""
+    return min((wait_s for wait_s in waits_s if wait_s is not None), default=None)
 
 
 def _two_units(big: int, big_unit: str, small: int, small_unit: str) -> str:

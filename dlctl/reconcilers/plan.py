@@ -11,6 +11,7 @@ from dlctl.api.meta import BATCH_JOBS, PODS, Object, Resource
 from dlctl.api.objects.batch_jobs import BatchJob
 from dlctl.api.objects.pods import Pod, Service
 from dlctl.api.status.job_status import JobStatus
+from dlctl.durations import shortest_wait
 from dlctl.reconcilers.children.collection_deletion import CollectionDeletion
 from dlctl.reconcilers.children.dependents import DependentChanges
 from dlctl.reconcilers.children.gang_retries import GangRetry
@@ -102,11 +103,6 @@ class Plan:
             yield from collection.children if collection.resource == resource else ()
 
 
-def earliest(*waits_s: float | None) -> float | None:
-    """Return the shortest of some waits in seconds; None means no wait, and 0 means now."""
-    return min((wait_s for wait_s in waits_s if wait_s is not None), default=None)
-
-
 def with_membership(plan: Plan, members: MembershipPlan | None) -> Plan:
     """Return a plan extended by the membership changes of an elastic job."""
     if members is None:
@@ -116,5 +112,5 @@ def with_membership(plan: Plan, members: MembershipPlan | None) -> Plan:
         action_notes=(*members.notes, *plan.action_notes),
         deleted_pods=(*plan.deleted_pods, *members.deleted_pods),
         members=members,
-        requeue_after_s=earliest(plan.requeue_after_s, *members.waits_s),
+        requeue_after_s=shortest_wait(plan.requeue_after_s, members.requeue_after_s),
     )

@@ -9,6 +9,7 @@ from dlctl.api.job import Job
 from dlctl.api.status.job_status import JobPhase
 from dlctl.clock import Clock
 from dlctl.controller.controller import Result
+from dlctl.durations import shortest_wait
 from dlctl.errors import InvalidJobError
 from dlctl.kube.errors import names_missing_object
 from dlctl.reconcilers.applying.child_writer import ChildWriter
@@ -24,7 +25,7 @@ from dlctl.reconcilers.job.status_write import StatusWrite
 from dlctl.reconcilers.job.writer import JobWriter
 from dlctl.reconcilers.large_jobs.threads import in_thread_if_slow
 from dlctl.reconcilers.membership.manager import MembershipManager
-from dlctl.reconcilers.plan import Plan, earliest
+from dlctl.reconcilers.plan import Plan
 from dlctl.reconcilers.status.invalid_status import invalid_plan
 
 
@@ -77,7 +78,9 @@ class Executor:
             return Result(requeue_after_s=0)
         batch_period_s = None if _can_wait_for_event(job, plan) else BATCH_PERIOD_S
         return Result(
-            requeue_after_s=earliest(wait_s or None, left_s, plan.requeue_after_s, batch_period_s)
+            requeue_after_s=shortest_wait(
+                wait_s or None, left_s, plan.requeue_after_s, batch_period_s
+            )
         )
 
     async def _write_statuses(self, context: ReconcileContext, plan: Plan) -> ReconcileContext:

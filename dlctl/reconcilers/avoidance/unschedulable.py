@@ -9,10 +9,11 @@ import attrs
 from dlctl.api.event_note import EventNote
 from dlctl.api.job import Job
 from dlctl.api.objects.pods import Pod
+from dlctl.durations import shortest_wait
 from dlctl.reconcilers.children.avoided_nodes import avoided_nodes, is_avoidance_dropped
 from dlctl.reconcilers.children.placement import is_unscheduled
 from dlctl.reconcilers.observe import Observed, ReplicaState
-from dlctl.reconcilers.plan import Plan, earliest
+from dlctl.reconcilers.plan import Plan
 
 # How long the scheduler, and an autoscaler, have to find other nodes.
 PATIENCE_S: Final = 60.0
@@ -34,7 +35,7 @@ def with_dropped_avoidance(
     ]
     left_s = _patience_left_s(waiting, now)
     if left_s is None or left_s > 0:
-        return attrs.evolve(plan, requeue_after_s=earliest(plan.requeue_after_s, left_s))
+        return attrs.evolve(plan, requeue_after_s=shortest_wait(plan.requeue_after_s, left_s))
     names = ", ".join(sorted({name for pod in waiting for name in avoided_nodes(pod)}))
     message = (
         f"{job.resource.kind} {job.key} avoids no nodes in this attempt: its pods "

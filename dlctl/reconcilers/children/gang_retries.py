@@ -28,11 +28,11 @@ class GangRetry:
     group: DependentObject | None = None
     # A merge patch that only sets the time of the retry.
     patch: Mapping[str, Any] = attrs.field(factory=dict)
-    next_s: float | None = None
+    requeue_after_s: float | None = None
 
 
 def gang_retry(job: Job, observed: Observed, now: datetime.datetime) -> GangRetry:
-    """Return the retry of a gang that waits to be scheduled, now or in ``next_s`` seconds."""
+    """Return the retry of a gang that waits to be scheduled: now, or when to look again."""
     groups = observed.children.dependents.get(COSCHEDULING_POD_GROUPS, ())
     group = next((g for g in groups if g.metadata.name == job.key.name), None)
     created = list(_waiting_since(job, observed))
@@ -43,7 +43,7 @@ def gang_retry(job: Job, observed: Observed, now: datetime.datetime) -> GangRetr
     last = max(min(created), retried) if retried and retried <= now else min(created)
     wait_s = RETRY_INTERVAL_S - (now - last).total_seconds()
     if wait_s > 0:
-        return GangRetry(next_s=wait_s)
+        return GangRetry(requeue_after_s=wait_s)
     annotations = {GANG_RETRIED_AT: now.isoformat()}
     patch = {"metadata": {"name": group.metadata.name, "annotations": annotations}}
     return GangRetry(group, patch, RETRY_INTERVAL_S)

@@ -18,7 +18,7 @@ class ForceDeletions:
     """The terminating pods to force-delete now, and the seconds until the next one is due."""
 
     pods: tuple[Pod, ...] = ()
-    next_s: float | None = None
+    requeue_after_s: float | None = None
 
 
 def force_deletions(

@@ -85,7 +85,7 @@ def _drained(
         return True, plan.with_notes(
             EventNote("Warning", state.job.messages.reason("WorkersInUse"), message)
         )
-    plan = plan.with_waits(wait_s)
+    plan = plan.with_requeue_after(wait_s)
     if state.launcher is None or not hosts.is_written(state, plan.membership):
         return False, plan
     check = CheckInUse(state.launcher, _addresses(state, remaining))

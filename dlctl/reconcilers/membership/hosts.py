@@ -109,7 +109,7 @@ def _late_batch(
         return found, plan
     left_s = BATCH_WINDOW_S - (state.now - since).total_seconds()
     if 0 < left_s <= 2 * BATCH_WINDOW_S:
-        return frozenset(), plan.with_waits(left_s)
+        return frozenset(), plan.with_requeue_after(left_s)
     # It is over, or the clock of a node is ahead.
     return found, plan
 
@@ -159,7 +159,7 @@ def plan_launcher(state: MembershipState, plan: MembershipPlan) -> MembershipPla
         start = _waits_since(state) + datetime.timedelta(seconds=state.settings.start_after_s)
         left_s = (start - state.now).total_seconds()
         if left_s > 0:
-            return plan.with_waits(left_s)
+            return plan.with_requeue_after(left_s)
     plan = plan.with_membership(plan.membership.with_hosts(ready))
     return attrs.evolve(plan, create_launcher=True)
 
@@ -194,7 +194,7 @@ def _still_needed(
     if wait_s <= 0:
         return frozenset(), plan
     existing = state.hosts.intersection(state.membership.present) - state.membership.retired
-    return existing.intersection(evacuating.workers), plan.with_waits(wait_s)
+    return existing.intersection(evacuating.workers), plan.with_requeue_after(wait_s)
 
 
 def _leaving(state: MembershipState) -> frozenset[int]:

@@ -15,6 +15,7 @@ from dlctl.api.status.conditions import Condition
 from dlctl.api.status.job_status import RestartRecord
 from dlctl.api.status.membership import Membership
 from dlctl.dialects.elastic_dialect import ElasticDialect
+from dlctl.durations import shortest_wait
 from dlctl.reconcilers.membership.exec_tasks import ExecTask
 from dlctl.reconcilers.membership.membership_state import MembershipState
 
@@ -59,7 +60,7 @@ class MembershipPlan:
     # True if the launcher may be created.
     create_launcher: bool = False
     # Seconds until the next plan is needed without any change in the cluster.
-    waits_s: tuple[float, ...] = ()
+    requeue_after_s: float | None = None
 
     @classmethod
     def unchanged(cls, state: MembershipState) -> Self:
@@ -101,5 +102,6 @@ class MembershipPlan:
         retries = self.retries | {task} if retry else self.retries
         return attrs.evolve(self, exec_tasks=self.exec_tasks | {task}, retries=retries)
 
-    def with_waits(self, *waits_s: float) -> Self:
-        return attrs.evolve(self, waits_s=(*self.waits_s, *waits_s))
+    def with_requeue_after(self, *waits_s: float) -> Self:
+        """Return the plan that is followed by another after the shortest of these waits."""
+        return attrs.evolve(self, requeue_after_s=shortest_wait(self.requeue_after_s, *waits_s))

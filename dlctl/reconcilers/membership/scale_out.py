@@ -60,7 +60,7 @@ def _scale_out_by_spec(
     found, plan = _reachable(state, plan, operation, wait_s)
     changed = state.desired_replicas != state.membership.observed_replicas
     if len(found) < len(operation.workers) and wait_s > 0 and not changed:
-        return plan.with_waits(wait_s)
+        return plan.with_requeue_after(wait_s)
     membership = plan.membership.add(operation.workers)
     listed = membership.with_hosts((*membership.hosts, *found))
     return end_operation(state, plan.with_membership(listed), operation)
@@ -87,7 +87,7 @@ def _arrived(
     if len(found) == len(operation.workers):
         return tuple(sorted(found)), plan
     if wait_s > 0:
-        return None, plan.with_waits(wait_s)
+        return None, plan.with_requeue_after(wait_s)
     if hosts.is_probing(state, operation.workers):
         # Also after a restart of the controller: it must not discard workers that came in time.
         return None, plan
@@ -120,7 +120,7 @@ def _await_host_update(
     written = has_hosts(state, plan)
     wait_s = state.left_s(operation, _timeout_s(state, scaler) + state.settings.drain_timeout_s)
     if not written and wait_s > 0:
-        return plan.with_waits(wait_s)
+        return plan.with_requeue_after(wait_s)
     if hosts.is_writing(state, plan.membership):
         # A controller that was down when the time ended has only just begun.
         return plan

@@ -54,7 +54,7 @@ def replace_failed(state: MembershipState, plan: MembershipPlan) -> MembershipPl
     if successors:
         replaced = frozenset(index for index, _ in due[: len(successors)])
         plan = plan.with_membership(plan.membership.remove(replaced).add(successors))
-    return plan.with_notes(*notes).with_restarts(restarts).with_waits(*waits_s)
+    return plan.with_notes(*notes).with_restarts(restarts).with_requeue_after(*waits_s)
 
 
 def _recorded(state: MembershipState) -> list[int]:

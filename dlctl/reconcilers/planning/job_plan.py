@@ -16,6 +16,7 @@ from dlctl.api.meta import SERVICES
 from dlctl.api.policies.failure_policy import FailureAction
 from dlctl.api.status.job_status import Failure, JobPhase, JobStatus
 from dlctl.api.status.verdict import Attempt
+from dlctl.durations import shortest_wait
 from dlctl.reconcilers.avoidance.unschedulable import with_dropped_avoidance
 from dlctl.reconcilers.children import dependents
 from dlctl.reconcilers.children.dependents import DependentChanges
@@ -47,7 +48,7 @@ from dlctl.reconcilers.lifecycle.starting_deadline import (
     with_first_run,
 )
 from dlctl.reconcilers.observe import Observed
-from dlctl.reconcilers.plan import Plan, earliest
+from dlctl.reconcilers.plan import Plan
 from dlctl.reconcilers.planning.end import idle_dependents, plan_end, plan_finished
 from dlctl.reconcilers.planning.launcher_job_plan import with_launcher_job
 from dlctl.reconcilers.planning.replicas import (
@@ -92,7 +93,9 @@ def plan_job(
         settings.force_delete_after_s,
         observed.children.nodes.lost,
     )
-    requeue_after_s = earliest(planned.requeue_after_s, overdue.next_s, observed.phase_wait_s)
+    requeue_after_s = shortest_wait(
+        planned.requeue_after_s, overdue.requeue_after_s, observed.phase_wait_s
+    )
     own_status = attrs.evolve(planned.status, written_by_other_operator=False)
     return attrs.evolve(
         planned, status=own_status, force_deleted_pods=overdue.pods, requeue_after_s=requeue_after_s
@@ -196,8 +199,10 @@ class _Planner:
             running,
             pods=pods,
             notes=planned.notes,
-            requeue_after_s=earliest(
-                running.requeue_after_s, self._deadline_left_s(planned.status), retry.next_s
+            requeue_after_s=shortest_wait(
+                running.requeue_after_s,
+                self._deadline_left_s(planned.status),
+                retry.requeue_after_s,
             ),
             deleted_services=surplus_services(job, observed, desired.services),
             dry_runs=tried,
@@ -239,7 +244,7 @@ class _Planner:
 
     def _deadline_left_s(self, status: JobStatus) -> float | None:
         """Return the seconds until the next of a job's deadlines; None if it has none."""
-        return earliest(
+        return shortest_wait(
             job_limits.deadline_left_s(self.job, status, self.now),
             starting_deadline_left_s(self.job, status, self.now),
         )
@@ -325,7 +330,7 @@ class _Planner:
             kueue_held_pods=tuple(held_by_kueue(observed.own_pods)),
             dependents=DependentChanges(patched=idle_dependents(observed, self.desired).patched),
             launcher_job=deletion(launcher) if launcher else None,
-            requeue_after_s=earliest(
+            requeue_after_s=shortest_wait(
                 left_s if left_s > 0 else None, self._deadline_left_s(job.status)
             ),
         )

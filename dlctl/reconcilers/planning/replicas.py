@@ -36,7 +36,7 @@ def plan_replicas(
 
     Where the failure policy decides about it, they include a launcher whose pod is that of a Job.
     """
-    created, deleted, next_s = _due_replicas(job, next_status, observed, now, backoff)
+    created, deleted, requeue_after_s = _due_replicas(job, next_status, observed, now, backoff)
     replaced = [o.pod for o in observed.replicas if o.pod and o.state is ReplicaState.TERMINATING]
     leaving = [pod for pod in observed.surplus_pods if not pod.metadata.is_terminating]
     outdated = {pod.metadata.uid: pod for pod in outdated_pods(job, observed)}
@@ -55,7 +55,7 @@ def plan_replicas(
         deleted_pods=(*deleted, *leaving, *outdated.values(), *moved),
         pods=tuple(created),
         kueue_held_pods=tuple(held_by_kueue(replaced)),
-        requeue_after_s=next_s,
+        requeue_after_s=requeue_after_s,
     )
 
 

@@ -14,7 +14,8 @@ from dlctl.api.status import conditions
 from dlctl.api.status.conditions import Condition
 from dlctl.api.status.job_status import JobPhase, JobState, JobStatus
 from dlctl.api.status.verdict import Attempt
-from dlctl.reconcilers.plan import Plan, earliest
+from dlctl.durations import shortest_wait
+from dlctl.reconcilers.plan import Plan
 
 # Bounds of the interval between two such writes, in seconds; small jobs have the minimum.
 MAX_INTERVAL_S: Final = 10.0
@@ -41,8 +42,8 @@ def defer_first_status(job: Job, plan: Plan, age_s: float) -> Plan:
         return plan
     if plan.status.phase is not JobPhase.CREATING or _has_decisions(plan.status):
         return plan
-    wake_s = earliest(plan.requeue_after_s, _FIRST_STATUS_S)
-    return attrs.evolve(plan, status=job.status, notes=(), requeue_after_s=wake_s)
+    requeue_after_s = shortest_wait(plan.requeue_after_s, _FIRST_STATUS_S)
+    return attrs.evolve(plan, status=job.status, notes=(), requeue_after_s=requeue_after_s)
 
 
 def _has_decisions(status: JobStatus) -> bool:
@@ -59,8 +60,8 @@ def debounce_counts(job: Job, plan: Plan, since_write_s: float) -> Plan:
     if wait_s <= 0 or not _differs_in_counts_only(job, plan.status):
         return plan
     # The events about the status are recorded with the delayed write.
-    wake_s = earliest(plan.requeue_after_s, wait_s)
-    return attrs.evolve(plan, status=job.status, notes=(), requeue_after_s=wake_s)
+    requeue_after_s = shortest_wait(plan.requeue_after_s, wait_s)
+    return attrs.evolve(plan, status=job.status, notes=(), requeue_after_s=requeue_after_s)
 
 
 def _interval_s(job: Job, new: JobStatus) -> float:

@@ -17,13 +17,14 @@ from dlctl.api.status.conditions import Condition
 from dlctl.api.status.job_status import JobPhase, JobStatus
 from dlctl.api.status.waiting import Waiting
 from dlctl.backoff import Backoff
+from dlctl.durations import shortest_wait
 from dlctl.errors import truncated
 from dlctl.name_lists import first_names
 from dlctl.reconcilers.lifecycle.job_restart_backoff import RestartLimits
 from dlctl.reconcilers.lifecycle.job_restarts import restart_left_s
 from dlctl.reconcilers.lifecycle.replica_restarts import RESTART_BACKOFF, next_restart_at
 from dlctl.reconcilers.observe import Observed
-from dlctl.reconcilers.plan import Plan, earliest
+from dlctl.reconcilers.plan import Plan
 from dlctl.reconcilers.status.waiting_replicas import ReplicaWait, replica_waits
 from dlctl.reconcilers.waiting_texts import utc
 
@@ -43,7 +44,7 @@ class WaitState:
     """The cause of a job's wait, and the seconds until a wait is long enough to be reported."""
 
     waiting: Waiting | None = None
-    next_s: float | None = None
+    requeue_after_s: float | None = None
 
 
 def with_waiting(
@@ -66,7 +67,7 @@ def with_waiting(
         status=attrs.evolve(
             plan.status, conditions=_with_condition(plan.status, state.waiting, now)
         ),
-        requeue_after_s=earliest(plan.requeue_after_s, state.next_s),
+        requeue_after_s=shortest_wait(plan.requeue_after_s, state.requeue_after_s),
     )
 
 
@@ -121,24 +122,24 @@ def _of_replicas(
     """Return the wait of the replicas that hold up the others, all those of one reason."""
     times = _restart_times(job, now, backoff, patience_s)
     longest: dict[tuple[int, str], tuple[ReplicaWait, list[str]]] = {}
-    next_s: float | None = None
+    requeue_after_s: float | None = None
     for replica, found in replica_waits(job, observed, times, job.status.restarts):
         if found.since is not None:
             left_s = patience_s - (now - found.since).total_seconds()
             if patience_s and left_s > 0:
-                next_s = earliest(next_s, left_s)
+                requeue_after_s = shortest_wait(requeue_after_s, left_s)
                 continue
         longest.setdefault((found.stage, found.reason), (found, []))[1].append(str(replica))
     total = len(observed.replicas)
-    if next_s is not None:
-        next_s = max(next_s, min(total / _REPLICAS_PER_S, _MAX_BETWEEN_CHECKS_S))
+    if requeue_after_s is not None:
+        requeue_after_s = max(requeue_after_s, min(total / _REPLICAS_PER_S, _MAX_BETWEEN_CHECKS_S))
     if not longest:
-        return WaitState(None, next_s)
+        return WaitState(None, requeue_after_s)
     wait, names = longest[min(longest)]
     count = f" ({len(names)} of {total} replicas)" if total > 1 else ""
     verb = "waits" if len(names) == 1 else "wait"
     state = _state(wait.reason, f"{first_names(names)}{count} {verb}: {wait.text}")
-    return attrs.evolve(state, next_s=next_s)
+    return attrs.evolve(state, requeue_after_s=requeue_after_s)
 
 
 def _restart_times(

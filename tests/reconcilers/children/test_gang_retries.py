@@ -45,7 +45,7 @@ def retry(
 
 
 @pytest.mark.parametrize(
-    ("ages", "retried_at", "next_s"),
+    ("ages", "retried_at", "requeue_after_s"),
     [
         pytest.param([0], "", 30, id="just created"),
         pytest.param([29, 5], "", 1, id="the oldest pod counts"),
@@ -54,10 +54,10 @@ def retry(
     ],
 )
 def test_gang_is_not_retried_before_the_interval(
-    ages: list[float], retried_at: str, next_s: float
+    ages: list[float], retried_at: str, requeue_after_s: float
 ) -> None:
     pods = [waiting(age, index) for index, age in enumerate(ages)]
-    assert retry(*pods, there=group(retried_at)) == GangRetry(next_s=next_s)
+    assert retry(*pods, there=group(retried_at)) == GangRetry(requeue_after_s=requeue_after_s)
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_gang_is_not_retried_before_the_interval(
 def test_gang_is_retried_after_the_interval(retried_at: str) -> None:
     there = group(retried_at)
     due = retry(waiting(60), there=there)
-    assert (due.group, due.next_s) == (there, 30)
+    assert (due.group, due.requeue_after_s) == (there, 30)
     assert due.patch == {
         "metadata": {"name": "linear", "annotations": {GANG_RETRIED_AT: NOW.isoformat()}}
     }

@@ -39,7 +39,7 @@ def test_without_the_setting_no_pod_is_force_deleted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("since_s", "next_s"),
+    ("since_s", "requeue_after_s"),
     [
         pytest.param(-30, 90, id="within its grace period"),
         pytest.param(0, 60, id="grace period just over"),
@@ -47,9 +47,9 @@ def test_without_the_setting_no_pod_is_force_deleted() -> None:
     ],
 )
 def test_pod_is_not_force_deleted_before_grace_period_and_setting(
-    since_s: float, next_s: float
+    since_s: float, requeue_after_s: float
 ) -> None:
-    assert force_deletions([terminating(since_s)], NOW, 60) == ForceDeletions((), next_s)
+    assert force_deletions([terminating(since_s)], NOW, 60) == ForceDeletions((), requeue_after_s)
 
 
 @pytest.mark.parametrize("since_s", [60, 61, 1e6])
@@ -104,7 +104,7 @@ def test_pods_on_a_silent_node_are_due_together_as_it_fell_silent(
 ) -> None:
     pods = [terminating(-30, index=0, node_name="cut"), terminating(-20, index=1, node_name="cut")]
     found = force_deletions(pods, NOW, 60, {"cut": lost(silent_s=silent_s)})
-    assert found.next_s == expected_s
+    assert found.requeue_after_s == expected_s
     assert found.pods == (tuple(pods) if expected_s is None else ())
 
 
@@ -115,4 +115,4 @@ def test_silent_node_is_waited_for_without_the_setting() -> None:
 
 def test_pod_on_a_node_that_answers_gets_its_whole_time() -> None:
     pod = terminating(10, node_name="fine")
-    assert force_deletions([pod], NOW, 60, {"cut": lost(silent_s=1e6)}).next_s == 50
+    assert force_deletions([pod], NOW, 60, {"cut": lost(silent_s=1e6)}).requeue_after_s == 50

@@ -47,7 +47,7 @@ def test_launcher_is_not_inspected_before_it_has_the_hosts() -> None:
     state = make_state(UNLISTED)
     gone, plan = has_left(state, unchanged(state), LEAVING)
     assert (gone, plan.deleted_pods, plan.exec_tasks) == (False, (), frozenset())
-    assert plan.waits_s == (60.0,)
+    assert plan.requeue_after_s == 60.0
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_launcher_has_half_of_the_timeout_with_its_hosts(
     state = written(state, outcome) if outcome else state
     gone, plan = has_left(state, unchanged(state), late)
     assert (gone, plan.deleted_pods, plan.notes) == (False, (), ())
-    assert plan.waits_s == (wait_s,)
+    assert plan.requeue_after_s == wait_s
 
 
 def test_pods_are_deleted_without_inspection_once_a_script_has_run() -> None:

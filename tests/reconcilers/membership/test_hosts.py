@@ -155,22 +155,22 @@ def test_evacuating_worker_stays_listed_below_the_minimum(
 
 
 @pytest.mark.parametrize(
-    ("ready_s", "result", "waits_s"),
+    ("ready_s", "result", "requeue_after_s"),
     [
-        pytest.param(1.0, (0,), (4.0,), id="waits for the others"),
-        pytest.param(5.0, (0, 1), (), id="has waited"),
-        pytest.param(-2.0, (0,), (7.0,), id="its node's clock is ahead"),
-        pytest.param(-3600.0, (0, 1), (), id="its node's clock is far ahead"),
+        pytest.param(1.0, (0,), 4.0, id="waits for the others"),
+        pytest.param(5.0, (0, 1), None, id="has waited"),
+        pytest.param(-2.0, (0,), 7.0, id="its node's clock is ahead"),
+        pytest.param(-3600.0, (0, 1), None, id="its node's clock is far ahead"),
     ],
 )
 def test_late_worker_waits_briefly_for_other_pending_workers(
-    ready_s: float, result: tuple[int, ...], waits_s: tuple[float, ...]
+    ready_s: float, result: tuple[int, ...], requeue_after_s: float | None
 ) -> None:
     membership = LISTED.add([2]).with_hosts([0])
     pods: dict[int, Pod | None] = {1: worker_pod(1, ready_s=ready_s), 2: None}
     state = probed(make_state(membership, pods=pods), 1, asked=(1, 2))
     plan = hosts.update_hosts(state, unchanged(state))
-    assert (plan.membership.hosts, plan.waits_s) == (result, waits_s)
+    assert (plan.membership.hosts, plan.requeue_after_s) == (result, requeue_after_s)
 
 
 def test_late_workers_are_listed_at_once_if_none_is_pending() -> None:

@@ -33,7 +33,7 @@ def test_steady_job_needs_only_its_hosts() -> None:
     plan = plan_membership(state)
     assert plan.membership == LISTED
     assert [type(task) for task in plan.exec_tasks] == [WriteFiles]
-    assert (plan.notes, plan.deleted_pods, plan.waits_s) == ((), (), ())
+    assert (plan.notes, plan.deleted_pods, plan.requeue_after_s) == ((), (), None)
     assert plan.scaler_updates == {}
     assert not plan.create_launcher
 

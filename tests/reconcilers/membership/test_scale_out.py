@@ -60,7 +60,7 @@ def test_new_workers_are_probed_when_all_are_ready() -> None:
     state = make_state(scaling_out(OUT, 2, 3), scalers=[OUT], pods=pods)
     plan = step(state)
     assert plan.exec_tasks == frozenset()
-    assert plan.waits_s == (600.0,)
+    assert plan.requeue_after_s == 600.0
 
 
 @pytest.mark.parametrize(

@@ -128,7 +128,7 @@ def test_later_successor_waits_for_the_backoff() -> None:
     state = retired(2, since_s=4.0)
     plan = replace_failed(state, unchanged(state))
     assert plan.membership == state.membership
-    assert plan.waits_s == (6.0,)
+    assert plan.requeue_after_s == 6.0
 
     state = retired(2, since_s=10.0)
     assert replace_failed(state, unchanged(state)).membership.members == (0, 2)

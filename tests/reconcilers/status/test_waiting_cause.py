@@ -174,10 +174,10 @@ def test_pending_replica_waits_for_the_first_obstacle(pod: Pod, reason: str, tex
 def test_replica_that_starts_does_not_wait_until_it_takes_long(reason: str) -> None:
     observed = observed_of(JOB, pending(reason=reason))
     early = wait_state(JOB, observed, NOW + datetime.timedelta(seconds=1))
-    assert (early.waiting, early.next_s) == (None, PATIENCE_S - 1)
+    assert (early.waiting, early.requeue_after_s) == (None, PATIENCE_S - 1)
     late = wait_state(JOB, observed, NOW + datetime.timedelta(seconds=PATIENCE_S))
     assert late.waiting is not None
-    assert late.next_s is None
+    assert late.requeue_after_s is None
 
 
 def test_waits_of_a_large_job_are_looked_at_together() -> None:
@@ -190,7 +190,7 @@ def test_waits_of_a_large_job_are_looked_at_together() -> None:
     )
     observed = observed_of(job, *pods)
     state = wait_state(job, observed, NOW + datetime.timedelta(seconds=PATIENCE_S - 1))
-    assert (state.waiting, state.next_s) == (None, 6)
+    assert (state.waiting, state.requeue_after_s) == (None, 6)
 
 
 def test_unschedulable_replica_waits_at_once() -> None:
