@@ -46,9 +46,9 @@ from dlctl.reconcilers.large_jobs.slots import LargeJobSlots
 from dlctl.reconcilers.large_jobs.threads import in_thread_if_slow, planning_cost
 from dlctl.reconcilers.membership.manager import MembershipManager
 from dlctl.reconcilers.membership.membership_plan import MembershipPlan
-from dlctl.reconcilers.membership.planner import with_current_members, with_membership_plan
+from dlctl.reconcilers.membership.planner import with_current_members, with_planned_members
 from dlctl.reconcilers.observe import Observed, observe
-from dlctl.reconcilers.plan import Plan, with_membership
+from dlctl.reconcilers.plan import Plan, with_membership_plan
 from dlctl.reconcilers.planning.collection_deletions import with_collection_deletions
 from dlctl.reconcilers.planning.job_plan import PlanSettings, plan_job
 from dlctl.reconcilers.planning.slices import first_slice
@@ -108,7 +108,7 @@ class JobReconciler:
                 with self.large_job_slots.slot_if_large(key, size) as may_go_on:
                     if not may_go_on:
                         return Result(is_waiting=True)
-                    return await self._step(stored, obj, decoded, cache)
+                    return await self._reconcile_decoded(stored, obj, decoded, cache)
             except ContentError as error:
                 return await self._apply_malformed(obj, cache, error)
         except StatusDroppedError:
@@ -123,14 +123,14 @@ class JobReconciler:
             # Another client changed the job or a child meanwhile, which is common.
             return Result(requeue=True)
 
-    async def _step(
+    async def _reconcile_decoded(
         self,
         stored: JobObject,
         obj: DecodedObject,
         decoded: DecodedJob | ContentError,
         cache: JobCache,
     ) -> Result:
-        if (held := await self._held_back(obj, cache)) is not None:
+        if (held := await self._hold_result(obj, cache)) is not None:
             return held
         if isinstance(decoded, ContentError):
             raise decoded
@@ -156,7 +156,7 @@ class JobReconciler:
         self._drop_spec(stored, read)
         return result
 
-    async def _held_back(self, obj: DecodedObject, cache: JobCache) -> Result | None:
+    async def _hold_result(self, obj: DecodedObject, cache: JobCache) -> Result | None:
         """Return the result for a job that may not be run now; None for the others."""
         with wrap_content_errors("reading"):
             if obj.dialect.managed_by_external_controller(obj):
@@ -225,27 +225,25 @@ class JobReconciler:
         """Return the first slice of what a valid job needs; a status that may wait is left out."""
         self._record_launcher(observed, cache)
         now, cost = self.clock.now(), planning_cost(job, observed)
-        members, with_members, observed = await self._plan_members(job, observed, now, cost)
-        renderer = Renderer(with_members, obj.dialect, partial(self.avoidance.avoided_by, job))
-        launch = members is None or members.create_launcher
+        membership_plan, planned_job, observed = await self._plan_members(job, observed, now, cost)
+        renderer = Renderer(planned_job, obj.dialect, partial(self.avoidance.avoided_by, job))
+        launch = membership_plan is None or membership_plan.create_launcher
         rendered, desired = await desired_children(
             renderer, observed, cache, self.content_errors, create_launcher=launch
         )
         planned = await in_thread_if_slow(
             job.key.namespace, cost, plan_job, rendered, observed, desired, now, self.settings
         )
-        if (
-            self.guard.crd.is_confirmed
-            and not cache.has_deferred_status
-            and not observed.pods_with_active_launchers
-        ):
+        pods = observed.pods_with_active_launchers
+        if self.guard.crd.is_confirmed and not cache.has_deferred_status and not pods:
             created = obj.metadata.creation_timestamp or now
             planned = defer_first_status(job, planned, (now - created).total_seconds())
             cache.has_deferred_status = True
         if planned.pods:
             planned = with_avoidance_note(planned, job, observed, renderer.avoided_nodes)
         since_write_s = self.clock.monotonic() - cache.status_written_s
-        planned = debounce_counts(job, with_membership(planned, members), since_write_s)
+        planned = with_membership_plan(planned, membership_plan)
+        planned = debounce_counts(job, planned, since_write_s)
         is_long = len(planned.pods) > _MAX_UNINTERRUPTED_PODS
         awaited = self.stores.awaited_pod(job) if is_long else None
         context = ReconcileContext(
@@ -253,13 +251,13 @@ class JobReconciler:
             obj,
             cache,
             renderer,
-            pods=observed.pods_with_active_launchers,
+            pods=pods,
             has_run=status_transitions.has_run(job, planned.status, observed),
             is_current=partial(self.stores.is_unchanged, obj, awaited),
             is_name_taken=partial(self.stores.is_name_taken, job.key.namespace),
         )
-        pods, services = self.stores.pods, self.stores.services
-        planned = with_collection_deletions(planned, job.uid, pods, services)
+        stores = self.stores
+        planned = with_collection_deletions(planned, job.uid, stores.pods, stores.services)
         return context, first_slice(planned)
 
     def _record_launcher(self, observed: Observed, cache: JobCache) -> None:
@@ -275,14 +273,14 @@ class JobReconciler:
 
         A thread plans if the ``cost`` is high. Other jobs are returned as they are, without a plan.
         """
-        members = await self.membership.plan(job, observed, now, cost)
-        with_members = with_membership_plan(job, members)
-        if members is not None and members.membership != members.persisted:
+        membership_plan = await self.membership.plan(job, observed, now, cost)
+        planned_job = with_planned_members(job, membership_plan)
+        if membership_plan and membership_plan.membership != membership_plan.persisted:
             children = observed.children
             observed = await in_thread_if_slow(
-                job.key.namespace, cost, observe, with_members, children, now
+                job.key.namespace, cost, observe, planned_job, children, now
             )
-        return members, with_members, observed
+        return membership_plan, planned_job, observed
 
     def _plan_status(
         self,

@@ -54,7 +54,7 @@ class Plan:
     gang_retry: GangRetry = attrs.field(factory=GangRetry)
     # Of an elastic job: its scalers are updated and its exec tasks run accordingly; None leaves
     # both alone.
-    members: MembershipPlan | None = None
+    membership_plan: MembershipPlan | None = None
     # True if changes remain for later plans: see ``planning.slices``.
     has_more: bool = False
     # True if the TTL of the finished job has expired.
@@ -103,14 +103,14 @@ class Plan:
             yield from collection.children if collection.resource == resource else ()
 
 
-def with_membership(plan: Plan, members: MembershipPlan | None) -> Plan:
+def with_membership_plan(plan: Plan, membership_plan: MembershipPlan | None) -> Plan:
     """Return a plan extended by the membership changes of an elastic job."""
-    if members is None:
+    if membership_plan is None:
         return plan
     return attrs.evolve(
         plan,
-        action_notes=(*members.notes, *plan.action_notes),
-        deleted_pods=(*plan.deleted_pods, *members.deleted_pods),
-        members=members,
-        requeue_after_s=shortest_wait(plan.requeue_after_s, members.requeue_after_s),
+        action_notes=(*membership_plan.notes, *plan.action_notes),
+        deleted_pods=(*plan.deleted_pods, *membership_plan.deleted_pods),
+        membership_plan=membership_plan,
+        requeue_after_s=shortest_wait(plan.requeue_after_s, membership_plan.requeue_after_s),
     )

@@ -36,7 +36,7 @@ from dlctl.reconcilers.membership.membership_state import MembershipState
 from dlctl.reconcilers.membership.planner import (
     plan_membership,
     with_members,
-    with_membership_plan,
+    with_planned_members,
 )
 from dlctl.reconcilers.membership.scaler_index import index_by_job
 from dlctl.reconcilers.membership.selection import initial_membership
@@ -132,7 +132,7 @@ def _decode(form: CrdVersion, obj: JobObject) -> tuple[DecodedObject, DecodedJob
 
 def _plan(job: Job, dialect: Dialect) -> str:
     draft = _draft(job) if job.elasticity and not job.is_partial else None
-    drafted = with_membership_plan(job, draft) if draft else job
+    drafted = with_planned_members(job, draft) if draft else job
     renderer = Renderer(drafted, dialect)
     observed = observe(drafted, _NOTHING, NOW)
     try:

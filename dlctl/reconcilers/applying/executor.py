@@ -67,7 +67,7 @@ class Executor:
             # The template is the user's, so errors in it are the user's to fix.
             failed = ReconcileContext.of_status(context.obj, plan.status, context.cache)
             return await self.apply(failed, invalid_plan(failed.job, str(error), self.clock.now()))
-        self.membership.set_wanted(job.key, plan.members)
+        self.membership.set_wanted(job.key, plan.membership_plan)
         if job.spec_patch and (plan.pods or plan.status.phase is JobPhase.CREATING):
             await self.job_writer.patch_spec(context.obj, job.spec_patch)
         if rejections_changed or not context.is_current():
@@ -86,7 +86,7 @@ class Executor:
     async def _write_statuses(self, context: ReconcileContext, plan: Plan) -> ReconcileContext:
         """Write the statuses; return the context with the updated job."""
         job, obj, cache = context.job, context.obj, context.cache
-        await self.membership.patch_scalers(job, plan.members, before_job=True)
+        await self.membership.patch_scalers(job, plan.membership_plan, before_job=True)
         for_mpi_operator = obj.dialect.framework.creates_launcher_jobs
         write = StatusWrite(job, plan.status, plan.notes, for_mpi_operator)
         updated = None
@@ -100,7 +100,7 @@ class Executor:
             cache.has_created = False
             self.metrics.status_written(write, obj.metadata, self.clock.now())
             context = attrs.evolve(context, obj=updated)
-        await self.membership.patch_scalers(job, plan.members, before_job=False)
+        await self.membership.patch_scalers(job, plan.membership_plan, before_job=False)
         return context
 
     def _report_unconfirmed(self, context: ReconcileContext) -> None:

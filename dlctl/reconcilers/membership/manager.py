@@ -93,23 +93,23 @@ class MembershipManager:
         return await in_thread_if_slow(job.key.namespace, cost, plan_membership, state)
 
     async def patch_scalers(
-        self, job: Job, members: MembershipPlan | None, *, before_job: bool
+        self, job: Job, membership_plan: MembershipPlan | None, *, before_job: bool
     ) -> None:
         """Write the statuses of scalers: those that precede the job's status, or the others.
 
         :raises ConflictError: if one has changed since the stores showed it.
         """
-        for update in members.scaler_updates.values() if members else ():
+        for update in membership_plan.scaler_updates.values() if membership_plan else ():
             if self.dialect is not None and update.precedes_job is before_job:
                 await self._patch_scaler(self.dialect, job, update)
 
-    def set_wanted(self, key: ObjectKey, members: MembershipPlan | None) -> None:
+    def set_wanted(self, key: ObjectKey, membership_plan: MembershipPlan | None) -> None:
         """Run exactly the plan's tasks in the launcher; None leaves running tasks alone."""
-        if members is None:
+        if membership_plan is None:
             return
         outcomes = self.tasks.outcomes(key)
-        self.tasks.set_wanted(key, members.exec_tasks)
-        for task in members.retries:
+        self.tasks.set_wanted(key, membership_plan.exec_tasks)
+        for task in membership_plan.retries:
             if task in outcomes:
                 pause_s = _retry_delay_s(task, outcomes[task].attempts)
                 self.tasks.retry(key, task, after_s=pause_s)

@@ -72,7 +72,7 @@ def plan_membership(state: MembershipState) -> MembershipPlan:
     return plan
 
 
-def with_membership_plan(job: Job, plan: MembershipPlan | None) -> Job:
+def with_planned_members(job: Job, plan: MembershipPlan | None) -> Job:
     """Return the job with its planned membership, restarts and conditions."""
     if plan is None:
         return job

@@ -10,7 +10,7 @@ from dlctl.api.policies.elasticity import Elasticity
 from dlctl.api.status.job_status import JobPhase
 from dlctl.api.status.membership import Membership
 from dlctl.reconcilers.membership.exec_tasks import WriteFiles
-from dlctl.reconcilers.membership.planner import plan_membership, with_membership_plan
+from dlctl.reconcilers.membership.planner import plan_membership, with_planned_members
 from tests.dialects.et_operator.manifests import read_job
 from tests.reconcilers.membership.builders import (
     LISTED,
@@ -120,13 +120,13 @@ def test_progress_is_reported_once() -> None:
     plan = plan_membership(state)
     assert [c.type for c in plan.conditions] == ["WorkersCreated", "LauncherCreated"]
 
-    job = with_membership_plan(state.job, plan)
+    job = with_planned_members(state.job, plan)
     assert plan_membership(attrs.evolve(state, job=job)).conditions == ()
 
 
 def test_replicas_are_the_members_and_those_joining_or_departing() -> None:
     state = make_state(desired_replicas=4)
-    job = with_membership_plan(state.job, plan_membership(state))
+    job = with_planned_members(state.job, plan_membership(state))
     worker = job.replica_spec("worker")
     assert worker is not None
     assert tuple(worker.indexes) == (0, 1, 2, 3)
