@@ -97,7 +97,7 @@ class Report:
             "operator": self.operator,
             "differences": list(self.differences),
             "warnings": list(self.warnings),
-            "ignoredOnLaptops": list(self.ignored),
+            "ignoredLocally": list(self.ignored),
             "problems": [_wire(problem) for problem in self.problems],
             "startProblems": [_wire(problem) for problem in self.start_problems],
         }

@@ -90,7 +90,7 @@ def test_json_has_an_entry_for_each_object(dlctl: Dlctl, written: Written) -> No
     first, second = json.loads(done.out)
     assert (first["kind"], first["operator"], first["problems"]) == ("ConfigMap", None, [])
     assert (second["document"], second["name"]) == (2, "train")
-    assert second["ignoredOnLaptops"] == ["tolerations"]
+    assert second["ignoredLocally"] == ["tolerations"]
     (problem,) = second["problems"]
     assert problem["field"] == "spec.runPolicy.cleanPodPolicy"
     assert problem["line"] > second["line"]
