@@ -45,7 +45,8 @@ class BlockingCluster:
 
         :raises TimeoutError: if it still ends after an earlier :meth:`close`.
         """
-        if self._is_closing:
+        has_failed = self._thread is not None and not self._thread.is_alive()
+        if self._is_closing or has_failed:
             self.close()
         if self._thread is None:
             ready: Future[None] = Future()

@@ -172,6 +172,8 @@ class Reflector(Generic[T]):
                     await self._backoff.pause()
             except (ThrottledError, ConnectRefusedError) as error:
                 await self._backoff.pause_after(error)
+        extra = {"resource": self._source.resource.group_resource}
+        logger.info("falling back to a list: streamed ones ended early", extra=extra)
         return None
 
     async def _stream_once(self, version: str) -> WatchStream[T] | None:

@@ -68,6 +68,20 @@ def test_cluster_is_not_opened_again_while_it_ends(
         assert (slow.begun, slow.ended) == (2, 1)
 
 
+def test_cluster_whose_thread_has_ended_is_opened_again(
+    slow: _SlowCluster, blocking: BlockingCluster
+) -> None:
+    slow.may_end.set()
+    blocking.open()
+    # As a failure of the cluster itself does.
+    assert blocking._loop is not None
+    assert blocking._thread is not None
+    blocking._loop.call_soon_threadsafe(blocking._closing.set)
+    blocking._thread.join()
+    with blocking:
+        assert (slow.begun, slow.ended) == (2, 1)
+
+
 def test_slow_end_does_not_hide_the_error_of_the_block(
     blocking: BlockingCluster, caplog: pytest.LogCaptureFixture
 ) -> None:

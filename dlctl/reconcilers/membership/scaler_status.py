@@ -54,7 +54,9 @@ def scaling_finished(
     phase = ScalerPhase.FAILED if failure else ScalerPhase.SUCCEEDED
     note = EventNote("Warning" if failure else "Normal", condition.reason, condition.message)
     status = attrs.evolve(update.status, phase=phase)
-    return plan.with_scaler_update(attrs.evolve(update, status=status, note=note))
+    # Even if it was rejected: the job's status may name it.
+    update = attrs.evolve(update, status=status, note=note, is_rejected=False)
+    return plan.with_scaler_update(update)
 
 
 def _with_condition(plan: MembershipPlan, scaler: Scaler, condition: Condition) -> ScalerUpdate:

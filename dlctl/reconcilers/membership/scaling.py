@@ -7,6 +7,7 @@ import attrs
 
 from dlctl.api.job import WORKER, Replica
 from dlctl.api.objects.scalers import FailedStep, ScaleFailure, Scaler, ScalerPhase
+from dlctl.api.status import conditions
 from dlctl.api.status.membership import ScaleOperation, worker_indexes
 from dlctl.reconcilers.membership import hosts, scaler_status
 from dlctl.reconcilers.membership.drain import has_left, unused_workers
@@ -133,8 +134,14 @@ def _reject(
     failure = ScaleFailure(reason, FailedStep.SELECT_WORKERS)
     plan = scaler_status.rejected(plan, scaler, failure)
     name, reported = scaler.full_name, state.dialect.conditions
-    plan = plan.with_condition(reported.scaling(state.job, name, state.now))
-    return plan.with_condition(reported.scaling_finished(state.job, name, state.now, failure))
+    finished = reported.scaling_finished(state.job, name, state.now, failure)
+    before = conditions.find(state.job.status.conditions, finished.type)
+    if before and before.message == finished.message and before.last_update_time >= scaler.created:
+        # The job has them already: writing them again would also wake it again.
+        return plan
+    return plan.with_condition(reported.scaling(state.job, name, state.now)).with_condition(
+        finished
+    )
 
 
 def _follow_spec(state: MembershipState, plan: MembershipPlan) -> MembershipPlan:

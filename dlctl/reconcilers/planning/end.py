@@ -4,7 +4,7 @@ import datetime
 
 import attrs
 
-from dlctl.api.job import Job
+from dlctl.api.job import Job, Replica
 from dlctl.api.meta import SERVICES, ObjectMeta
 from dlctl.api.objects.pods import Pod, Service
 from dlctl.api.policies.run_policy import CleanPodPolicy
@@ -23,6 +23,7 @@ from dlctl.reconcilers.plan import Plan
 from dlctl.reconcilers.planning.replicas import surplus_services
 from dlctl.reconcilers.status import status_transitions
 from dlctl.reconcilers.status.completion import Completion
+from dlctl.reconcilers.status.scale_downs import surplus_replicas
 
 
 @attrs.frozen
@@ -54,6 +55,8 @@ def plan_end(
     )
     status = attrs.evolve(status, attempts=attempts)
     ended, note = status_transitions.terminal_status(job, status, outcome, now)
+    if not job.is_partial:
+        ended = attrs.evolve(ended, scaled_down=surplus_replicas(job, observed))
     return attrs.evolve(_plan_cleanup(job, ended, observed, desired), notes=(note,))
 
 
@@ -111,18 +114,26 @@ def _plan_cleanup(job: Job, ended: JobStatus, observed: Observed, desired: Desir
     policy = _policy_at_end(job, ended, observed)
     left = _deletions(job, policy, observed, desired)
     if not job.is_partial:
-        left = _with_surplus(job, left, observed, desired)
+        left = _with_scaled_down(job, ended, left, observed, desired)
     return _plan_deletions(job, ended, observed, left)
 
 
-def _with_surplus(job: Job, left: _Deletions, observed: Observed, desired: Desired) -> _Deletions:
-    """Also delete what has no replica: a job may end in the step in which it is scaled down."""
+def _with_scaled_down(
+    job: Job, ended: JobStatus, left: _Deletions, observed: Observed, desired: Desired
+) -> _Deletions:
+    """Also delete the children of replicas that were removed before the job's end."""
+    removed = [Replica(type_, i) for type_, found in ended.scaled_down.items() for i in found]
+    pod_names = {job.child_name(replica) for replica in removed}
     pods = {pod.metadata.uid: pod for pod in left.pods}
-    pods |= {p.metadata.uid: p for p in observed.surplus_pods if not p.metadata.is_terminating}
+    for pod in observed.surplus_pods:
+        if pod.metadata.name in pod_names and not pod.metadata.is_terminating:
+            pods[pod.metadata.uid] = pod
     services = {service.metadata.uid: service for service in left.services}
     if SERVICES not in desired.retained_resources:
-        surplus = surplus_services(job, observed, desired.services)
-        services |= {service.metadata.uid: service for service in surplus}
+        service_names = {job.service_name(replica) for replica in removed}
+        for service in surplus_services(job, observed, desired.services):
+            if service.metadata.name in service_names:
+                services[service.metadata.uid] = service
     return attrs.evolve(left, pods=tuple(pods.values()), services=tuple(services.values()))
 
 
@@ -132,7 +143,7 @@ def _plan_deletions(job: Job, ended: JobStatus, observed: Observed, left: _Delet
     failed = ended.failure is not None
     launcher_write = end_write(job, launcher, failed=failed) if launcher else None
     if not left and not launcher_write:
-        ended = attrs.evolve(ended, phase=JobPhase.DONE)
+        ended = attrs.evolve(ended, phase=JobPhase.DONE, scaled_down={})
     return Plan(
         ended,
         deleted_pods=left.pods,

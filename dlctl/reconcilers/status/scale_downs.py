@@ -1,6 +1,7 @@
 """Replicas whose pods dlctl deletes after a scale-down: their ends are no failures. Pure.
 
-If the job is scaled up before such a pod is gone, only the status shows that dlctl deletes it.
+If the job is scaled up before such a pod is gone, only the status shows that dlctl deletes it. If
+the job ends first, only the status distinguishes such pods from those of an edit after the end.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -29,14 +30,22 @@ def scaled_down_replicas(
     known = {Replica(type_, i) for type_, found in job.status.scaled_down.items() for i in found}
     if not surplus and known.isdisjoint(leaving):
         return {}
-    removed = (known | surplus).difference(created)
-    types = sorted({replica.type for replica in removed})
-    return {name: frozenset(r.index for r in removed if r.type == name) for name in types}
+    return _by_type((known | surplus).difference(created))
+
+
+def surplus_replicas(job: Job, observed: Observed) -> Mapping[str, frozenset[int]]:
+    """Return by type the indexes of the removed replicas whose pods exist; none of elastic jobs."""
+    return {} if job.status.membership else _by_type(frozenset(_surplus_replicas(job, observed)))
 
 
 def is_scaled_down(job: Job, replica: Replica) -> bool:
     """Return whether dlctl has deleted the pod that a replica had before it was removed."""
     return replica.index in job.status.scaled_down.get(replica.type, ())
+
+
+def _by_type(replicas: Collection[Replica]) -> Mapping[str, frozenset[int]]:
+    types = sorted({replica.type for replica in replicas})
+    return {name: frozenset(r.index for r in replicas if r.type == name) for name in types}
 
 
 def _surplus_replicas(job: Job, observed: Observed) -> Iterator[Replica]:

@@ -195,9 +195,15 @@ def test_each_violated_rule_is_a_problem(dlctl: Dlctl, written: Written) -> None
 @pytest.mark.parametrize(
     ("scaler", "message"),
     [
-        pytest.param(scale_in(toDelete={"count": 0}), "spec.toDelete.count: Invalid", id="count"),
         pytest.param(
-            scale_in(toDelete={"podNames": []}), "spec.toDelete.podNames: Invalid", id="podNames"
+            scale_in(toDelete={"count": 0}),
+            "spec.toDelete: Invalid value: .spec.toDelete.count or .spec.toDelete.podNames, only",
+            id="count",
+        ),
+        pytest.param(
+            scale_in(toDelete={"podNames": []}),
+            "spec.toDelete: Invalid value: .spec.toDelete.count or .spec.toDelete.podNames, only",
+            id="podNames",
         ),
         pytest.param(scale_in(toDelete=None), "spec.toDelete: Required value", id="toDelete"),
         pytest.param(scale_out(toAdd={"count": 0}), "spec.toAdd.count: Invalid", id="ScaleOut"),

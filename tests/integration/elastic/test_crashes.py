@@ -4,6 +4,9 @@ import asyncio
 
 import pytest
 
+from dlctl.dialects.et_operator.resources import SCALE_INS
+from dlctl.local.apiserver.faults import Fault
+from dlctl.local.apiserver.status import StatusError
 from tests.support.elastic_harness import ElasticHarness, start_elastic_cluster
 
 pytestmark = [pytest.mark.looptime(noop_cycles=8)]
@@ -58,6 +61,25 @@ async def test_rejected_request_becomes_a_condition_of_its_job_despite_a_killed_
         await stage.cluster.settled()
         assert stage.cluster.condition("ScaleFailed") == message
         assert stage.is_consistent()
+
+
+async def test_rejection_that_its_request_cannot_get_is_reported_on_the_job_once() -> None:
+    async with start_elastic_cluster() as stage:
+        await stage.running(2)
+        denied = StatusError(403, "Forbidden", "no")
+        resource = SCALE_INS.group_resource
+        fault = Fault(
+            verb="patch", resource=resource, subresource="status", times=None, status=denied
+        )
+        stage.cluster.server.faults.add(fault)
+        await stage.scale_in(toDelete={"count": 2})
+        await stage.cluster.advance(20)
+        assert stage.cluster.condition("ScaleFailed")
+        revision = stage.cluster.server.storage.revision
+        await stage.cluster.advance(60)
+        assert stage.cluster.server.storage.revision == revision
+        stage.cluster.server.faults.clear()
+        assert (await stage.scaler_result("in"))[0] == "ScaleFailed"
 
 
 async def _outlive(writes: int) -> None:

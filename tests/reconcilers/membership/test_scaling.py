@@ -3,11 +3,11 @@
 import attrs
 import pytest
 
-from dlctl.api.objects.scalers import Scaler, ScalerPhase
+from dlctl.api.objects.scalers import ScaleFailure, Scaler, ScalerPhase
 from dlctl.api.policies.elasticity import Elasticity
 from dlctl.api.status.conditions import Condition
 from dlctl.api.status.membership import Membership, ScaleOperation
-from dlctl.reconcilers.membership import scaling
+from dlctl.reconcilers.membership import scaler_status, scaling
 from dlctl.reconcilers.membership.exec_tasks import RunScript
 from tests.builders import NOW
 from tests.dialects.et_operator.manifests import read_job
@@ -76,6 +76,17 @@ def test_rejected_and_invalid_scalers_do_not_block_the_next() -> None:
     assert plan.membership.scaling == adding(2, 3, **by_scaler(OUT))
     assert phases(plan) == {many.uid: ScalerPhase.FAILED, OUT.uid: ScalerPhase.SCALING}
     assert conditions(plan) == ["Scaling", "ScaleFailed", "Scaling"]
+
+
+def test_result_of_an_operation_precedes_the_job_although_its_scaler_has_become_invalid() -> None:
+    invalid = attrs.evolve(IN, invalid_reason="edited")
+    operation = removing(1, **by_scaler(IN))
+    state = make_state(LISTED.with_scaling(operation), scalers=[invalid])
+    plan = scaler_status.rejected(unchanged(state), invalid, ScaleFailure("edited"))
+    assert not plan.scaler_updates[IN.uid].precedes_job
+    plan = scaling.end_operation(state, plan, operation)
+    # The job is about to forget the operation.
+    assert plan.scaler_updates[IN.uid].precedes_job
 
 
 def adopted(scaler: Scaler, *, pods: tuple[str, ...], foreign: bool = True) -> Membership:

@@ -15,7 +15,9 @@ from dlctl.reconcilers.children.desired import Desired
 from dlctl.reconcilers.lifecycle.cleanup import policy_at_end
 from dlctl.reconcilers.observe import Children, observe
 from dlctl.reconcilers.planning.job_plan import PlanSettings, plan_job
+from dlctl.reconcilers.restart_attempts import RESTART_ATTEMPT
 from tests.builders import NOW, RUNNING, exited, make_job, make_pod
+from tests.reconcilers.failures.torch_jobs import at, planned, running, torch_job
 
 SCHEDULER, WORKER = Replica("scheduler", 0), Replica("worker", 0)
 
@@ -141,3 +143,44 @@ def test_limit_of_an_elastic_job_keeps_its_workers() -> None:
     failed = Failure("", "", "BackoffLimitExceeded", "", NOW)
     job = attrs.evolve(make_job(), run_policy=RunPolicy(), elasticity=Elasticity())
     assert policy_at_end(job, failed) is CleanPodPolicy.NONE
+
+
+@pytest.mark.parametrize("policy", ["None", "Running"])
+def test_pod_to_blame_stays_if_the_job_ends_before_its_next_attempt(policy: str) -> None:
+    limits = {"activeDeadlineSeconds": 60, "failurePolicy": {"maxRestarts": 5}}
+    job = running(torch_job("OnFailure", cleanPodPolicy=policy, **limits))
+    label = {"labels": {RESTART_ATTEMPT: "0"}}
+    found = [
+        make_pod(job, WORKER, phase="Failed", state=exited(1, at=at(50)), metadata=label),
+        make_pod(job, Replica("master", 0), state=RUNNING, metadata=label),
+    ]
+    for seconds in (51, 52, 53, 54):
+        made = planned(job, found, seconds)
+        deleted = {pod.metadata.name for pod in made.deleted_pods}
+        job = attrs.evolve(job, status=made.status)
+        found = [pod for pod in found if pod.metadata.name not in deleted]
+    assert job.status.phase is JobPhase.RESTARTING
+    ended = planned(job, found, 60)
+    assert ended.status.failure is not None
+    assert [pod.metadata.name for pod in found] == [job.child_name(WORKER)]
+    assert ended.deleted_pods == ()
+
+
+def test_ended_pods_stay_if_an_edit_after_the_end_also_removes_their_replicas() -> None:
+    status = JobStatus(JobPhase.DONE, completion_time=NOW, observed_generation=1)
+    job = make_job(workers=3)
+    smaller = make_job(workers=1, cleanupPodPolicy="Running")
+    smaller = attrs.evolve(smaller, status=status, generation=2)
+    pods = [
+        make_pod(job, r, state=exited(0) if r.type == "worker" else RUNNING) for r in job.replicas
+    ]
+    deleted = []
+    for _ in range(3):
+        observed = observe(smaller, Children(pods, []), NOW)
+        made = plan_job(smaller, observed, Desired(()), NOW, PlanSettings())
+        deleted += [pod.metadata.name for pod in made.deleted_pods]
+        pods = [pod for pod in pods if pod not in made.deleted_pods]
+        smaller = attrs.evolve(smaller, status=made.status)
+    assert smaller.status.phase is JobPhase.DONE
+    assert job.child_name(SCHEDULER) in deleted
+    assert not [name for name in deleted if "worker" in name]

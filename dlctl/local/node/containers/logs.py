@@ -5,6 +5,7 @@ The last two starts are kept, or all of them in an archive.
 
 import asyncio
 import datetime
+import io
 import os
 import re
 from collections.abc import AsyncIterator, Callable
@@ -117,7 +118,7 @@ async def _with_times(
     begins = True
     async for data in output:
         stamped = []
-        for line in data.splitlines(keepends=True):
+        for line in io.BytesIO(data):
             position += len(line)
             if begins:
                 stamped.append(_stamp(times.at(position)))

@@ -64,11 +64,12 @@ async def test_line_that_was_begun_before_is_part_of_what_came_since(tmp_path: P
 async def test_line_of_several_reads_has_one_time(tmp_path: Path) -> None:
     path = tmp_path / "0.log"
     long = "a" * (3 << 16)
-    path.write_text(f"{long}\r{long}\n\nb")
-    times = line_times((1 << 30, 1))
-    stamp = "2026-01-01T12:00:01.000000000Z"
+    path.write_text(f"1%\r2%\n{long}\r{long}\n\nb")
+    times = line_times((3, 1), (6, 2), (1 << 30, 3))
+    second, third = (f"2026-01-01T12:00:0{s}.000000000Z" for s in (2, 3))
     stamped = await text(path, LogOptions(timestamps=True), times)
-    assert stamped == f"{stamp} {long}\r{long}\n{stamp} \n{stamp} b"
+    lines = (f"{second} 1%\r2%", f"{third} {long}\r{long}", f"{third} ", f"{third} b")
+    assert stamped == "\n".join(lines)
 
 
 async def test_file_that_is_not_observed_has_the_time_of_its_start(tmp_path: Path) -> None:
