@@ -27,7 +27,6 @@ from dlctl.name_lists import first_names
 # Like the suffix that the server appends to a ``generateName``, of which it keeps 58 characters.
 _SUFFIX: Final = "x5c7v"
 _MAX_PREFIX_CHARS: Final = 58
-# How many objects a message names.
 _SET_BY_SERVERS: Final = frozenset({"managedFields", "resourceVersion", "uid"})
 _COMPILED: Final = b"\x7fELF"
 # The first line of scripts; that of a manifest which dlctl executes is a comment.

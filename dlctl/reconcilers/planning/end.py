@@ -1,11 +1,13 @@
 """Plans for jobs that end or have ended: their last status, clean-up and TTL. Pure."""
 
 import datetime
+from collections.abc import Iterable
+from typing import TypeVar
 
 import attrs
 
 from dlctl.api.job import Job, Replica
-from dlctl.api.meta import SERVICES, ObjectMeta
+from dlctl.api.meta import SERVICES, Object, ObjectMeta
 from dlctl.api.objects.pods import Pod, Service
 from dlctl.api.policies.run_policy import CleanPodPolicy
 from dlctl.api.status.job_status import JobPhase, JobStatus
@@ -24,6 +26,8 @@ from dlctl.reconcilers.planning.replicas import surplus_services
 from dlctl.reconcilers.status import status_transitions
 from dlctl.reconcilers.status.completion import Completion
 from dlctl.reconcilers.status.scale_downs import surplus_replicas
+
+T = TypeVar("T", bound=Object)
 
 
 @attrs.frozen
@@ -123,18 +127,24 @@ def _with_scaled_down(
 ) -> _Deletions:
     """Also delete the children of replicas that were removed before the job's end."""
     removed = [Replica(type_, i) for type_, found in ended.scaled_down.items() for i in found]
-    pod_names = {job.child_name(replica) for replica in removed}
-    pods = {pod.metadata.uid: pod for pod in left.pods}
-    for pod in observed.surplus_pods:
-        if pod.metadata.name in pod_names and not pod.metadata.is_terminating:
-            pods[pod.metadata.uid] = pod
-    services = {service.metadata.uid: service for service in left.services}
+    if not removed:
+        return left
+    names = {job.child_name(replica) for replica in removed}
+    pods = [pod for pod in observed.surplus_pods if pod.metadata.name in names]
+    services: list[Service] = []
     if SERVICES not in desired.retained_resources:
-        service_names = {job.service_name(replica) for replica in removed}
-        for service in surplus_services(job, observed, desired.services):
-            if service.metadata.name in service_names:
-                services[service.metadata.uid] = service
-    return attrs.evolve(left, pods=tuple(pods.values()), services=tuple(services.values()))
+        names = {job.service_name(replica) for replica in removed}
+        surplus = surplus_services(job, observed, desired.services)
+        services = [service for service in surplus if service.metadata.name in names]
+    return attrs.evolve(
+        left, pods=_with_others(left.pods, pods), services=_with_others(left.services, services)
+    )
+
+
+def _with_others(children: Iterable[T], others: Iterable[T]) -> tuple[T, ...]:
+    """Return the children and those of the others that are not among them and not leaving."""
+    staying = (one for one in others if not one.metadata.is_terminating)
+    return tuple({one.metadata.uid: one for one in (*children, *staying)}.values())
 
 
 def _plan_deletions(job: Job, ended: JobStatus, observed: Observed, left: _Deletions) -> Plan:
