@@ -18,6 +18,8 @@ STARTING_BATCH_PERIOD_S: Final = 0.5
 _PODS_PER_S: Final = 500
 MAX_STARTING_BATCH_PERIOD_S: Final = 5.0
 MAX_BATCH_PERIOD_S: Final = 2.0
+# The end of the key of the label of the pod whose start makes a job of Kubeflow's kinds Running.
+_ROLE_LABEL: Final = "job-role"
 # A pod that was merely assigned to a node changes nothing until its containers start, or cannot.
 BOUND_BATCH_PERIOD_S: Final = 10.0
 # While many pods are being deleted, the job waits until more of them are gone.
@@ -52,6 +54,8 @@ def child_batch_period_s(
     if _is_binding(change):
         return BOUND_BATCH_PERIOD_S
     if not pods.count(STARTING, owner) and not isinstance(change.new, Service):
+        return BATCH_PERIOD_S
+    if _is_start_of_master(change):
         return BATCH_PERIOD_S
     known_s = pods.owned_count(namespace, job) / _PODS_PER_S
     return min(STARTING_BATCH_PERIOD_S + known_s, MAX_STARTING_BATCH_PERIOD_S)
@@ -111,6 +115,16 @@ def _is_binding(change: Change[Object]) -> bool:
         return False
     is_bound = not old.node_name and bool(new.node_name)
     return is_bound and _is_fresh(old) and _is_fresh(new) and _same_metadata(old, new)
+
+
+def _is_start_of_master(change: Change[Object]) -> bool:
+    """Return whether the master or launcher of a job runs now, for which its users wait."""
+    old, new = change.old, change.new
+    if not isinstance(new, Pod) or new.phase is not PodPhase.RUNNING:
+        return False
+    if isinstance(old, Pod) and old.phase is PodPhase.RUNNING:
+        return False
+    return any(key.endswith(_ROLE_LABEL) for key in new.metadata.labels or ())
 
 
 def _is_fresh(pod: Pod) -> bool:

@@ -141,6 +141,19 @@ async def test_job_waits_longer_for_a_pod_while_others_are_still_to_start(
     assert await taken(queue, after_s=0.02) == [MNIST]
 
 
+async def test_start_of_the_master_is_reported_while_workers_are_still_to_start(
+    queue: Queue,
+) -> None:
+    labels = OWNED | {"labels": {"training.kubeflow.org/job-role": "master"}}
+    master = [
+        decode(Pod, "mnist-master-0", metadata=labels, status={"phase": phase})
+        for phase in ("Pending", "Running")
+    ]
+    workers = [worker(number) for number in range(250)]
+    enqueue_owner(queue, master[1], *workers)(Change(*master))
+    assert await taken(queue, after_s=0.1) == [MNIST]
+
+
 def leaving(number: int, **status: Any) -> Pod:
     metadata = OWNED | {"deletionTimestamp": "2026-01-01T00:00:31Z"}
     metadata["deletionGracePeriodSeconds"] = 30
