@@ -6,7 +6,7 @@ skips one, and each has a path of its own below the endpoint.
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from copy import copy
 from typing import Final
 
@@ -24,6 +24,9 @@ from dlctl.probes.health_checks import Checks, health_response
 
 # Rendering takes tens of milliseconds, and anybody may request it.
 METRICS_CACHE_S: Final = 1.0
+# Anybody in the cluster may open them and do nothing, and a process has few sockets. Probes and
+# scrapers need some at the same time, for less than a second.
+MAX_CONNECTIONS: Final = 32
 # A few milliseconds.
 _SAMPLES_PER_TURN: Final = 1000
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -48,7 +51,7 @@ async def serving(
 
     ``bind_address`` is ``host:port``; yields the URL, with the actual port if it was 0.
     ``authorize`` guards the metrics; probes need no credentials. Endpoints that are None are not
-    served. Metrics are up to a second old.
+    served. Metrics are up to a second old. One connection too many ends the oldest.
     """
     host, port = _parse_address(bind_address)
     app = web.Application()
@@ -61,14 +64,30 @@ async def serving(
     runner = web.AppRunner(app, access_log=None, logger=HTTP_LOGGER)
     await runner.setup()
     try:
-        site = web.TCPSite(runner, host, port)
         try:
-            await site.start()
+            loop = asyncio.get_running_loop()
+            listener = await loop.create_server(_limited(runner.server), host, port)
         except OSError as error:
             raise ConfigError(f"cannot serve on {bind_address}: {error}") from error
-        yield f"http://{host or 'localhost'}:{runner.addresses[0][1]}"
+        with closing(listener):
+            yield f"http://{host or 'localhost'}:{listener.sockets[0].getsockname()[1]}"
     finally:
         await runner.cleanup()
+
+
+def _limited(server: web.Server | None) -> Callable[[], asyncio.Protocol]:
+    """Return the protocol factory of a server that keeps only the newest connections."""
+    if server is None:
+        raise RuntimeError("the runner must be set up first")
+
+    def connect() -> asyncio.Protocol:
+        for oldest in server.connections[: 1 - MAX_CONNECTIONS]:
+            if oldest.transport is not None:
+                # Not closed: what its peer does not read would never be sent.
+                oldest.transport.abort()
+        return server()
+
+    return connect
 
 
 def _metrics(registry: CollectorRegistry, authorize: Authorize) -> _Handler:

@@ -1,7 +1,9 @@
 import asyncio
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, closing
 from typing import Any
+from urllib.parse import urlsplit
 
 import aiohttp
 import pytest
@@ -82,6 +84,56 @@ async def test_malformed_request_is_refused_and_not_logged(
         status, _ = await get("/metrics?a=" + "b" * 70_000)
     assert status == 400
     assert caplog.records == []
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        pytest.param(b"", id="nothing"),
+        pytest.param(b"GET /healthz HTTP/1.1\r\nHost: a\r\n", id="half a request"),
+        pytest.param(b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n", id="no reader"),
+    ],
+)
+async def test_probes_are_served_whatever_others_keep_open(sent: bytes) -> None:
+    registry = CollectorRegistry()
+    Counter("large", "too large to be sent at once " * 400_000, registry=registry)
+    async with serving("127.0.0.1:0", registry, HEALTH) as url, AsyncExitStack() as stack:
+        opened = []
+        for _ in range(server.MAX_CONNECTIONS + 50):
+            connection = stack.enter_context(closing(await _connect(url, sent)))
+            opened.append(connection)
+        async with aiohttp.ClientSession(url) as session:
+            for _ in range(3):
+                async with session.get("/healthz", headers={"Connection": "close"}) as response:
+                    assert response.status == 200
+        ended = [await _has_ended(connection) for connection in opened]
+    assert ended.index(False) >= 50
+    assert sum(ended) <= 53
+
+
+async def _connect(url: str, sent: bytes) -> socket.socket:
+    loop, address = asyncio.get_running_loop(), urlsplit(url)
+    connection = socket.socket()
+    connection.setblocking(False)
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 12)
+    await loop.sock_connect(connection, (address.hostname, address.port))
+    await loop.sock_sendall(connection, sent)
+    await asyncio.sleep(0.001)
+    return connection
+
+
+async def _has_ended(connection: socket.socket) -> bool:
+    """Return whether the server has ended a connection before all was sent."""
+    loop = asyncio.get_running_loop()
+    try:
+        async with asyncio.timeout(0.02):
+            while await loop.sock_recv(connection, 1 << 12):
+                pass
+    except TimeoutError:
+        return False
+    except ConnectionError:
+        pass
+    return True
 
 
 async def test_passing_health_check_returns_ok() -> None:
