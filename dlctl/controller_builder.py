@@ -48,6 +48,7 @@ from dlctl.reconcilers.job.metrics import JobMetrics
 from dlctl.reconcilers.job.status_guard import StatusGuard
 from dlctl.reconcilers.job.stores import JobStores
 from dlctl.reconcilers.job.writer import JobWriter
+from dlctl.reconcilers.job_planner import JobPlanner
 from dlctl.reconcilers.job_reconciler import JobReconciler
 from dlctl.reconcilers.kueue.queue_positions import QueuePositions
 from dlctl.reconcilers.kueue.workload_handlers import jobs_of_workload
@@ -151,8 +152,7 @@ class ControllerBuilder:
         membership, scalers = self._membership(kind, queue, jobs)
         self.runnables.append(membership.tasks)
         stores = self._stores(kind, jobs, membership)
-        failure_logs = self._failure_logs(kind, queue)
-        reconciler = self._reconciler(kind, stores, membership, failure_logs, queue)
+        reconciler = self._reconciler(kind, stores, membership, queue)
         # Nodes need not be known, but what is known of them decides about failures.
         waits = [nodes.wait_caught_up] if (nodes := self.informers.nodes) else []
         controller = Controller(
@@ -211,7 +211,6 @@ class ControllerBuilder:
         kind: Kind,
         stores: JobStores,
         membership: MembershipManager,
-        failure_logs: FailureLogs | None,
         queue: WorkQueue[ObjectKey],
     ) -> JobReconciler:
         crd = CRDCheck(kind.resource, self.metrics, self.clock)
@@ -230,22 +229,27 @@ class ControllerBuilder:
             content_errors=errors,
             clock=self.clock,
         )
+        planner = JobPlanner(
+            stores=stores,
+            membership=membership,
+            crd=crd,
+            metrics=metrics,
+            content_errors=errors,
+            clock=self.clock,
+            settings=plan_settings(self.options),
+            avoidance=self._avoidance,
+            failure_logs=self._failure_logs(kind, queue),
+        )
         return JobReconciler(
             kind=kind,
             stores=stores,
             guard=StatusGuard(crd, job_writer, stores.jobs, events, metrics, self.clock),
             adopter=Adopter(self._writer, self.clock, _adopted_resources(kind)),
-            membership=membership,
+            planner=planner,
             executor=executor,
             large_job_slots=LargeJobSlots(self._large_jobs, queue.add),
             metrics=metrics,
             content_errors=errors,
-            clock=self.clock,
-            settings=plan_settings(self.options),
-            avoidance=NodeAvoidance(
-                self._charges, self.informers.node_tracker, self._max_avoided_nodes
-            ),
-            failure_logs=failure_logs,
         )
 
     def _failure_logs(self, kind: Kind, queue: WorkQueue[ObjectKey]) -> FailureLogs | None:
@@ -262,9 +266,10 @@ class ControllerBuilder:
         return FailureLogs(tasks, self.options.failure_log_tails, self.clock, self._log_tails)
 
     @property
-    def _max_avoided_nodes(self) -> int:
+    def _avoidance(self) -> NodeAvoidance:
         # Without knowing the nodes, all of them might be excluded.
-        return 0 if self.options.namespace else self.options.max_avoided_nodes
+        max_count = 0 if self.options.namespace else self.options.max_avoided_nodes
+        return NodeAvoidance(self._charges, self.informers.node_tracker, max_count)
 
     def _membership(
         self, kind: Kind, queue: WorkQueue[ObjectKey], jobs: Informer[JobObject]

@@ -4,9 +4,6 @@ Level-triggered: its only input is a key. The state that it keeps of a job betwe
 work or writes; losing it changes no decision.
 """
 
-import datetime
-from collections.abc import Callable
-from functools import partial
 from typing import Final
 
 import attrs
@@ -16,51 +13,31 @@ from dlctl.api.job import Job, JobObject
 from dlctl.api.meta import ObjectKey
 from dlctl.api.status.job_status import JobStatus
 from dlctl.backoff import Backoff
-from dlctl.clock import Clock
 from dlctl.controller.controller import Result
 from dlctl.dialects import lenient_reader
 from dlctl.dialects.dialect import DecodedObject, Dialect
 from dlctl.dialects.kind import Kind
-from dlctl.errors import InvalidJobError
 from dlctl.kube.errors import ConflictError, NamespaceTerminatingError, NotFoundError
 from dlctl.reconcilers.applying.executor import Executor
-from dlctl.reconcilers.applying.reconcile_context import ReconcileContext
-from dlctl.reconcilers.avoidance.node_avoidance import NodeAvoidance, with_avoidance_note
 from dlctl.reconcilers.children.adoption import Adopter
-from dlctl.reconcilers.children.existing_services import with_existing_services
-from dlctl.reconcilers.children.renderer import Renderer
 from dlctl.reconcilers.content_errors import ContentError, wrap_content_errors
-from dlctl.reconcilers.failures.failure_logs import FailureLogs, LogsOfJob
 from dlctl.reconcilers.job.cache import JobCache
 from dlctl.reconcilers.job.content_error_log import ContentErrorLog
 from dlctl.reconcilers.job.crd_check import StatusDroppedError
 from dlctl.reconcilers.job.decoder import JobDecoder
 from dlctl.reconcilers.job.decoding import DecodedJob, replica_count, with_own_status
-from dlctl.reconcilers.job.desired_children import desired_children
 from dlctl.reconcilers.job.metrics import JobMetrics
 from dlctl.reconcilers.job.status_guard import StatusGuard
 from dlctl.reconcilers.job.status_rejection import StatusRejectedError
 from dlctl.reconcilers.job.stores import JobStores
 from dlctl.reconcilers.job.writer import JobGoneError, StatusSupersededError
+from dlctl.reconcilers.job_planner import JobPlanner
 from dlctl.reconcilers.large_jobs.slots import LargeJobSlots
-from dlctl.reconcilers.large_jobs.threads import in_thread_if_slow, planning_cost
-from dlctl.reconcilers.membership.manager import MembershipManager
-from dlctl.reconcilers.membership.membership_plan import MembershipPlan
-from dlctl.reconcilers.membership.planner import with_current_members, with_planned_members
-from dlctl.reconcilers.observe import Observed, observe
-from dlctl.reconcilers.plan import Plan, with_membership_plan
-from dlctl.reconcilers.planning.collection_deletions import with_collection_deletions
-from dlctl.reconcilers.planning.job_plan import PlanSettings, plan_job
-from dlctl.reconcilers.planning.slices import first_slice
-from dlctl.reconcilers.status import status_transitions
 from dlctl.reconcilers.status.invalid_status import invalid_plan, malformed_plan
-from dlctl.reconcilers.status.status_debounce import debounce_counts, defer_first_status
 
 # While the stores do not show dlctl's own writes. A look at them costs little, and a large job
 # waits for one after each slice of its children.
 _STALE_BACKOFF: Final = Backoff(base_s=0.1, cap_s=0.2)
-# The creation of more pods is interrupted to report that the job runs.
-_MAX_UNINTERRUPTED_PODS: Final = 64
 
 
 @attrs.define
@@ -71,16 +48,11 @@ class JobReconciler:
     stores: JobStores
     guard: StatusGuard
     adopter: Adopter
-    membership: MembershipManager
+    planner: JobPlanner
     executor: Executor
     large_job_slots: LargeJobSlots
     metrics: JobMetrics
     content_errors: ContentErrorLog
-    clock: Clock
-    settings: PlanSettings = attrs.field(factory=PlanSettings)
-    avoidance: NodeAvoidance = attrs.field(factory=NodeAvoidance)
-    # None if logs are not read.
-    failure_logs: FailureLogs | None = None
     _caches: dict[ObjectKey, JobCache] = attrs.field(init=False, factory=dict)
     _decoder: JobDecoder = attrs.field(
         init=False, default=attrs.Factory(lambda self: JobDecoder(self.kind), takes_self=True)
@@ -139,20 +111,16 @@ class JobReconciler:
         read = with_own_status(decoded, cache.last_status)
         if read.job is None:
             error = str(read.error)
-            context, plan = self._plan_status(invalid_plan, read.obj, read.status, cache, error)
+            planned = self.planner.plan_status(invalid_plan, read.obj, read.status, cache, error)
         elif await self._adopt(read.job, read.obj.dialect, cache):
             # Planning requires that the stores show the adopted children.
             return Result(requeue_after_s=0)
         else:
-            observed = await self._observe(read.job, cache)
-            logs = await self._logs(read.job, observed)
-            if logs.wait_s > 0:
-                return Result(requeue_after_s=logs.wait_s)
-            children = attrs.evolve(observed.children, logs=logs.texts)
-            observed = attrs.evolve(observed, children=children)
-            job = with_existing_services(read.job, observed.services)
-            context, plan = await self._plan(job, read.obj, observed, cache)
-        result = await self.executor.apply(context, plan)
+            observed, wait_s = await self.planner.observe(read.job, cache)
+            if wait_s > 0:
+                return Result(requeue_after_s=wait_s)
+            planned = await self.planner.plan(read.job, read.obj, observed, cache)
+        result = await self.executor.apply(*planned)
         self._drop_spec(stored, read)
         return result
 
@@ -188,116 +156,10 @@ class JobReconciler:
         pods = self.stores.pods.owned_by(job.key.namespace, job.uid)
         return await self.adopter.readopt(job, pods)
 
-    async def _observe(self, job: Job, cache: JobCache) -> Observed:
-        """Observe the replicas of a job; if it is elastic, those of its last membership."""
-        children = self.stores.children(job.key.namespace, job.uid, cache.rejected)
-        cost = max(job.total_replicas, len(children.pods))
-        with wrap_content_errors("planning"):
-            current = with_current_members(job)
-            return await in_thread_if_slow(
-                job.key.namespace, cost, observe, current, children, self.clock.now()
-            )
-
-    async def _logs(self, job: Job, observed: Observed) -> LogsOfJob:
-        """Return the ends of the logs of failed pods, which verdicts use, if they are read."""
-        if self.failure_logs is None:
-            return LogsOfJob()
-        with wrap_content_errors("planning"):
-            return await self.failure_logs.of(job, observed)
-
-    async def _plan(
-        self, job: Job, obj: DecodedObject, observed: Observed, cache: JobCache
-    ) -> tuple[ReconcileContext, Plan]:
-        """Plan what a job needs now; an invalid one of which nothing has run fails."""
-        # An earlier write may have failed, and a pod of another template may have run since.
-        rejection = cache.rejected.permanent_failure(job.generation)
-        if rejection is not None and not job.status.is_finished:
-            return self._plan_status(invalid_plan, obj, job.status, cache, str(rejection))
-        try:
-            with wrap_content_errors("planning"):
-                return await self._plan_valid(job, obj, observed, cache)
-        except InvalidJobError as error:
-            return self._plan_status(invalid_plan, obj, job.status, cache, str(error))
-
-    async def _plan_valid(
-        self, job: Job, obj: DecodedObject, observed: Observed, cache: JobCache
-    ) -> tuple[ReconcileContext, Plan]:
-        """Return the first slice of what a valid job needs; a status that may wait is left out."""
-        self._record_launcher(observed, cache)
-        now, cost = self.clock.now(), planning_cost(job, observed)
-        membership_plan, planned_job, observed = await self._plan_members(job, observed, now, cost)
-        renderer = Renderer(planned_job, obj.dialect, partial(self.avoidance.avoided_by, job))
-        launch = membership_plan is None or membership_plan.create_launcher
-        rendered, desired = await desired_children(
-            renderer, observed, cache, self.content_errors, create_launcher=launch
-        )
-        planned = await in_thread_if_slow(
-            job.key.namespace, cost, plan_job, rendered, observed, desired, now, self.settings
-        )
-        pods = observed.pods_with_active_launchers
-        if self.guard.crd.is_confirmed and not cache.has_deferred_status and not pods:
-            created = obj.metadata.creation_timestamp or now
-            planned = defer_first_status(job, planned, (now - created).total_seconds())
-            cache.has_deferred_status = True
-        if planned.pods:
-            planned = with_avoidance_note(planned, job, observed, renderer.avoided_nodes)
-        since_write_s = self.clock.monotonic() - cache.status_written_s
-        planned = with_membership_plan(planned, membership_plan)
-        planned = debounce_counts(job, planned, since_write_s)
-        is_long = len(planned.pods) > _MAX_UNINTERRUPTED_PODS
-        awaited = self.stores.awaited_pod(job) if is_long else None
-        context = ReconcileContext(
-            job,
-            obj,
-            cache,
-            renderer,
-            pods=pods,
-            has_run=status_transitions.has_run(job, planned.status, observed),
-            is_current=partial(self.stores.is_unchanged, obj, awaited),
-            is_name_taken=partial(self.stores.is_name_taken, job.key.namespace),
-        )
-        stores = self.stores
-        planned = with_collection_deletions(planned, job.uid, stores.pods, stores.services)
-        return context, first_slice(planned)
-
-    def _record_launcher(self, observed: Observed, cache: JobCache) -> None:
-        """Record the Job of a launcher, whose metrics are removed with the job."""
-        if observed.launcher is not None and observed.launcher.batch_job is not None:
-            cache.launcher = observed.launcher.batch_job.key
-            self.metrics.launcher_seen(cache.launcher)
-
-    async def _plan_members(
-        self, job: Job, observed: Observed, now: datetime.datetime, cost: int
-    ) -> tuple[MembershipPlan | None, Job, Observed]:
-        """Return the membership plan of an elastic job, and the job and replicas according to it.
-
-        A thread plans if the ``cost`` is high. Other jobs are returned as they are, without a plan.
-        """
-        membership_plan = await self.membership.plan(job, observed, now, cost)
-        planned_job = with_planned_members(job, membership_plan)
-        if membership_plan and membership_plan.membership != membership_plan.persisted:
-            children = observed.children
-            observed = await in_thread_if_slow(
-                job.key.namespace, cost, observe, planned_job, children, now
-            )
-        return membership_plan, planned_job, observed
-
-    def _plan_status(
-        self,
-        make_plan: Callable[[Job, str, datetime.datetime], Plan],
-        obj: DecodedObject,
-        status: JobStatus,
-        cache: JobCache,
-        message: str,
-    ) -> tuple[ReconcileContext, Plan]:
-        """Return a plan that reports a message in the status, whatever the spec."""
-        context = ReconcileContext.of_status(obj, status, cache)
-        return context, make_plan(context.job, message, self.clock.now())
-
     async def _apply_unknown_version(self, obj: DecodedObject, cache: JobCache) -> Result:
         """Report why the version of a job is unknown; only a change of the job settles it."""
         status, problem = _read_status(obj), obj.version_problem
-        context, plan = self._plan_status(malformed_plan, obj, status, cache, problem)
+        context, plan = self.planner.plan_status(malformed_plan, obj, status, cache, problem)
         return await self.executor.apply(context, attrs.evolve(plan, requeue=False))
 
     async def _apply_malformed(
@@ -307,11 +169,13 @@ class JobReconciler:
         self.content_errors.report(cache, error)
         try:
             status = _read_status(obj)
-            planned = self._plan_status(malformed_plan, obj, status, cache, str(error))
+            planned = self.planner.plan_status(malformed_plan, obj, status, cache, str(error))
             return await self.executor.apply(*planned)
         except ContentError as second:
             self.content_errors.report(cache, second)
-        context, plan = self._plan_status(malformed_plan, obj, JobStatus(), cache, str(error))
+        context, plan = self.planner.plan_status(
+            malformed_plan, obj, JobStatus(), cache, str(error)
+        )
         return await self.executor.apply(context, attrs.evolve(plan, status=context.job.status))
 
     def _drop_spec(self, stored: JobObject, read: DecodedJob) -> None:
@@ -327,9 +191,7 @@ class JobReconciler:
         if cache and (obj is None or obj.metadata.uid != cache.uid):
             self.stores.expectations.forget(cache.uid)
             self._decoder.forget(cache.uid)
-            self.membership.tasks.forget(key)
-            if self.failure_logs is not None:
-                self.failure_logs.forget(key)
+            self.planner.forget(key)
             mpi = cache.for_mpi_operator
             self.metrics.phase_changed(key.namespace, cache.phase, None, for_mpi_operator=mpi)
             if cache.launcher is not None:

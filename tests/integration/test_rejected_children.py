@@ -10,7 +10,7 @@ from dlctl.kube.flowcontrol.write_limiter import WriteLimiter
 from dlctl.local.apiserver import status
 from dlctl.local.apiserver.faults import Fault
 from dlctl.local.apiserver.status import StatusError
-from dlctl.reconcilers import job_reconciler
+from dlctl.reconcilers.planning import next_changes
 from dlctl.reconcilers.planning.slices import first_slice
 from tests.builders import mxjob, training_job
 from tests.integration.kubeflow import change, forever, job_of, only, running
@@ -177,7 +177,7 @@ async def test_large_job_is_created_where_only_dry_runs_are_rejected(
     answer: StatusError, start_cluster: StartCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # As for a job of thousands, whose first slice is services alone.
-    monkeypatch.setattr(job_reconciler, "first_slice", partial(first_slice, limit=70))
+    monkeypatch.setattr(next_changes, "first_slice", partial(first_slice, limit=70))
     async with start_cluster(kinds=only("PyTorchJob")) as cluster:
         refuse(cluster, PODS, answer, times=2)
         cluster.start()

@@ -15,6 +15,7 @@ from dlctl.api.job import Job
 from dlctl.api.meta import UID, ObjectKey
 from dlctl.clock import Clock
 from dlctl.controller.background_tasks import BackgroundTasks
+from dlctl.reconcilers.content_errors import wrap_content_errors
 from dlctl.reconcilers.failures.log_requests import LogRequests, LogTailRequest, log_requests
 from dlctl.reconcilers.failures.log_tails import READ_TIMEOUT_S, text_of
 from dlctl.reconcilers.failures.tail_cache import TailCache
@@ -58,9 +59,9 @@ class FailureLogs:
         """Return the logs that the next verdict on a job needs; they are read in the background."""
         state, now = self._states.get(job.key), self.clock.now()
         known = frozenset(request.uid for request in state.deadlines) if state else frozenset()
-        cost = planning_cost(job, observed)
+        cost, pure = planning_cost(job, observed), wrap_content_errors("planning")(log_requests)
         wanted = await in_thread_if_slow(
-            job.key.namespace, cost, log_requests, job, observed, self.max_count, now, known
+            job.key.namespace, cost, pure, job, observed, self.max_count, now, known
         )
         if not wanted.all:
             if state is not None:

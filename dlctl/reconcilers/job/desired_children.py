@@ -32,14 +32,10 @@ async def desired_children(
     desired = Desired(retained_resources=renderer.dialect.framework.retained_resources)
     try:
         if not job.is_partial:
-            with wrap_content_errors("rendering"):
-                desired = await in_thread_if_slow(
-                    job.key.namespace,
-                    cost,
-                    renderer.desired,
-                    observed,
-                    create_launcher=create_launcher,
-                )
+            render = wrap_content_errors("rendering")(renderer.desired)
+            desired = await in_thread_if_slow(
+                job.key.namespace, cost, render, observed, create_launcher=create_launcher
+            )
     except (ContentError, InvalidJobError) as error:
         if isinstance(error, ContentError):
             content_errors.report(cache, error)

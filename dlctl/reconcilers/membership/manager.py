@@ -25,6 +25,7 @@ from dlctl.controller.object_writer import ObjectWriter
 from dlctl.dialects.elastic_dialect import ElasticDialect
 from dlctl.informers.store import Store
 from dlctl.kube.merge_diff import merge_diff
+from dlctl.reconcilers.content_errors import wrap_content_errors
 from dlctl.reconcilers.large_jobs.threads import in_thread_if_slow
 from dlctl.reconcilers.lifecycle.future_times import without_future_times
 from dlctl.reconcilers.membership.exec_tasks import CheckInUse, ExecTask
@@ -70,27 +71,29 @@ class MembershipManager:
         membership = current_membership(job)
         if self.dialect is None or job.elasticity is None or membership is None:
             return None
-        framework = self.dialect.framework
-        current = membership.scaling.uid if membership.scaling else ""
-        state = MembershipState(
-            job=with_members(job, membership),
-            dialect=self.dialect,
-            observed=observed,
-            membership=membership,
-            elasticity=job.elasticity,
-            now=now.replace(microsecond=0),
-            desired_replicas=job.replica_count(WORKER),
-            slots=framework(job).slots,
-            settings=self.settings,
-            scalers=list(self._pending_scalers(self.dialect, job, current)),
-            finished_scalers=list(self._finished_scaler(self.dialect, job, membership)),
-            outcomes=self.tasks.outcomes(job.key),
-            draining_nodes=self.nodes.current.draining.keys(),
-            host_files=lambda hosts: framework(
-                with_members(job, attrs.evolve(membership, hosts=tuple(hosts)))
-            ).host_files(),
-        )
-        return await in_thread_if_slow(job.key.namespace, cost, plan_membership, state)
+        with wrap_content_errors("planning"):
+            framework = self.dialect.framework
+            current = membership.scaling.uid if membership.scaling else ""
+            state = MembershipState(
+                job=with_members(job, membership),
+                dialect=self.dialect,
+                observed=observed,
+                membership=membership,
+                elasticity=job.elasticity,
+                now=now.replace(microsecond=0),
+                desired_replicas=job.replica_count(WORKER),
+                slots=framework(job).slots,
+                settings=self.settings,
+                scalers=list(self._pending_scalers(self.dialect, job, current)),
+                finished_scalers=list(self._finished_scaler(self.dialect, job, membership)),
+                outcomes=self.tasks.outcomes(job.key),
+                draining_nodes=self.nodes.current.draining.keys(),
+                host_files=lambda hosts: framework(
+                    with_members(job, attrs.evolve(membership, hosts=tuple(hosts)))
+                ).host_files(),
+            )
+        pure = wrap_content_errors("planning")(plan_membership)
+        return await in_thread_if_slow(job.key.namespace, cost, pure, state)
 
     async def patch_scalers(
         self, job: Job, membership_plan: MembershipPlan | None, *, before_job: bool

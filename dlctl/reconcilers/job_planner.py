@@ -1,0 +1,186 @@
+"""Collects what the plans of one kind of job depend on, and has pure functions decide.
+
+What takes long runs in a thread. Only the pure functions' exceptions concern the job's content.
+"""
+
+import datetime
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+import attrs
+
+from dlctl.api.job import Job
+from dlctl.api.meta import ObjectKey
+from dlctl.api.status.job_status import JobStatus
+from dlctl.clock import Clock
+from dlctl.dialects.dialect import DecodedObject
+from dlctl.errors import InvalidJobError
+from dlctl.reconcilers.applying.reconcile_context import ReconcileContext
+from dlctl.reconcilers.avoidance.node_avoidance import NodeAvoidance, with_avoidance_note
+from dlctl.reconcilers.children.existing_services import with_existing_services
+from dlctl.reconcilers.children.renderer import Renderer
+from dlctl.reconcilers.content_errors import wrap_content_errors
+from dlctl.reconcilers.failures.failure_logs import FailureLogs
+from dlctl.reconcilers.job.cache import JobCache
+from dlctl.reconcilers.job.content_error_log import ContentErrorLog
+from dlctl.reconcilers.job.crd_check import CRDCheck
+from dlctl.reconcilers.job.desired_children import desired_children
+from dlctl.reconcilers.job.metrics import JobMetrics
+from dlctl.reconcilers.job.stores import JobStores
+from dlctl.reconcilers.large_jobs.threads import in_thread_if_slow, planning_cost
+from dlctl.reconcilers.membership.manager import MembershipManager
+from dlctl.reconcilers.membership.membership_plan import MembershipPlan
+from dlctl.reconcilers.membership.planner import with_current_members, with_planned_members
+from dlctl.reconcilers.observe import Observed, observe
+from dlctl.reconcilers.plan import Plan, with_membership_plan
+from dlctl.reconcilers.planning.job_plan import PlanSettings, plan_job
+from dlctl.reconcilers.planning.next_changes import StatusTiming, next_changes
+from dlctl.reconcilers.status import status_transitions
+from dlctl.reconcilers.status.invalid_status import invalid_plan
+
+# The creation of more pods is interrupted to report that the job runs.
+_MAX_UNINTERRUPTED_PODS: Final = 64
+_STEP: Final = "planning"
+# An exception of the threads themselves is none of a job's.
+_observe: Final = wrap_content_errors(_STEP)(observe)
+_plan_job: Final = wrap_content_errors(_STEP)(plan_job)
+
+
+@attrs.frozen
+class JobPlanner:
+    """Observes and plans the jobs of one kind."""
+
+    stores: JobStores
+    membership: MembershipManager
+    crd: CRDCheck
+    metrics: JobMetrics
+    content_errors: ContentErrorLog
+    clock: Clock
+    settings: PlanSettings
+    avoidance: NodeAvoidance
+    # None if logs are not read.
+    failure_logs: FailureLogs | None
+
+    async def observe(self, job: Job, cache: JobCache) -> tuple[Observed, float]:
+        """Observe the replicas of a job; if it is elastic, those of its last membership.
+
+        Return also how many seconds to wait for the logs of failed pods, which verdicts use.
+        """
+        children = self.stores.children(job.key.namespace, job.uid, cache.rejected)
+        with wrap_content_errors(_STEP):
+            current = with_current_members(job)
+        cost = max(job.total_replicas, len(children.pods))
+        observed = await in_thread_if_slow(
+            job.key.namespace, cost, _observe, current, children, self.clock.now()
+        )
+        if self.failure_logs is None:
+            return observed, 0.0
+        logs = await self.failure_logs.of(job, observed)
+        children = attrs.evolve(observed.children, logs=logs.texts)
+        return attrs.evolve(observed, children=children), logs.wait_s
+
+    async def plan(
+        self, job: Job, obj: DecodedObject, observed: Observed, cache: JobCache
+    ) -> tuple[ReconcileContext, Plan]:
+        """Plan what a job needs now; an invalid one of which nothing has run fails."""
+        # An earlier write may have failed, and a pod of another template may have run since.
+        rejection = cache.rejected.permanent_failure(job.generation)
+        if rejection is not None and not job.status.is_finished:
+            return self.plan_status(invalid_plan, obj, job.status, cache, str(rejection))
+        with wrap_content_errors(_STEP):
+            job = with_existing_services(job, observed.services)
+        try:
+            return await self._plan_valid(job, obj, observed, cache)
+        except InvalidJobError as error:
+            return self.plan_status(invalid_plan, obj, job.status, cache, str(error))
+
+    def plan_status(
+        self,
+        make_plan: Callable[[Job, str, datetime.datetime], Plan],
+        obj: DecodedObject,
+        status: JobStatus,
+        cache: JobCache,
+        message: str,
+    ) -> tuple[ReconcileContext, Plan]:
+        """Return a plan that reports a message in the status, whatever the spec."""
+        context = ReconcileContext.of_status(obj, status, cache)
+        return context, make_plan(context.job, message, self.clock.now())
+
+    def forget(self, key: ObjectKey) -> None:
+        """Stop the background tasks of a job that is gone."""
+        self.membership.tasks.forget(key)
+        if self.failure_logs is not None:
+            self.failure_logs.forget(key)
+
+    async def _plan_valid(
+        self, job: Job, obj: DecodedObject, observed: Observed, cache: JobCache
+    ) -> tuple[ReconcileContext, Plan]:
+        self._record_launcher(observed, cache)
+        now, cost = self.clock.now(), planning_cost(job, observed)
+        membership_plan, planned_job, observed = await self._plan_members(job, observed, now, cost)
+        renderer = Renderer(planned_job, obj.dialect, partial(self.avoidance.avoided_by, job))
+        launch = membership_plan is None or membership_plan.create_launcher
+        rendered, desired = await desired_children(
+            renderer, observed, cache, self.content_errors, create_launcher=launch
+        )
+        planned = await in_thread_if_slow(
+            job.key.namespace, cost, _plan_job, rendered, observed, desired, now, self.settings
+        )
+        timing = self._status_timing(obj, observed, cache, now)
+        with wrap_content_errors(_STEP):
+            avoided = renderer.avoided_nodes if planned.pods else ()
+            planned = with_avoidance_note(planned, job, observed, avoided)
+            planned = with_membership_plan(planned, membership_plan)
+            is_long = len(planned.pods) > _MAX_UNINTERRUPTED_PODS
+            planned = next_changes(job, planned, timing, self.stores.pods, self.stores.services)
+            has_run = status_transitions.has_run(job, planned.status, observed)
+        awaited = self.stores.awaited_pod(job) if is_long else None
+        context = ReconcileContext(
+            job,
+            obj,
+            cache,
+            renderer,
+            pods=observed.pods_with_active_launchers,
+            has_run=has_run,
+            is_current=partial(self.stores.is_unchanged, obj, awaited),
+            is_name_taken=partial(self.stores.is_name_taken, job.key.namespace),
+        )
+        return context, planned
+
+    def _status_timing(
+        self, obj: DecodedObject, observed: Observed, cache: JobCache, now: datetime.datetime
+    ) -> StatusTiming:
+        """Return when statuses are written; the first one may be deferred once."""
+        has_pods = bool(observed.pods_with_active_launchers)
+        may_defer = self.crd.is_confirmed and not cache.has_deferred_status and not has_pods
+        cache.has_deferred_status |= may_defer
+        created = obj.metadata.creation_timestamp or now
+        return StatusTiming(
+            job_age_s=(now - created).total_seconds(),
+            since_write_s=self.clock.monotonic() - cache.status_written_s,
+            may_defer_first=may_defer,
+        )
+
+    def _record_launcher(self, observed: Observed, cache: JobCache) -> None:
+        """Record the Job of a launcher, whose metrics are removed with the job."""
+        if observed.launcher is not None and observed.launcher.batch_job is not None:
+            cache.launcher = observed.launcher.batch_job.key
+            self.metrics.launcher_seen(cache.launcher)
+
+    async def _plan_members(
+        self, job: Job, observed: Observed, now: datetime.datetime, cost: int
+    ) -> tuple[MembershipPlan | None, Job, Observed]:
+        """Return the membership plan of an elastic job, and the job and replicas according to it.
+
+        A thread plans if the ``cost`` is high. Other jobs are returned as they are, without a plan.
+        """
+        membership_plan = await self.membership.plan(job, observed, now, cost)
+        with wrap_content_errors(_STEP):
+            planned_job = with_planned_members(job, membership_plan)
+        if membership_plan and membership_plan.membership != membership_plan.persisted:
+            children = observed.children
+            observed = await in_thread_if_slow(
+                job.key.namespace, cost, _observe, planned_job, children, now
+            )
+        return membership_plan, planned_job, observed
