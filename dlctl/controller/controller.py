@@ -26,6 +26,8 @@ logger = logging.getLogger(__name__)
 
 # Reconciles are cheap; what they write is limited by the client. This bounds their memory.
 MAX_CONCURRENT_RECONCILES: Final = 512
+# A single conflict is common; so many in a row take over half a second.
+_MIN_LOGGED_RETRIES: Final = 8
 RESULTS: Final = ("error", "requeue_after", "requeue", "success")
 
 
@@ -45,6 +47,8 @@ class Result:
     requeue_after_s: float | None = None
     requeue: bool = False
     is_waiting: bool = False
+    # Why ``requeue`` is set, if it should not last: logged once it has repeated.
+    error: Exception | None = None
 
 
 @attrs.define(eq=False)
@@ -176,6 +180,12 @@ class Controller(Generic[K]):
             return "requeue_after"
         if result.requeue:
             self.queue.add_rate_limited(key)
+            retries = self.queue.num_requeues(key)
+            if result.error is not None and _is_logged(retries):
+                logger.warning(
+                    "reconcile requeued repeatedly",
+                    extra={logs.ERROR: describe(result.error), "retries": retries},
+                )
             return "requeue"
         if not result.is_waiting:
             self.queue.forget(key)
@@ -193,6 +203,11 @@ class Controller(Generic[K]):
             self.metrics.controller_runtime_reconcile_timeouts_total.labels(self.name).inc()
             message = f"the reconcile did not finish within {self.timeout_s:g} s"
             raise ReconcileTimeoutError(message) from error
+
+
+def _is_logged(retries: int) -> bool:
+    """Return whether to log a requeue: ever more rarely, as events requeue the key as well."""
+    return retries >= _MIN_LOGGED_RETRIES and retries.bit_count() == 1
 
 
 def _log_failure(message: str, error: Exception, **extra: object) -> None:

@@ -91,9 +91,9 @@ class JobReconciler:
         except (JobGoneError, NamespaceTerminatingError, StatusSupersededError):
             # The job was deleted or changed meanwhile, or is about to be: its event wakes it.
             return Result()
-        except (ConflictError, NotFoundError):
+        except (ConflictError, NotFoundError) as error:
             # Another client changed the job or a child meanwhile, which is common.
-            return Result(requeue=True)
+            return Result(requeue=True, error=error)
 
     async def _reconcile_decoded(
         self,

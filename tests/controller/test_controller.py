@@ -62,6 +62,25 @@ async def test_requeue_continues_the_backoff(
     assert results(metrics) == {"requeue": 3, "success": 1}
 
 
+@pytest.mark.parametrize(
+    ("requeues", "logged"),
+    [pytest.param(7, [], id="few"), pytest.param(40, [8, 16, 32], id="many")],
+)
+async def test_requeues_after_an_error_are_logged_ever_more_rarely(
+    requeues: int,
+    logged: list[int],
+    make: Make,
+    queue: WorkQueue[str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    results = [Result(requeue=True, error=CONFLICT)] * requeues
+    queue.add("a")
+    await run_for(make(ScriptedReconciler(*results)), 1e6)
+    found = [vars(record) for record in caplog.records if record.levelno == logging.WARNING]
+    assert [one["retries"] for one in found] == logged
+    assert {one[logs.ERROR] for one in found} <= {"changed meanwhile"}
+
+
 async def test_reconcile_that_waits_neither_requeues_nor_resets_the_backoff(
     make: Make, queue: WorkQueue[str], metrics: Metrics
 ) -> None:

@@ -52,8 +52,8 @@ class ScalerReconciler:
             return await self._fail_without_job(obj, scaler)
         except NotFoundError:
             return Result()
-        except ConflictError:
-            return Result(requeue=True)
+        except ConflictError as error:
+            return Result(requeue=True, error=error)
 
     async def _expire(self, obj: ScalerObject, scaler: Scaler) -> Result:
         if not self.ttl_s:

@@ -58,8 +58,8 @@ class NodeTainter:
                 logger.info(text, extra={"node": key.name})
         except NotFoundError:
             return Result()
-        except ConflictError:
-            return Result(requeue=True)
+        except ConflictError as error:
+            return Result(requeue=True, error=error)
         return Result(requeue_after_s=_CHECK_INTERVAL_S if key.name in avoided else None)
 
 
