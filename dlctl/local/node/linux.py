@@ -28,6 +28,9 @@ MNT_DETACH: Final = 2
 
 IN_MODIFY: Final = 0x2
 
+_FALLOC_FL_KEEP_SIZE: Final = 0x1
+_FALLOC_FL_PUNCH_HOLE: Final = 0x2
+
 _PR_SET_PDEATHSIG: Final = 1
 _PR_SET_CHILD_SUBREAPER: Final = 36
 _PR_CAP_AMBIENT: Final = 47
@@ -81,6 +84,12 @@ def signalfd(signals: Iterable[int]) -> int:
     fd: int = _libc.signalfd(-1, mask, os.O_CLOEXEC | os.O_NONBLOCK)
     _check(min(fd, 0), "signalfd")
     return fd
+
+
+def punch_hole(fd: int, size: int) -> None:
+    """Free the space of the first bytes of a file, which read as zeros then."""
+    mode = _FALLOC_FL_KEEP_SIZE | _FALLOC_FL_PUNCH_HOLE
+    _check(_libc.fallocate(fd, mode, ctypes.c_int64(0), ctypes.c_int64(size)), "fallocate")
 
 
 def inotify_init() -> int:

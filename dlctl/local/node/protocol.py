@@ -54,6 +54,8 @@ class StartContainer(msgspec.Struct, frozen=True, tag="start", kw_only=True):
     env: dict[str, str]
     cwd: str
     log_path: str
+    # How much of its log is kept; 0 keeps all of it.
+    log_limit_bytes: int = 0
     hostname: str = ""
     mounts: list[Mount] = []
     # An empty directory, needed only with mounts.

@@ -39,7 +39,7 @@ def run(
     signal.pthread_sigmask(signal.SIG_BLOCK, _WATCHED)
     try:
         # Before the mounts, which may hide the log directory.
-        output = ContainerOutput(start.log_path)
+        output = ContainerOutput(start.log_path, start.log_limit_bytes)
         _enter(start, netns_fd, agent_pid, isolated=isolated)
         child = os.fork()
         if child == 0:

@@ -9,17 +9,24 @@ import select
 from contextlib import suppress
 from typing import Final
 
+from dlctl.local.node import linux
+
 _CHUNK_BYTES: Final = 1 << 16
+# File systems free whole blocks only, at most this large.
+_BLOCK_BYTES: Final = 1 << 16
 
 
 class ContainerOutput:
     """A pipe whose write end the program gets, and the log that it is copied to.
 
-    What the log does not take is lost, as where its disk is full.
+    What the log does not take is lost, as where its disk is full. Of a log that grows beyond
+    ``limit_bytes`` the older half is lost; 0 is no limit.
     """
 
-    def __init__(self, log_path: str) -> None:
+    def __init__(self, log_path: str, limit_bytes: int = 0) -> None:
         self._log_fd = os.open(log_path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        self._limit_bytes = limit_bytes
+        self._size, self._kept_from = os.fstat(self._log_fd).st_size, 0
         self._read_fd, self.write_fd = os.pipe2(os.O_CLOEXEC)
         os.set_blocking(self._read_fd, False)
         self._events = select.poll()
@@ -55,5 +62,20 @@ class ContainerOutput:
         with suppress(OSError):
             rest = memoryview(data)
             while rest:
-                rest = rest[os.write(self._log_fd, rest) :]
+                written = os.write(self._log_fd, rest)
+                self._size += written
+                rest = rest[written:]
+            if 0 < self._limit_bytes < self._size - self._kept_from:
+                self._drop_oldest()
         return len(data)
+
+    def _drop_oldest(self) -> None:
+        # A hole instead of a new file: readers' offsets stay valid.
+        kept_from = (self._size - self._limit_bytes // 2) // _BLOCK_BYTES * _BLOCK_BYTES
+        try:
+            linux.punch_hole(self._log_fd, kept_from)
+        except OSError:
+            # This file system has no holes.
+            self._limit_bytes = 0
+        else:
+            self._kept_from = kept_from

@@ -22,7 +22,7 @@ from dlctl.local.node.containers.control_groups import ContainerGroup, ControlGr
 from dlctl.local.node.containers.handler_runner import HandlerRunner
 from dlctl.local.node.containers.images import Image
 from dlctl.local.node.containers.launch import PodPaths
-from dlctl.local.node.containers.logs import LogArchive, LogFiles
+from dlctl.local.node.containers.logs import MAX_LOG_BYTES, LogArchive, LogFiles
 from dlctl.local.node.containers.probes import ContainerProbes
 from dlctl.local.node.containers.restarts import CrashLoopBackoff, should_restart
 from dlctl.local.node.containers.termination_message import termination_message
@@ -281,7 +281,7 @@ class ContainerRunner:
         return None
 
     async def _limited(self, start: StartContainer) -> StartContainer:
-        """Return the request with groups that enforce the container's limits.
+        """Return the request with groups that enforce the container's limits, and that of its log.
 
         :raises StartError: if the kernel rejects a limit.
         """
@@ -291,7 +291,8 @@ class ContainerRunner:
         except OSError as error:
             raise StartError(f"resource limits: {error}") from error
         files = self._group.processes_files if self._group else []
-        return msgspec.structs.replace(start, groups=files)
+        kept_bytes = 0 if self.log_archive else MAX_LOG_BYTES
+        return msgspec.structs.replace(start, groups=files, log_limit_bytes=kept_bytes)
 
     async def _remove_group(self) -> None:
         if self._group:

@@ -1,6 +1,7 @@
 """The output of containers: one file per start, read as ``kubectl logs`` requests it.
 
-The last two starts are kept, or all of them in an archive.
+The last two starts are kept, or all of them in an archive. Outside of one, a log has its last
+part only, after a hole that its offsets count.
 """
 
 import asyncio
@@ -18,6 +19,8 @@ import attrs
 from dlctl.api.meta import ObjectKey
 from dlctl.local.node.containers.log_times import KEPT_LOGS, LineTimes
 
+# Beyond this a log loses its older half; a kubelet keeps 10 MiB.
+MAX_LOG_BYTES: Final = 64 << 20
 _CHUNK_BYTES: Final = 1 << 16
 # Delay until a new line of a followed log is seen.
 _POLL_S: Final = 0.1
@@ -86,8 +89,8 @@ async def read(
     start = await asyncio.to_thread(_start, path, query, times)
     output = _contents(path, start, lambda: not query.follow or ended())
     if query.timestamps and times is not None:
-        output = _with_times(output, start, times)
-    async for data in output:
+        output = _with_times(output, times)
+    async for _, data in output:
         if left is None:
             yield data
             continue
@@ -97,14 +100,17 @@ async def read(
             return
 
 
-async def _contents(path: Path, position: int, ended: Callable[[], bool]) -> AsyncIterator[bytes]:
+async def _contents(
+    path: Path, position: int, ended: Callable[[], bool]
+) -> AsyncIterator[tuple[int, bytes]]:
+    """Yield the parts of a file and their offsets."""
     while True:
         # Checked before reading: the program's last output was written before it ended.
         last = ended()
-        data = await asyncio.to_thread(_read, path, position)
-        position += len(data)
+        position, data = await asyncio.to_thread(_read_kept, path, position)
         if data:
-            yield data
+            yield position, data
+            position += len(data)
         elif last:
             return
         else:
@@ -112,19 +118,19 @@ async def _contents(path: Path, position: int, ended: Callable[[], bool]) -> Asy
 
 
 async def _with_times(
-    output: AsyncIterator[bytes], position: int, times: LineTimes
-) -> AsyncIterator[bytes]:
+    output: AsyncIterator[tuple[int, bytes]], times: LineTimes
+) -> AsyncIterator[tuple[int, bytes]]:
     """Yield the output, each line after its time: that of its end, or of what is read of it."""
     begins = True
-    async for data in output:
-        stamped = []
+    async for position, data in output:
+        stamped, end = [], position
         for line in io.BytesIO(data):
-            position += len(line)
+            end += len(line)
             if begins:
-                stamped.append(_stamp(times.at(position)))
+                stamped.append(_stamp(times.at(end)))
             stamped.append(line)
             begins = line.endswith(b"\n")
-        yield b"".join(stamped)
+        yield position, b"".join(stamped)
 
 
 def _stamp(time: datetime.datetime) -> bytes:
@@ -141,28 +147,33 @@ def _start(path: Path, query: LogOptions, times: LineTimes | None) -> int:
 
 def _line_start(path: Path, position: int) -> int:
     """Return the offset at which the line of a position begins."""
-    while position > 0:
-        begin = max(position - _CHUNK_BYTES, 0)
-        found = _read(path, begin)[: position - begin].rfind(b"\n")
-        if found >= 0:
-            return begin + found + 1
-        position = begin
-    return 0
+    first = 0
+    with suppress(FileNotFoundError), path.open("rb") as file:
+        first = _first_line(file.fileno(), _kept_from(file.fileno()))
+        while position > first:
+            begin = max(position - _CHUNK_BYTES, first)
+            found = os.pread(file.fileno(), position - begin, begin).rfind(b"\n")
+            if found >= 0:
+                return begin + found + 1
+            position = begin
+    return first
 
 
 def tail_position(path: Path, lines: int | None) -> int:
-    """Return the offset of the last lines; an unfinished line counts as one."""
-    if lines is None:
-        return 0
+    """Return the offset of the last lines, or of all; an unfinished line counts as one."""
+    first = 0
     # The pod may be removed at any time.
     with suppress(FileNotFoundError), path.open("rb") as file:
-        position = end = file.seek(0, os.SEEK_END)
+        first = _first_line(file.fileno(), _kept_from(file.fileno()))
+        if lines is None:
+            return first
+        end = file.seek(0, os.SEEK_END)
         if lines == 0:
             return end
         # The newline at the end of the last line separates nothing.
         limit, wanted = max(end - 1, 0), lines
-        while limit > 0:
-            position = max(limit - _CHUNK_BYTES, 0)
+        while limit > first:
+            position = max(limit - _CHUNK_BYTES, first)
             file.seek(position)
             chunk = file.read(limit - position)
             found = len(chunk)
@@ -171,15 +182,37 @@ def tail_position(path: Path, lines: int | None) -> int:
                 if not wanted:
                     return position + found + 1
             limit = position
-    return 0
+    return first
 
 
-def _read(path: Path, position: int) -> bytes:
+def _read_kept(path: Path, position: int) -> tuple[int, bytes]:
+    """Return the part at an offset, or the first one after it that the log still has."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
-        return b""
+        return position, b""
     try:
-        return os.pread(fd, _CHUNK_BYTES, position)
+        data = os.pread(fd, _CHUNK_BYTES, position)
+        # Compared after reading: what is read of a hole are zeros.
+        while position < (kept_from := _kept_from(fd)):
+            position = _first_line(fd, kept_from)
+            data = os.pread(fd, _CHUNK_BYTES, position)
+        return position, data
     finally:
         os.close(fd)
+
+
+def _kept_from(fd: int) -> int:
+    """Return the size of the hole at the beginning of a log."""
+    try:
+        return os.lseek(fd, 0, os.SEEK_DATA)
+    except OSError:
+        # It is empty.
+        return 0
+
+
+def _first_line(fd: int, kept_from: int) -> int:
+    """Return the offset of the first whole line that a log still has."""
+    if not kept_from:
+        return 0
+    return kept_from + os.pread(fd, _CHUNK_BYTES, kept_from).find(b"\n") + 1
