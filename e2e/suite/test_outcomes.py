@@ -142,7 +142,7 @@ def test_retryable_exit_causes_a_new_pod_that_can_succeed(namespace: Kubectl, ex
     [pod] = pods(namespace, name)
     assert pod["metadata"]["uid"] != restart["podUID"]
     # On a busy machine the switch may exist only after a second failure.
-    assert restart["failures"] == restart["attempts"] == created(namespace, name) - 1 >= 1
+    assert restart["failures"] == restart["consecutiveEnds"] == created(namespace, name) - 1 >= 1
     messages = await_events(namespace, name, "MXJobRestarting")
     assert all(f"worker-0: Error, exit code {exit_.code} (" in message for message in messages)
     assert await_events(namespace, name, "MXJobSucceeded")

@@ -64,7 +64,7 @@ async def test_job_whose_workers_all_fail_has_a_small_status(
         assert len(msgspec.json.encode(found)) < MAX_BYTES
         # Each of them is restarted once.
         await cluster.settled()
-        assert {one.attempts for one in restarts(cluster).values()} == {1}
+        assert {one.consecutive_ends for one in restarts(cluster).values()} == {1}
         assert {n for m, n in cluster.history.created.items() if m.replica.type == "worker"} == {2}
 
 
@@ -77,7 +77,7 @@ async def test_status_that_an_earlier_version_has_written_becomes_small(
         assert len(stored_restarts(cluster)) == WORKERS
         before = restarts(cluster)
         monkeypatch.setattr(restarts_codec, "MAX_SINGLE", WORKERS - 1)
-        await cluster.until(lambda: restarts(cluster)["worker-0"].attempts == 2)
+        await cluster.until(lambda: restarts(cluster)["worker-0"].consecutive_ends == 2)
         assert list(stored_restarts(cluster)) == ["worker"]
         after = restarts(cluster)
         del before["worker-0"], after["worker-0"]

@@ -80,7 +80,11 @@ async def test_retryable_exit_costs_a_failure_and_a_new_pod(
         status = await cluster.ended()
         assert status["state"] == "Succeeded"
         restart = status["restarts"]["worker-1"]
-        assert (restart["failures"], restart["attempts"], restart["exitCode"]) == (1, 1, code)
+        assert (restart["failures"], restart["consecutiveEnds"], restart["exitCode"]) == (
+            1,
+            1,
+            code,
+        )
         assert created(cluster, "worker-1") == 2
 
 
@@ -104,7 +108,11 @@ async def test_eviction_costs_no_failure(start_cluster: StartCluster, code: int)
         status = await cluster.ended()
         assert status["state"] == "Succeeded"
         restart = status["restarts"]["server-0"]
-        assert (restart["failures"], restart["attempts"], restart["reason"]) == (0, 1, "Evicted")
+        assert (restart["failures"], restart["consecutiveEnds"], restart["reason"]) == (
+            0,
+            1,
+            "Evicted",
+        )
         assert created(cluster, "server-0") == 2
 
 
@@ -136,7 +144,7 @@ async def test_restarts_back_off_and_keep_the_failed_pod_until_then(
 
 def has_tried(cluster: ClusterHarness, tries: int) -> bool:
     restarts = cluster.status().get("restarts") or {}
-    return bool((restarts.get("worker-1") or {"attempts": 0})["attempts"] == tries)
+    return bool((restarts.get("worker-1") or {"consecutiveEnds": 0})["consecutiveEnds"] == tries)
 
 
 def is_made(cluster: ClusterHarness, times: int) -> bool:

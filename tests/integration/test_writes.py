@@ -115,7 +115,9 @@ async def test_replica_waiting_for_its_backoff_causes_no_writes(
         }
         await cluster.submit(manifest, lost)
         await cluster.until(
-            lambda: cluster.status().get("restarts", {}).get("worker-0", {}).get("attempts") == 3
+            lambda: (
+                cluster.status().get("restarts", {}).get("worker-0", {}).get("consecutiveEnds") == 3
+            )
         )
         await cluster.advance(5)
         writes = cluster.history.writes()

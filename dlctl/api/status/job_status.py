@@ -72,21 +72,22 @@ class ReplicaStatus:
 
 @attrs.frozen
 class RestartRecord:
-    """The attempts of one replica, and the pod that ended the last of them.
+    """How often one replica has ended, and the pod that ended last.
 
-    ``failures`` counts failures of the program; ``attempts`` also counts evictions and the like,
-    and determines the back-off. The UID prevents counting a pod twice.
+    ``failures`` counts failures of the program; ``consecutive_ends`` also counts evictions and the
+    like, starts again after a long run, and determines the back-off. The UID prevents counting a
+    pod twice.
     """
 
     failures: int
-    attempts: int
+    consecutive_ends: int
     pod_uid: str
     reason: str
     finished_at: datetime.datetime
     exit_code: int | None = None
 
     def describe(self) -> str:
-        """Return how the last attempt ended."""
+        """Return how the replica ended last."""
         code = self.exit_code
         return self.reason if code is None else f"exit code {code} ({describe_exit_code(code)})"
 

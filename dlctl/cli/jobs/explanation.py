@@ -164,7 +164,8 @@ def _restarts(job: JobSnapshot, pods: Sequence[Pod], now: datetime.datetime) -> 
         record = job.status.restarts.get(replica)
         pod = in_place.get(replica)
         status = decisive_status(job, pod, replica) if pod else None
-        earlier, in_pod = record.attempts if record else 0, (status and status.restart_count) or 0
+        earlier = record.consecutive_ends if record else 0
+        in_pod = (status and status.restart_count) or 0
         # The record of a launcher that is the pod of a Job has those in the pod as well.
         count = max(earlier, in_pod) if _is_of_a_job(job, replica) else earlier + in_pod
         if not count:

@@ -19,7 +19,7 @@ from dlctl.clock import EPOCH
 from dlctl.dialects.field_reader import MAX_INT32, MAX_REPLICAS
 from dlctl.dialects.status import status_codec as codec
 
-# An object takes up to 180 bytes, and the names of its fields 140 in ``metadata.managedFields``;
+# An object takes up to 190 bytes, and the names of its fields 150 in ``metadata.managedFields``;
 # a text takes 60.
 MAX_SINGLE: Final = 1000
 # While a worker leaves its node, its successor has restarts as well.
@@ -28,7 +28,7 @@ FIELD: Final = "restarts"
 _NAME: Final = re.compile(r"(.+)-(0|[1-9][0-9]*)", re.DOTALL)
 # Of an index in a text.
 _MAX_DIGITS: Final = 9
-# Its index, failures and attempts, seconds since the first end of the group, and the pod's UID.
+# Its index, failures, consecutive ends, seconds since the first end of the group, and pod UID.
 _TEXT: Final = re.compile(r"([0-9]{1,9}) ([0-9]{1,10}) ([0-9]{1,10}) ([0-9]{1,12}) (.*)", re.DOTALL)
 _SECOND: Final = datetime.timedelta(seconds=1)
 
@@ -80,7 +80,7 @@ def as_stored(wire: ReadOnlyJSON, status: msgspec.Raw) -> ReadOnlyJSON:
 
 
 def _is_groupable(index: str, restart: RestartRecord) -> bool:
-    counts = (restart.failures, restart.attempts)
+    counts = (restart.failures, restart.consecutive_ends)
     return len(index) <= _MAX_DIGITS and all(0 <= count <= MAX_INT32 for count in counts)
 
 
@@ -96,7 +96,7 @@ def _write_group(reason: str, exit_code: int | None, members: Mapping[int, Resta
 
 def _text(index: int, one: RestartRecord, first: datetime.datetime) -> str:
     later_s = (one.finished_at - first) // _SECOND
-    return f"{index} {one.failures:d} {one.attempts:d} {later_s} {one.pod_uid}"
+    return f"{index} {one.failures:d} {one.consecutive_ends:d} {later_s} {one.pod_uid}"
 
 
 def _read_groups(type_: str, groups: list[Any]) -> Iterator[tuple[str, RestartRecord]]:
@@ -107,12 +107,12 @@ def _read_groups(type_: str, groups: list[Any]) -> Iterator[tuple[str, RestartRe
         first = codec.read_time(group.get("finishedAt")) or EPOCH
         for match in map(_TEXT.fullmatch, codec.texts(group, "replicas")):
             if match is not None:
-                index, failures, attempts, later_s = map(int, match.groups()[:4])
+                index, failures, ends, later_s = map(int, match.groups()[:4])
                 yield (
                     f"{type_}-{index}",
                     RestartRecord(
                         failures=failures,
-                        attempts=attempts,
+                        consecutive_ends=ends,
                         pod_uid=match[5],
                         reason=reason,
                         finished_at=_later(first, later_s),
@@ -132,7 +132,7 @@ def _later(time: datetime.datetime, seconds: int) -> datetime.datetime:
 def _write_one(restart: RestartRecord) -> JSON:
     wire: JSON = {
         "failures": restart.failures,
-        "attempts": restart.attempts,
+        "consecutiveEnds": restart.consecutive_ends,
         "podUID": restart.pod_uid,
         "reason": restart.reason,
         "finishedAt": codec.write_time(restart.finished_at),
@@ -143,7 +143,7 @@ def _write_one(restart: RestartRecord) -> JSON:
 def _read_one(wire: JSON) -> RestartRecord:
     return RestartRecord(
         failures=codec.number(wire, "failures") or 0,
-        attempts=codec.number(wire, "attempts") or 0,
+        consecutive_ends=codec.number(wire, "consecutiveEnds") or 0,
         pod_uid=codec.text(wire, "podUID"),
         reason=codec.text(wire, "reason"),
         finished_at=codec.read_time(wire.get("finishedAt")) or EPOCH,

@@ -206,8 +206,11 @@ def _new_causes(old: JobStatus, new: JobStatus) -> list[Cause]:
 def _is_new_restart(restart: RestartRecord, before: RestartRecord | None) -> bool:
     """Return whether a replica has ended again, not just restarted in place."""
     if before is None:
-        return restart.attempts > 0
-    return (restart.attempts, restart.finished_at) != (before.attempts, before.finished_at)
+        return restart.consecutive_ends > 0
+    return (restart.consecutive_ends, restart.finished_at) != (
+        before.consecutive_ends,
+        before.finished_at,
+    )
 
 
 def _exit_code_label(code: int | None) -> str:

@@ -51,10 +51,10 @@ def next_restart(
     if failed.pod is not None and failed.termination is not None:
         return _with_termination(old, failed, backoff)
     ran_s = (now - old.finished_at).total_seconds() if old else 0.0
-    attempts = old.attempts if old and ran_s < backoff.reset_s else 0
+    ends = old.consecutive_ends if old and ran_s < backoff.reset_s else 0
     return RestartRecord(
         failures=old.failures if old else 0,
-        attempts=attempts + 1,
+        consecutive_ends=ends + 1,
         pod_uid=failed.pod.metadata.uid if failed.pod else "",
         reason="Deleted",
         finished_at=now,
@@ -63,9 +63,11 @@ def next_restart(
 
 def next_restart_at(restart: RestartRecord | None, backoff: Backoff) -> datetime.datetime | None:
     """Return when a replica may restart; None if it need not wait."""
-    if restart is None or not restart.attempts:
+    if restart is None or not restart.consecutive_ends:
         return None
-    return restart.finished_at + datetime.timedelta(seconds=backoff.delay_s(restart.attempts))
+    return restart.finished_at + datetime.timedelta(
+        seconds=backoff.delay_s(restart.consecutive_ends)
+    )
 
 
 def _with_termination(
@@ -79,12 +81,12 @@ def _with_termination(
     ran_s = (
         (terminated.time - terminated.started_at).total_seconds() if terminated.started_at else 0.0
     )
-    attempts = old.attempts if old and ran_s < backoff.reset_s else 0
+    ends = old.consecutive_ends if old and ran_s < backoff.reset_s else 0
     return RestartRecord(
         failures=(old.failures if old else 0)
         + (not terminated.is_disruption)
         + failed.restarts_in_place,
-        attempts=attempts + 1,
+        consecutive_ends=ends + 1,
         pod_uid=failed.pod.metadata.uid,
         reason=terminated.reason,
         finished_at=terminated.time.replace(microsecond=0),
@@ -104,7 +106,7 @@ def _with_attempt(old: RestartRecord | None, launcher: LauncherState) -> Restart
         return old
     return RestartRecord(
         failures=(old.failures if old else 0) + (not end.is_disruption),
-        attempts=(old.attempts if old else 0) + 1,
+        consecutive_ends=(old.consecutive_ends if old else 0) + 1,
         pod_uid=uid,
         reason=end.reason,
         finished_at=ended_at,
@@ -120,7 +122,7 @@ def _is_deleted_after_restarts(status: JobStatus, one: ObservedReplica) -> bool:
 
 
 def _with_deletion(old: RestartRecord | None, one: ObservedReplica) -> RestartRecord:
-    """Return the restarts after a deletion: adds restarts in place, but no attempt or back-off."""
+    """Return the restarts after a deletion: adds restarts in place, but no end or back-off."""
     if one.pod is None or one.pod.metadata.deletion_requested_at is None:
         raise ValueError(f"{one.replica} is terminating without a deleted pod")
     uid, requested_at = one.pod.metadata.uid, one.pod.metadata.deletion_requested_at

@@ -87,7 +87,9 @@ def _due(
         if _is_beyond_limit(state, restart):
             continue
         wait_s = (
-            state.settings.backoff.delay_s(restart.attempts - 1) if restart.attempts > 1 else 0.0
+            state.settings.backoff.delay_s(restart.consecutive_ends - 1)
+            if restart.consecutive_ends > 1
+            else 0.0
         )
         replace_at = restart.finished_at + datetime.timedelta(seconds=wait_s)
         left_s = (replace_at - state.now).total_seconds()
@@ -128,7 +130,7 @@ def _next_restart(state: MembershipState, one: ObservedReplica) -> RestartRecord
 
 def _is_beyond_limit(state: MembershipState, restart: RestartRecord) -> bool:
     limit = state.elasticity.replacement_limit
-    return limit is not None and restart.attempts > limit
+    return limit is not None and restart.consecutive_ends > limit
 
 
 def _is_replaceable(state: MembershipState, one: ObservedReplica) -> bool:

@@ -108,7 +108,7 @@ def _launched(observed: Observed) -> Pod | None:
 def _restart(record: RestartRecord, time: datetime.datetime) -> ReplicaWait:
     text = (
         f"ended with {record.describe()} and restarts at {utc(time)}, "
-        f"after {record.attempts} attempt{'' if record.attempts == 1 else 's'}"
+        f"after {record.consecutive_ends} attempt{'' if record.consecutive_ends == 1 else 's'}"
     )
     return ReplicaWait(Stage.RESTARTING, reasons.RESTART_BACK_OFF, text)
 

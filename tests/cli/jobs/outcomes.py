@@ -104,7 +104,7 @@ def failed() -> Situation:
             "restarts": {
                 "worker-0": {
                     "failures": 1,
-                    "attempts": 2,
+                    "consecutiveEnds": 2,
                     "podUID": "old",
                     "reason": "Evicted",
                     "finishedAt": at(20),
@@ -234,7 +234,7 @@ def unknown_version() -> Situation:
 
 def launcher_waits() -> Situation:
     """A launcher that is the pod of a batch/v1 Job was restarted in it; a worker is missing."""
-    record = {"attempts": 1, "exitCode": 1, "reason": "Error", "finishedAt": at(1)}
+    record = {"consecutiveEnds": 1, "exitCode": 1, "reason": "Error", "finishedAt": at(1)}
     job = snapshot(
         mpi_job(2, name="sum"),
         conditions=[CREATED],

@@ -129,7 +129,7 @@ def test_event_that_repeats_a_condition_is_left_out_whatever_its_text() -> None:
 
 
 def test_last_failure_of_a_job_that_ends_with_it_is_not_called_restarted() -> None:
-    record = {"attempts": 1, "exitCode": 1, "reason": "Error", "finishedAt": at(60)}
+    record = {"consecutiveEnds": 1, "exitCode": 1, "reason": "Error", "finishedAt": at(60)}
     job = snapshot(
         conditions=[CREATED, condition("Failed", 60, "Job sum has reached maxRestarts, 1")],
         completionTime=at(60),
@@ -148,7 +148,7 @@ def test_end_of_a_program_that_several_report_is_one_line() -> None:
         dlctl={
             "phase": "Done",
             "failure": {**failure, **end},
-            "restarts": {"worker-1": {"attempts": 1, "finishedAt": at(59), **end}},
+            "restarts": {"worker-1": {"consecutiveEnds": 1, "finishedAt": at(59), **end}},
         },
     )
     pods = [pod(job, "worker-1", phase="Failed", state=ended(1, 2, 59))]

@@ -60,7 +60,7 @@ def test_few_restarts_have_an_object_of_each_replica() -> None:
     restarts = {"worker-0": RestartRecord(1, 2, uid, "Error", NOW, 1)}
     record = {
         "failures": 1,
-        "attempts": 2,
+        "consecutiveEnds": 2,
         "podUID": uid,
         "reason": "Error",
         "finishedAt": "2026-01-01T12:00:00Z",
@@ -106,7 +106,7 @@ def test_restarts_of_all_replicas_of_the_largest_job_are_less_than_half_of_what_
     restarts = {
         f"{type_}-{index}": RestartRecord(
             failures=draw.randint(1, 1000),
-            attempts=draw.randint(1, 1000),
+            consecutive_ends=draw.randint(1, 1000),
             pod_uid=str(uuid.UUID(int=draw.getrandbits(128))),
             reason=reason,
             finished_at=NOW + datetime.timedelta(seconds=draw.randint(0, spread_s)),

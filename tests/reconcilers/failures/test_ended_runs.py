@@ -65,7 +65,7 @@ def test_pod_whose_containers_report_nothing_fails_once(started: float | None) -
     for seconds in range(30, 300, 10):
         job = after(job, pods(job, worker1=refused), seconds)
     assert len(attempts(job)) == 1
-    assert job.status.restarts["worker-1"].attempts == 7
+    assert job.status.restarts["worker-1"].consecutive_ends == 7
 
 
 def test_failed_pod_of_a_node_whose_clock_is_ahead_fails_once() -> None:
@@ -154,7 +154,7 @@ def test_failed_pod_of_a_launcher_is_counted_once_though_it_stays() -> None:
         seen = observed(job, [batch_job(failed=1)], [evicted, launcher_pod()], now=at(seconds))
         planned = plan_job(job, seen, Desired(), at(seconds), SETTINGS)
         job = attrs.evolve(job, status=planned.status)
-    assert job.status.restarts["launcher-0"].attempts == 1
+    assert job.status.restarts["launcher-0"].consecutive_ends == 1
     assert len(attempts(job)) == 1
 
 

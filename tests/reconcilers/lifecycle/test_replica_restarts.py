@@ -57,27 +57,27 @@ def test_replica_that_never_ended_does_not_wait() -> None:
 
 def test_pod_is_counted_once_however_often_it_is_observed() -> None:
     record = after(failed(), failed(), failed())
-    assert (record.failures, record.attempts, record.pod_uid) == (1, 1, "pod-1")
+    assert (record.failures, record.consecutive_ends, record.pod_uid) == (1, 1, "pod-1")
 
 
 def test_each_failed_pod_adds_an_attempt() -> None:
     record = after(failed(uid="pod-1"), failed(uid="pod-2"), failed(uid="pod-3"))
-    assert (record.failures, record.attempts, record.pod_uid) == (3, 3, "pod-3")
+    assert (record.failures, record.consecutive_ends, record.pod_uid) == (3, 3, "pod-3")
 
 
 def test_disruption_adds_an_attempt_but_no_failure() -> None:
     record = after(failed(uid="pod-1", is_disruption=True), failed(uid="pod-2", is_disruption=True))
-    assert (record.failures, record.attempts) == (0, 2)
+    assert (record.failures, record.consecutive_ends) == (0, 2)
 
 
 def test_long_run_resets_the_backoff_but_keeps_the_failures() -> None:
     record = after(failed(uid="pod-1"), failed(uid="pod-2"), failed(uid="pod-3", ran_s=600))
-    assert (record.failures, record.attempts) == (3, 1)
+    assert (record.failures, record.consecutive_ends) == (3, 1)
 
 
 @pytest.mark.parametrize("ran_s", [599.0, None])
 def test_short_run_or_one_of_unknown_length_does_not_reset_the_backoff(ran_s: float | None) -> None:
-    assert after(failed(uid="pod-1"), failed(uid="pod-2", ran_s=ran_s)).attempts == 2
+    assert after(failed(uid="pod-1"), failed(uid="pod-2", ran_s=ran_s)).consecutive_ends == 2
 
 
 def test_record_contains_how_the_pod_ended() -> None:

@@ -294,7 +294,7 @@ def test_failed_attempts_of_the_launcher_are_recorded_once() -> None:
     found = Children(launcher_jobs=[batch_job()], launcher_pods=pods)
     due = NOW + datetime.timedelta(seconds=2)
     plan = plan_job(job, observe(job, found, due), DESIRED, due, PlanSettings())
-    assert plan.status.restarts["launcher-0"].attempts == 2
+    assert plan.status.restarts["launcher-0"].consecutive_ends == 2
 
 
 def test_attempt_of_a_launcher_that_succeeds_unseen_is_recorded() -> None:

@@ -117,7 +117,9 @@ def test_finished_job_is_not_suspended() -> None:
 
 def test_failures_before_a_suspension_do_not_count_after_it() -> None:
     before = running()
-    restart = RestartRecord(failures=2, attempts=2, pod_uid="gone", reason="Error", finished_at=NOW)
+    restart = RestartRecord(
+        failures=2, consecutive_ends=2, pod_uid="gone", reason="Error", finished_at=NOW
+    )
     failing = attrs.evolve(
         before, status=attrs.evolve(before.status, restarts={"worker-0": restart})
     )

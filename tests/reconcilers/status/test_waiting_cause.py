@@ -256,7 +256,7 @@ def test_failed_replica_waits_for_the_end_of_a_long_backoff() -> None:
     observed = observed_of(JOB, failed)
     job = after(JOB, observed)
     assert types(job) == ["Created", "Restarting"], "a short back-off is no wait"
-    record = attrs.evolve(job.status.restarts["worker-0"], attempts=4)
+    record = attrs.evolve(job.status.restarts["worker-0"], consecutive_ends=4)
     job = attrs.evolve(job, status=attrs.evolve(job.status, restarts={"worker-0": record}))
     reason, message = waiting(failed, job=job, now=NOW)
     assert reason == "RestartBackOff"
