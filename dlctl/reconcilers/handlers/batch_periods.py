@@ -56,7 +56,7 @@ def child_batch_period_s(
     if not pods.count(STARTING, owner) and not isinstance(change.new, Service):
         return BATCH_PERIOD_S
     if _is_start_of_master(change):
-        return BATCH_PERIOD_S
+        return STARTING_BATCH_PERIOD_S
     known_s = pods.owned_count(namespace, job) / _PODS_PER_S
     return min(STARTING_BATCH_PERIOD_S + known_s, MAX_STARTING_BATCH_PERIOD_S)
 

@@ -151,7 +151,8 @@ async def test_start_of_the_master_is_reported_while_workers_are_still_to_start(
     ]
     workers = [worker(number) for number in range(250)]
     enqueue_owner(queue, master[1], *workers)(Change(*master))
-    assert await taken(queue, after_s=0.1) == [MNIST]
+    assert await taken(queue, after_s=0.49) == []
+    assert await taken(queue, after_s=0.02) == [MNIST]
 
 
 def leaving(number: int, **status: Any) -> Pod:
