@@ -80,14 +80,16 @@ def _read_scheduling_policy(policy: FieldReader) -> SchedulingPolicy:
     return SchedulingPolicy(
         min_available=policy.optional_integer("minAvailable", maximum=MAX_INT32),
         queue=policy.string("queue"),
-        min_resources=_read_quantities(policy.object("minResources")),
+        min_resources=_read_quantities(policy),
         priority_class=policy.string("priorityClass"),
         schedule_timeout_s=policy.optional_integer("scheduleTimeoutSeconds", maximum=MAX_INT32),
     )
 
 
-def _read_quantities(resources: FieldReader) -> Mapping[str, str]:
-    quantities = {}
+def _read_quantities(policy: FieldReader) -> Mapping[str, str] | None:
+    if "minResources" not in policy:
+        return None
+    resources, quantities = policy.object("minResources"), {}
     for name in resources.names():
         value = resources.value(name)
         try:

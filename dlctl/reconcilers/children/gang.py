@@ -149,9 +149,11 @@ class Gang:
     def _spec(self, finished_count: int) -> JSON:
         policy, min_member = self.job.run_policy.scheduling_policy, self.min_member(finished_count)
         spec: JSON = {"minMember": min_member}
-        resources = dict(policy.min_resources) or self._min_resources(min_member)
+        resources = policy.min_resources
+        if resources is None:
+            resources = self._min_resources(min_member)
         if resources:
-            spec["minResources"] = resources
+            spec["minResources"] = dict(resources)
         if self.pod_group_resource == VOLCANO_POD_GROUPS:
             spec["queue"] = policy.queue or _DEFAULT_QUEUE
             if policy.priority_class:

@@ -169,6 +169,13 @@ def test_job_can_set_min_resources() -> None:
     assert spec(wire)["minResources"] == {"cpu": "3", "memory": "1024"}
 
 
+@pytest.mark.parametrize("scheduler", [VOLCANO, PLUGINS])
+def test_empty_min_resources_reserve_nothing(scheduler: str) -> None:
+    wire = training({"minResources": {}})
+    resources(wire, "Worker", requests={"cpu": 2})
+    assert "minResources" not in spec(wire, scheduler)
+
+
 def test_invalid_quantity_is_rejected() -> None:
     wire = training()
     resources(wire, "Worker", requests={"cpu": "lots"})
