@@ -6,7 +6,7 @@ never waited for.
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, Protocol
 
 import attrs
@@ -76,9 +76,10 @@ class Expectations:
         writes = self._writes_by_owner.get(owner)
         if writes is None:
             return True
+        before, writes.shown = writes.shown, _versions(stores, writes.versions)
         if self._expired(writes):
             logger.warning("own writes were not seen in time", extra={"owner_uid": owner})
-        elif _has_gone_back(writes, stores):
+        elif _has_gone_back(before, writes.shown):
             logger.warning("own writes may be undone", extra={"owner_uid": owner})
         elif not _is_satisfied(writes, namespace, owner, stores):
             return False
@@ -104,11 +105,15 @@ class Expectations:
         return self._clock.monotonic() - writes.last_write_s > EXPIRY_S
 
 
-def _has_gone_back(writes: _OwnerWrites, stores: Mapping[Resource, ChildStore]) -> bool:
+def _versions(
+    stores: Mapping[Resource, ChildStore], resources: Iterable[Resource]
+) -> dict[Resource, int]:
+    return {one: int(stores[one].resource_version or 0) for one in resources}
+
+
+def _has_gone_back(before: Mapping[Resource, int], shown: Mapping[Resource, int]) -> bool:
     """Return whether a store is older than at the last look: etcd was restored from a backup."""
-    before = writes.shown
-    writes.shown = {one: int(stores[one].resource_version or 0) for one in writes.versions}
-    return any(version < before.get(one, 0) for one, version in writes.shown.items())
+    return any(version < before.get(one, 0) for one, version in shown.items())
 
 
 def _is_satisfied(

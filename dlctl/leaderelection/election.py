@@ -128,7 +128,7 @@ class Election:
             max_retries=0,
         ) as client:
             lock = LeaseLock(client, key, self.identity, self.timing, self.clock, self.metrics)
-            elector = Elector(lock, self._validity, liveness.unresponsive_s)
+            elector = Elector(lock, self._validity, liveness.probe)
             with unwrap_exception_groups():
                 async with asyncio.TaskGroup() as group:
                     serving = group.create_task(self._serve(elector), name="elector")

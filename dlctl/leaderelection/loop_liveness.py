@@ -17,7 +17,7 @@ class LoopLiveness:
     monotonic: Callable[[], float]
     _probed_at: float | None = attrs.field(init=False, default=None)
 
-    def unresponsive_s(self) -> float:
+    def probe(self) -> float:
         """Return the age in seconds of the unanswered probe; without one, send one."""
         probed_at = self._probed_at
         if probed_at is not None:

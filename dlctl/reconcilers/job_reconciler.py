@@ -129,9 +129,10 @@ class JobReconciler:
         with wrap_content_errors("reading"):
             if obj.dialect.managed_by_external_controller(obj):
                 return Result()
-            left_s = self.guard.left_s(obj, cache)
-        if left_s > 0:
+            self.guard.detect_conflict(obj, cache)
+        if (left_s := self.guard.left_s(obj, cache)) > 0:
             return Result(requeue_after_s=left_s)
+        self.guard.crd.start_attempt()
         return await self._apply_unknown_version(obj, cache) if obj.version_problem else None
 
     def _record_read(self, stored: JobObject, read: DecodedJob, cache: JobCache) -> None:

@@ -58,16 +58,13 @@ class CRDCheck:
         return not self._failures
 
     def left_s(self) -> float:
-        """Return the seconds before a job of the kind may be reconciled; 0 for now.
+        """Return the seconds before a job of the kind may be reconciled; 0 for now."""
+        return 0.0 if self.is_current() else max(self._retry_at_s - self.clock.monotonic(), 0.0)
 
-        While the CRD is outdated, only one caller per interval gets 0.
-        """
-        if self.is_current():
-            return 0.0
-        left_s = self._retry_at_s - self.clock.monotonic()
-        if left_s <= 0:
+    def start_attempt(self) -> None:
+        """Record that a job is reconciled; while the CRD is outdated, the others wait for it."""
+        if not self.is_current():
             self._postpone()
-        return max(left_s, 0.0)
 
     def check(self, written: Mapping[str, Any], stored: JobObject) -> None:
         """Compare a written status with the one that the server has stored.

@@ -41,13 +41,16 @@ class StatusGuard:
     metrics: JobMetrics
     clock: Clock
 
-    def left_s(self, obj: DecodedObject, cache: JobCache) -> float:
-        """Return the seconds before a job may be reconciled; 0 for now."""
-        now_s = self.clock.monotonic()
-        if cache.status_conflicts.detect(obj.status, now_s):
+    def detect_conflict(self, obj: DecodedObject, cache: JobCache) -> None:
+        """Report on a job that another writer has changed its status, and hold it back."""
+        if cache.status_conflicts.detect(obj.status, self.clock.monotonic()):
             self.metrics.status_conflict()
             note = EventNote("Warning", status_conflicts.REASON, status_conflicts.MESSAGE)
             self.events.record(obj, note)
+
+    def left_s(self, obj: DecodedObject, cache: JobCache) -> float:
+        """Return the seconds before a job may be reconciled; 0 for now."""
+        now_s = self.clock.monotonic()
         rejected_s = cache.status_rejection.left_s(obj.metadata.generation or 0, now_s)
         return cache.status_conflicts.left_s(now_s) or rejected_s or self.crd.left_s()
 
