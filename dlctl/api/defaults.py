@@ -3,11 +3,13 @@
 Read once, at start. Frameworks and dialects get them as a value, independent of flags and files.
 """
 
-from typing import Final
+from typing import Final, TypeVar
 
 import attrs
 
 from dlctl.options import Options
+
+S = TypeVar("S")
 
 _DEFAULT_OPTIONS: Final = Options()
 
@@ -20,9 +22,10 @@ class JobDefaults:
     cluster_domain: str = _DEFAULT_OPTIONS.cluster_domain
     # The gang scheduler, or empty; "volcano" has its own PodGroups.
     gang_scheduler_name: str = _DEFAULT_OPTIONS.gang_scheduler_name
-    pytorch_init_image: str = _DEFAULT_OPTIONS.pytorch_init_container_image
-    # The text of a template; empty for the built-in one.
-    pytorch_init_template: str = ""
-    pytorch_init_max_tries: int = _DEFAULT_OPTIONS.pytorch_init_container_max_tries
-    mpi_kubectl_delivery_image: str = _DEFAULT_OPTIONS.mpi_kubectl_delivery_image
-    elastic_init_image: str = _DEFAULT_OPTIONS.elastic_init_container_image
+    # Each of a type that a framework defines.
+    framework_settings: tuple[object, ...] = ()
+
+    def of_framework(self, settings: type[S]) -> S:
+        """Return a framework's settings of this type, by default those without arguments."""
+        found = (one for one in self.framework_settings if isinstance(one, settings))
+        return next(found, settings())

@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
     options = load_settings(args, os.environ)
     timing = _timing(options)
     defaults = job_defaults(options)
-    pytorch_init.check_template(defaults)
+    pytorch_init.check_template(defaults.of_framework(pytorch_init.PyTorchInit))
     logs.configure(sys.stderr, level=options.log_level, format_=logs.LogFormat(options.log_format))
     found = load_frameworks()
     log_load_errors(found)

@@ -6,10 +6,14 @@ Pure, and common to all frameworks with launchers.
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+import attrs
+
 from dlctl.api.json_types import ReadOnlyJSON
 from dlctl.api.meta import ROLE_BINDINGS, ROLES, SERVICE_ACCOUNTS, ObjectKey
 from dlctl.api.objects.dependents import Dependent
+from dlctl.options import Options
 
+_DEFAULT_OPTIONS: Final = Options()
 KUBECTL_PATH: Final = "/opt/kube"
 # Resources of dlctl's init containers, the same as training-operator's and et-operator's.
 INIT_RESOURCES: Final = {"cpu": "100m", "memory": "512Mi", "ephemeral-storage": "5Gi"}
@@ -20,6 +24,13 @@ DELEGATED_RULES: Final = (
     *(("", "pods", verb) for verb in _READ_VERBS),
     ("", "pods/exec", "create"),
 )
+
+
+@attrs.frozen
+class KubectlDelivery:
+    """The administrator's setting for launchers that need kubectl: the image that has it."""
+
+    image: str = _DEFAULT_OPTIONS.mpi_kubectl_delivery_image
 
 
 def role_rules(exec_pods: Sequence[str]) -> list[ReadOnlyJSON]:

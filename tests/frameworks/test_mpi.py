@@ -8,14 +8,15 @@ from typing import Any, Final
 import attrs
 import pytest
 
+from dlctl.api.defaults import JobDefaults
 from dlctl.api.job import Job, Replica
 from dlctl.api.json_types import JSON
 from dlctl.api.meta import CONFIG_MAPS, ROLE_BINDINGS, ROLES, SERVICE_ACCOUNTS, Resource
 from dlctl.api.policies.run_policy import CleanPodPolicy
 from dlctl.api.status.job_status import JobPhase, JobStatus
-from dlctl.dialects.kinds import served_kinds
 from dlctl.errors import InvalidJobError
 from dlctl.frameworks.kubeflow.mpi import MPIJob
+from dlctl.frameworks.launcher_access import KubectlDelivery
 from tests.builders import make_job, renderer_of, template, training_job
 
 LAUNCHER: Final = Replica("launcher", 0)
@@ -94,8 +95,7 @@ def test_launcher_that_requests_gpus_is_a_host_and_sees_them(resource: str) -> N
 
 def test_launcher_gets_kubectl_from_the_configured_image() -> None:
     wire = manifest()
-    (kind,) = [k for k in served_kinds({}) if k.resource.kind == "MPIJob"]
-    defaults = attrs.evolve(kind.defaults, mpi_kubectl_delivery_image="registry/delivery:2")
+    defaults = JobDefaults(framework_settings=(KubectlDelivery("registry/delivery:2"),))
     renderer = renderer_of(wire)
     renderer = attrs.evolve(renderer, job=attrs.evolve(renderer.job, defaults=defaults))
     spec = renderer.pod(LAUNCHER)["spec"]

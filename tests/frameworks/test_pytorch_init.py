@@ -8,7 +8,7 @@ import pytest
 from dlctl.api.defaults import JobDefaults
 from dlctl.api.job import Replica
 from dlctl.errors import ConfigError
-from dlctl.frameworks.kubeflow.pytorch_init import check_template, init_containers
+from dlctl.frameworks.kubeflow.pytorch_init import PyTorchInit, check_template, init_containers
 from dlctl.reconcilers.children.renderer import Renderer
 from tests.builders import renderer_of, training_job
 
@@ -19,8 +19,11 @@ SEARCH = (
 MASTER, WORKER = Replica("master", 0), Replica("worker", 1)
 
 
-def pod_spec(renderer: Renderer, replica: Replica, **defaults: Any) -> dict[str, Any]:
-    job = attrs.evolve(renderer.job, defaults=JobDefaults(**defaults))
+def pod_spec(
+    renderer: Renderer, replica: Replica, settings: PyTorchInit | None = None
+) -> dict[str, Any]:
+    defaults = JobDefaults(framework_settings=(settings,) if settings else ())
+    job = attrs.evolve(renderer.job, defaults=defaults)
     spec: dict[str, Any] = attrs.evolve(renderer, job=job).pod(replica)["spec"]
     return spec
 
@@ -62,7 +65,7 @@ def test_users_own_init_containers_come_first() -> None:
 
 def test_image_and_attempts_are_configurable() -> None:
     renderer = renderer_of(training_job("PyTorchJob", Master=1, Worker=2))
-    spec = pod_spec(renderer, WORKER, pytorch_init_image="here/busybox:1", pytorch_init_max_tries=7)
+    spec = pod_spec(renderer, WORKER, PyTorchInit("here/busybox:1", max_tries=7))
     (waiting,) = spec["initContainers"]
     assert waiting["image"] == "here/busybox:1"
     assert "$(seq 7)" in waiting["command"][2]
@@ -75,8 +78,7 @@ def test_template_replaces_the_container() -> None:
       command: [wait, {{- .MasterAddr -}}  , "{{.MaxTries}}"]
     - {name: other, image: x}
     """
-    defaults = JobDefaults(pytorch_init_template=template)
-    assert init_containers(defaults, "there") == [
+    assert init_containers(PyTorchInit(template=template), "there") == [
         {"name": "wait", "image": "alpine:3.10", "command": ["wait", "there", "100"]},
         {"name": "other", "image": "x"},
     ]
@@ -94,5 +96,5 @@ def test_template_replaces_the_container() -> None:
 )
 def test_template_that_cannot_be_rendered_is_rejected_at_start(template: str, message: str) -> None:
     with pytest.raises(ConfigError) as refused:
-        check_template(JobDefaults(pytorch_init_template=template))
+        check_template(PyTorchInit(template=template))
     assert message in str(refused.value)

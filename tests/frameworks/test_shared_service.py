@@ -2,13 +2,11 @@
 
 import json
 
-import attrs
 import pytest
 
-from dlctl.api.defaults import JobDefaults
 from dlctl.api.job import Replica
 from dlctl.api.json_types import JSON
-from dlctl.frameworks.kubeflow.pytorch_init import init_containers
+from dlctl.frameworks.kubeflow.pytorch_init import PyTorchInit, init_containers
 from tests.builders import (
     bare_job,
     entry,
@@ -121,8 +119,7 @@ def test_pytorch_workers_look_up_a_name_with_a_dot_by_the_search_path_too() -> N
 
 def test_administrators_init_container_gets_the_master_as_it_is() -> None:
     custom = "[{name: wait, command: [wait-for, '{{.MasterAddr}}']}]"
-    defaults = attrs.evolve(JobDefaults(), pytorch_init_template=custom)
-    (init,) = init_containers(defaults, "linear-master-0.linear")
+    (init,) = init_containers(PyTorchInit(template=custom), "linear-master-0.linear")
     assert init["command"] == ["wait-for", "linear-master-0.linear"]
 
 

@@ -5,6 +5,9 @@ from typing import Final
 
 from dlctl.api.defaults import JobDefaults
 from dlctl.errors import ConfigError
+from dlctl.frameworks.horovod.hostfile_init import HostfileInit
+from dlctl.frameworks.kubeflow.pytorch_init import PyTorchInit
+from dlctl.frameworks.launcher_access import KubectlDelivery
 from dlctl.options import INIT_TEMPLATE_FILE, Options
 
 _NO_SCHEDULER: Final = "none"
@@ -19,11 +22,15 @@ def job_defaults(options: Options) -> JobDefaults:
     return JobDefaults(
         cluster_domain=options.cluster_domain,
         gang_scheduler_name="" if gang.lower() == _NO_SCHEDULER else gang,
-        pytorch_init_image=options.pytorch_init_container_image,
-        pytorch_init_template=_read_template(options.pytorch_init_container_template_file),
-        pytorch_init_max_tries=options.pytorch_init_container_max_tries,
-        mpi_kubectl_delivery_image=options.mpi_kubectl_delivery_image,
-        elastic_init_image=options.elastic_init_container_image,
+        framework_settings=(
+            PyTorchInit(
+                options.pytorch_init_container_image,
+                _read_template(options.pytorch_init_container_template_file),
+                options.pytorch_init_container_max_tries,
+            ),
+            KubectlDelivery(options.mpi_kubectl_delivery_image),
+            HostfileInit(options.elastic_init_container_image),
+        ),
     )
 
 

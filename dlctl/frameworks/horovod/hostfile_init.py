@@ -5,8 +5,12 @@ It never fails because of a host: a running launcher reports more than one that 
 
 from typing import Final
 
-from dlctl.frameworks.horovod.config_files import CONFIG_PATH, COPY_PATHS, DISCOVER_HOSTS, HOSTFILE
+import attrs
 
+from dlctl.frameworks.horovod.config_files import CONFIG_PATH, COPY_PATHS, DISCOVER_HOSTS, HOSTFILE
+from dlctl.options import Options
+
+_DEFAULT_OPTIONS: Final = Options()
 MAX_WAIT_S: Final = 60
 # Horovod exits immediately if it cannot log in to a host. A missing program in the image is not an
 # error. Where the API server is on its own machine, pods share the network, and no name resolves.
@@ -38,6 +42,13 @@ trap 'exit 143' TERM
 wait "$waiting" 2>/dev/null
 kill "$limit" 2>/dev/null
 exit 0"""
+
+
+@attrs.frozen
+class HostfileInit:
+    """The administrator's settings of the container."""
+
+    image: str = _DEFAULT_OPTIONS.elastic_init_container_image
 
 
 def init_script(*, uses_ssh: bool) -> str:

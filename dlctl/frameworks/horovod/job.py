@@ -53,10 +53,11 @@ class TrainingJob(DLJob):
         if self._uses_ssh:
             spec = self._ssh_access.launcher(spec)
         else:
-            image = defaults.mpi_kubectl_delivery_image
+            image = defaults.of_framework(launcher_access.KubectlDelivery).image
             spec = pod_specs.with_kubectl(spec, image=image, namespace=self.job.key.namespace)
         script = hostfile_init.init_script(uses_ssh=self._uses_ssh)
-        return pod_specs.with_hostfile_init(spec, image=defaults.elastic_init_image, script=script)
+        image = defaults.of_framework(hostfile_init.HostfileInit).image
+        return pod_specs.with_hostfile_init(spec, image=image, script=script)
 
     def dependents(
         self, running: Collection[Replica], present: Collection[Replica] | None = None

@@ -14,6 +14,7 @@ from dlctl.errors import InvalidJobError
 from dlctl.frameworks import launcher_access
 from dlctl.frameworks.kubeflow import mpi_config, mpi_pods
 from dlctl.frameworks.kubeflow.job import KubeflowJob
+from dlctl.frameworks.launcher_access import KubectlDelivery
 
 
 class MPIJob(KubeflowJob):
@@ -44,8 +45,8 @@ class MPIJob(KubeflowJob):
         if replica.type == WORKER:
             return mpi_pods.worker(pod_spec, self._config_map_name)
         account = {"serviceAccountName": self._named_account or self._launcher_name}
-        image, namespace = self.job.defaults.mpi_kubectl_delivery_image, self.job.key.namespace
-        init_containers = [mpi_pods.kubectl_init_container(image, namespace)]
+        kubectl = self.job.defaults.of_framework(KubectlDelivery)
+        init_containers = [mpi_pods.kubectl_init_container(kubectl.image, self.job.key.namespace)]
         if self.job.is_gang_scheduled and self.job.replica_count(WORKER):
             init_containers.append(mpi_pods.wait_for_workers(pod_spec, self._launcher_name))
         return mpi_pods.launcher(

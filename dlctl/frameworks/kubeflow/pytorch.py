@@ -9,7 +9,7 @@ import attrs
 from dlctl.api.job import Replica, ReplicaSpec, SuccessPolicy
 from dlctl.api.objects.dependents import Dependent
 from dlctl.frameworks.kubeflow.job import KubeflowJob
-from dlctl.frameworks.kubeflow.pytorch_init import init_containers
+from dlctl.frameworks.kubeflow.pytorch_init import PyTorchInit, init_containers
 from dlctl.frameworks.kubeflow.torch_elastic import HORIZONTAL_POD_AUTOSCALERS, ElasticPolicy
 from dlctl.frameworks.kubeflow.torch_restarts import torchrun_environment
 from dlctl.frameworks.pod_changes import append_items
@@ -50,7 +50,8 @@ class PyTorchJob(KubeflowJob):
     def mutate_pod_spec(self, pod_spec: Mapping[str, Any], replica: Replica) -> Mapping[str, Any]:
         if replica.type != "worker" or not self.number_of_replicas("master"):
             return pod_spec
-        init = init_containers(self.job.defaults, self.address("master", 0))
+        settings = self.job.defaults.of_framework(PyTorchInit)
+        init = init_containers(settings, self.address("master", 0))
         return append_items(pod_spec, initContainers=init)
 
     def dependents(

@@ -9,11 +9,12 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Final
 
+import attrs
 import yaml
 
 from dlctl import manifest_yaml
-from dlctl.api.defaults import JobDefaults
 from dlctl.errors import ConfigError
+from dlctl.options import Options
 
 _DEFAULT_TEMPLATE: Final = """\
 - name: init-pytorch
@@ -28,6 +29,7 @@ _DEFAULT_TEMPLATE: Final = """\
     - "err=1;for i in $(seq {{.MaxTries}}); do if nslookup {{.MasterAddr}}; then err=0 && break; \\
       fi;echo waiting for master; sleep 2; done; exit $err"
 """
+_DEFAULT_OPTIONS: Final = Options()
 _FLAG: Final = "--pytorch-init-container-template-file"
 # A dash next to the braces trims the adjacent white space.
 _ACTION: Final = re.compile(r"(?:\s*\{\{-\s|\{\{)\s*(.*?)\s*(?:\s-\}\}\s*|\}\})", re.DOTALL)
@@ -36,15 +38,25 @@ _MASTER: Final = "dlctl-master-address"
 _VARIABLES: Final = (".InitContainerImage", ".MasterAddr", ".MaxTries")
 
 
-def init_containers(defaults: JobDefaults, master: str) -> list[Mapping[str, Any]]:
+@attrs.frozen
+class PyTorchInit:
+    """The administrator's settings of the container."""
+
+    image: str = _DEFAULT_OPTIONS.pytorch_init_container_image
+    # The text of a template; empty for the built-in one.
+    template: str = ""
+    max_tries: int = _DEFAULT_OPTIONS.pytorch_init_container_max_tries
+
+
+def init_containers(settings: PyTorchInit, master: str) -> list[Mapping[str, Any]]:
     """Return the init containers of a worker that waits for a master with this name.
 
     :raises ConfigError: if the template is malformed.
     """
-    if "." in master and not defaults.pytorch_init_template:
+    if "." in master and not settings.template:
         # nslookup of BusyBox does not complete names that contain a dot.
         master = f"{master} || getent hosts {master}"
-    return [_with_master(container, master) for container in _parsed_template(defaults)]
+    return [_with_master(container, master) for container in _parsed_template(settings)]
 
 
 def _with_master(value: Any, master: str) -> Any:
@@ -57,8 +69,8 @@ def _with_master(value: Any, master: str) -> Any:
 
 # Cached: the same for all jobs, and YAML is slow to parse.
 @lru_cache(maxsize=16)
-def _parsed_template(defaults: JobDefaults) -> list[Mapping[str, Any]]:
-    values = (defaults.pytorch_init_image, _MASTER, str(defaults.pytorch_init_max_tries))
+def _parsed_template(settings: PyTorchInit) -> list[Mapping[str, Any]]:
+    values = (settings.image, _MASTER, str(settings.max_tries))
     value_by_variable = dict(zip(_VARIABLES, values, strict=True))
 
     def value(action: re.Match[str]) -> str:
@@ -69,7 +81,7 @@ def _parsed_template(defaults: JobDefaults) -> list[Mapping[str, Any]]:
             )
         return value_by_variable[action[1]]
 
-    text = _ACTION.sub(value, defaults.pytorch_init_template or _DEFAULT_TEMPLATE)
+    text = _ACTION.sub(value, settings.template or _DEFAULT_TEMPLATE)
     try:
         containers = manifest_yaml.load(text)
     except yaml.YAMLError as error:
@@ -79,12 +91,12 @@ def _parsed_template(defaults: JobDefaults) -> list[Mapping[str, Any]]:
     return containers
 
 
-def check_template(defaults: JobDefaults) -> None:
+def check_template(settings: PyTorchInit) -> None:
     """Check at start that the template can be rendered.
 
     :raises ConfigError: if it cannot.
     """
-    init_containers(defaults, "master")
+    init_containers(settings, "master")
 
 
 def _is_container(value: Any) -> bool:

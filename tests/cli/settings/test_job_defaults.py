@@ -1,15 +1,22 @@
 from pathlib import Path
 
+import attrs
 import pytest
 
 from dlctl.api.defaults import JobDefaults
 from dlctl.cli.settings.job_defaults import job_defaults
 from dlctl.errors import ConfigError
+from dlctl.frameworks.horovod.hostfile_init import HostfileInit
+from dlctl.frameworks.kubeflow.pytorch_init import PyTorchInit
+from dlctl.frameworks.launcher_access import KubectlDelivery
 from dlctl.options import Options
 
 
 def test_default_settings_are_the_defaults_of_jobs() -> None:
-    assert job_defaults(Options()) == JobDefaults()
+    found = job_defaults(Options())
+    assert attrs.evolve(found, framework_settings=()) == JobDefaults()
+    assert found.framework_settings
+    assert all(one == type(one)() for one in found.framework_settings)
 
 
 def test_settings_reach_the_jobs(tmp_path: Path) -> None:
@@ -31,11 +38,11 @@ def test_settings_reach_the_jobs(tmp_path: Path) -> None:
     assert found == JobDefaults(
         cluster_domain="cluster.local",
         gang_scheduler_name="volcano",
-        pytorch_init_image="busybox",
-        pytorch_init_template="- name: wait\n",
-        pytorch_init_max_tries=3,
-        mpi_kubectl_delivery_image="delivery",
-        elastic_init_image="first",
+        framework_settings=(
+            PyTorchInit("busybox", "- name: wait\n", 3),
+            KubectlDelivery("delivery"),
+            HostfileInit("first"),
+        ),
     )
 
 

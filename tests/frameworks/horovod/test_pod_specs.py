@@ -5,9 +5,11 @@ from typing import Any
 import attrs
 import pytest
 
+from dlctl.api.defaults import JobDefaults
 from dlctl.api.policies.elasticity import AttachMode
 from dlctl.errors import InvalidJobError
-from dlctl.frameworks.horovod.hostfile_init import init_script
+from dlctl.frameworks.horovod.hostfile_init import HostfileInit, init_script
+from dlctl.frameworks.launcher_access import KubectlDelivery
 from tests.frameworks.horovod.builders import LAUNCHER, WORKER, elastic, mutated_pod_spec, pod
 
 # et-operator's command, but with a handler of SIGTERM.
@@ -225,9 +227,7 @@ def test_invalid_home_is_rejected(home: str) -> None:
 
 def test_images_of_the_settings_are_used() -> None:
     framework = elastic(attach=AttachMode.KUBEXEC)
-    defaults = attrs.evolve(
-        framework.job.defaults, mpi_kubectl_delivery_image="d", elastic_init_image="i"
-    )
+    defaults = JobDefaults(framework_settings=(KubectlDelivery("d"), HostfileInit("i")))
     framework = type(framework)(attrs.evolve(framework.job, defaults=defaults))
     steps = mutated_pod_spec(framework, LAUNCHER)["initContainers"]
     assert [step["image"] for step in steps] == ["d", "i"]
