@@ -7,14 +7,13 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, Self
-from urllib.parse import urlsplit
-from urllib.request import getproxies, proxy_bypass
 
 import attrs
 
 from dlctl.errors import ConfigError
 from dlctl.kube.config_library import config_library
 from dlctl.kube.credentials import Access, Credentials, FixedCredentials, tls_context
+from dlctl.kube.proxies import http_proxy, proxy_for
 
 logger = logging.getLogger(__name__)
 
@@ -114,11 +113,12 @@ async def _from_kubeconfig(paths: str, context: str | None) -> ClusterConfig:
     credentials = LoadedCredentials(reload, periodic=lambda: _may_expire(loader))
     configuration = await credentials.start()
     named: Mapping[str, str] = loader.current_context["context"]
+    own = configuration.proxy
     return ClusterConfig(
         configuration.host.rstrip("/"),
         credentials,
         named.get("namespace") or "default",
-        configuration.proxy or _proxy_for(configuration.host),
+        http_proxy(own, "proxy-url") if own else proxy_for(configuration.host, os.environ),
         getattr(configuration, "tls_server_name", None),
     )
 
@@ -135,13 +135,6 @@ def _may_expire(loader: Any) -> bool:
     """Return whether reloading may change anything; a plugin without expiry runs once."""
     has_plugin = "exec" in (loader._user or ())  # noqa: SLF001 - there is no public way to read it
     return not has_plugin or hasattr(loader, "exec_plugin_expiry")
-
-
-def _proxy_for(server: str) -> str | None:
-    url = urlsplit(server)
-    if not url.hostname or proxy_bypass(url.hostname):
-        return None
-    return getproxies().get(url.scheme)
 
 
 def _redacted_message(error: Exception) -> str:

@@ -38,7 +38,9 @@ def translate_errors(request: str) -> Iterator[None]:
         raise UnreachableError(f"{request}: no response in time") from error
     except aiohttp.ClientConnectorError as error:
         # Its own text shows the TLS context as Python does.
-        where, cause = f"{error.host}:{error.port}", error.os_error
+        is_proxy = isinstance(error, aiohttp.ClientProxyConnectionError)
+        where = f"{'the proxy ' if is_proxy else ''}{error.host}:{error.port}"
+        cause = error.os_error
         if cause.errno == errno.ECONNREFUSED:
             raise ConnectRefusedError(f"{request}: {where} refuses connections") from error
         message = f"{request}: cannot connect to {where}: {cause.strerror or cause}"

@@ -294,6 +294,15 @@ async def test_refused_connection_has_its_own_error(server: Server) -> None:
             await client.get(PODS, KEY, Pod)
 
 
+async def test_proxy_that_refuses_connections_is_called_one() -> None:
+    config = ClusterConfig("http://k8s.example", proxy="http://localhost:1")
+    async with Client(config) as client:
+        with pytest.raises(
+            ConnectRefusedError, match=r"the proxy localhost:1 refuses connections$"
+        ):
+            await client.get(PODS, KEY, Pod)
+
+
 async def test_redirect_is_not_followed(server: Server, client: Client) -> None:
     server.handlers += [replies(b"", 302, Location="http://elsewhere.example/")]
     with pytest.raises(ApiError):

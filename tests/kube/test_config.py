@@ -27,7 +27,8 @@ CA_PEM = AUTHORITY.cert_pem.bytes()
 @pytest.fixture(autouse=True)
 def _no_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Hide the machine's own configuration from the tests."""
-    for name in ("KUBECONFIG", "KUBERNETES_SERVICE_HOST", "HTTPS_PROXY", "https_proxy"):
+    proxies = ("HTTPS_PROXY", "https_proxy", "NO_PROXY", "no_proxy")
+    for name in ("KUBECONFIG", "KUBERNETES_SERVICE_HOST", *proxies):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
 
@@ -119,6 +120,9 @@ async def test_proxy_comes_from_the_kubeconfig_or_the_environment(
     assert (await load(path)).proxy is None
     own = write_kubeconfig(tmp_path / "own", {}, **{"proxy-url": "http://own.example:1"})
     assert (await load(own)).proxy == "http://own.example:1"
+    socks = write_kubeconfig(tmp_path / "socks", {}, **{"proxy-url": "socks5://own.example:1"})
+    with pytest.raises(ConfigError, match=r"^proxy-url: not the URL of an HTTP proxy"):
+        await load(socks)
 
 
 async def test_kubeconfig_is_found_in_the_environment_then_in_the_home_directory(
