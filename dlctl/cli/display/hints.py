@@ -95,6 +95,13 @@ _HINTS: Final[Sequence[tuple[str, str | Callable[[str], str]]]] = (
         "the port is in use by another program of the pod, or on the host network, of this machine",
     ),
     (
+        r"mpirun has detected an attempt to run as root",
+        (
+            "mpirun refuses to run as root, as it does in most images: add --allow-run-as-root to "
+            "its arguments"
+        ),
+    ),
+    (
         r"EOFError: EOF when reading a line|BdbQuit",
         (
             "programs have no stdin: pass values as arguments or variables; for a debugger such as "

@@ -128,7 +128,8 @@ def _of_status(status: JobStatus, above: str) -> Iterator[Moment]:
             message = condition.message.partition(". First cause: ")[0]
             reported += message
             text = f"{condition.type}: {condition.reason if message in above else message}"
-            yield Moment(condition.last_transition_time, Rank.CONDITION, "", text)
+            # A condition that stays true may get another reason later, as Waiting does.
+            yield Moment(condition.last_update_time, Rank.CONDITION, "", text)
     for replica, record in status.restarts.items():
         code = record.exit_code
         end = "" if code is None else f"exit code {code} ({describe_exit_code(code)}), "

@@ -50,18 +50,16 @@ class LogWriter:
     # None: one replica, whose output is written as it is.
     prefixes: LogPrefixes | None = None
 
-    async def write(self, replica: str, chunks: AsyncIterator[bytes]) -> bool:
-        """Write a stream to its end; return whether there was anything in it."""
-        splitter, some = LineSplitter(), False
+    async def write(self, replica: str, chunks: AsyncIterator[bytes]) -> None:
+        """Write a stream to its end."""
+        splitter = LineSplitter()
         async for chunk in chunks:
-            some = True
             if self.prefixes is None:
                 _write(chunk)
             else:
                 _write(self.prefixes.lines(replica, splitter.feed(chunk)).encode())
         if self.prefixes is not None:
             _write(self.prefixes.lines(replica, splitter.finish()).encode())
-        return some
 
 
 def _write(data: bytes) -> None:
@@ -140,11 +138,18 @@ class LogStreams:
         try:
             async with self.cluster.client.stream(path, query) as chunks:
                 self.found.add(replica)
-                if await self.writer.write(replica, chunks):
-                    self.explained.add(replica)
+                await self.writer.write(replica, self._noting_output(replica, chunks))
         except NotFoundError:
             # Deleted since: its successor is a run of its own.
             return
         except RequestError as error:
             self.explained.add(replica)
             print(f"dlctl: {replica} (pod {pod}): {error}", file=sys.stderr)
+
+    async def _noting_output(
+        self, replica: str, chunks: AsyncIterator[bytes]
+    ) -> AsyncIterator[bytes]:
+        # Noted with the first chunk: a program that runs on after its job is never read to its end.
+        async for chunk in chunks:
+            self.explained.add(replica)
+            yield chunk

@@ -39,7 +39,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="until the job ends, also across restarts of its programs",
     )
-    parser.add_argument("--tail", type=int, metavar="N", help="the last N lines of each replica")
+    parser.add_argument(
+        "--tail", type=_line_count, metavar="N", help="the last N lines of each replica; -1: all"
+    )
     parser.add_argument(
         "--since", type=duration_s, metavar="TIME", help="of the last 90s, 5m, 1h30m"
     )
@@ -52,6 +54,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     add_kubeconfig_arguments(parser)
     parser.set_defaults(command=lambda args: run_in_cluster(args, lambda it: logs(it, args)))
+
+
+def _line_count(text: str) -> int | None:
+    """Return how many lines to show; None for all, for which kubectl has -1."""
+    if text == "-1":
+        return None
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of lines: write 20, or -1 for all")
+    return int(text)
 
 
 async def logs(cluster: TargetCluster, args: argparse.Namespace) -> int:

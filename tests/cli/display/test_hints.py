@@ -113,6 +113,12 @@ from dlctl.cli.display.hints import hints
             " this machine",
             id="port",
         ),
+        pytest.param(
+            "mpirun has detected an attempt to run as root.",
+            "mpirun refuses to run as root, as it does in most images: add --allow-run-as-root"
+            " to its arguments",
+            id="root",
+        ),
         *(
             pytest.param(
                 line,

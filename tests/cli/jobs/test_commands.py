@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -119,6 +120,15 @@ def test_logs_of_several_replicas_are_prefixed(in_cluster: In, jobs: Sequence[st
     assert until(lambda: in_cluster("logs", "pytorchjob/sum"), out=both).out == both
     one = in_cluster("logs", "pytorchjob/sum", "--replica", "worker-0")
     assert one.out == "rank 1\n"
+
+
+def test_last_lines_of_a_log_are_counted_as_by_kubectl(in_cluster: In, jobs: Sequence[str]) -> None:
+    shown = partial(in_cluster, "logs", "pytorchjob/sum", "--replica", "worker-0", "--tail")
+    assert until(lambda: shown("-1"), out="rank 1").out == "rank 1\n"
+    assert shown("0").out == ""
+    wrong = shown("-2")
+    assert (wrong.code, wrong.out) == (2, "")
+    assert "argument --tail: '-2' is no number of lines: write 20, or -1 for all" in wrong.err
 
 
 def test_replica_that_does_not_exist_exits_2(in_cluster: In, jobs: Sequence[str]) -> None:

@@ -90,6 +90,12 @@ def test_warning_that_the_condition_repeats_is_shown_once(
     assert ("Waiting: PyTorchJobWaiting\n" if reported else f"master-0: {reason}\n") in shown
 
 
+def test_condition_that_got_another_reason_happened_when_it_did() -> None:
+    suspended = {**condition("Waiting", 10, "the job is on hold"), "lastUpdateTime": at(40)}
+    shown = why(Situation(snapshot(conditions=[CREATED, suspended], startTime=at(0))))
+    assert "+40s  Waiting: " in shown
+
+
 def test_pod_that_cannot_be_created_is_named_once() -> None:
     refused = 'Pod "sum-master-0" is invalid: spec.containers[0].env[0].name: Invalid value: "="'
     job = snapshot(

@@ -57,3 +57,31 @@ async def test_followed_log_starts_where_requested_and_that_of_a_restart_at_its_
             assert master is not None
             await cluster.node.finish(master.uid)
         assert capsys.readouterr().out == "last\nfirst\nlast\n"
+
+
+async def a_line_and_no_end(request: LogRequest) -> AsyncIterator[bytes]:
+    """Respond as for a program that has written a line, and runs on."""
+    yield b"step 1\n"
+    await asyncio.sleep(1000)
+
+
+async def test_output_of_a_program_that_outlives_its_job_counts(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    async with start_cluster(kinds=[KIND]) as cluster:
+        assert isinstance(cluster.server, ApiServer)
+        cluster.server.subresources.log_source = a_line_and_no_end
+        cluster.start()
+        job = job_of("PyTorchJob", {"Master": 1, "Worker": 1}, policy="Never")
+        await cluster.submit(job, {"master-0": [KEEPS_RUNNING], "worker-0": [KEEPS_RUNNING]})
+        await cluster.until(lambda: cluster.phase() == "Running")
+        target = TargetCluster(cluster.user, [KIND], cluster.namespace)
+        streams = LogStreams(target, LogWriter(), PodLogOptions(), ["worker-0"])
+        async with asyncio.TaskGroup() as group:
+            group.create_task(streams.follow(JobSnapshot.of(KIND, cluster.job())))
+            await cluster.advance(2)
+            master = cluster.server.storage.get(PODS, cluster.key("linear-master-0"))
+            assert master is not None
+            await cluster.node.finish(master.uid)
+        assert capsys.readouterr().out == "step 1\n"
+        assert streams.explained == {"worker-0"}
