@@ -6,7 +6,7 @@ they must never be written back.
 
 import datetime
 import enum
-from collections.abc import Mapping
+from collections.abc import Mapping, Sized
 from typing import Final, NamedTuple, NewType, Self
 from urllib.parse import quote
 
@@ -24,6 +24,9 @@ MANAGED_BY = "dlctl"
 MANAGED_BY_SELECTOR = f"{MANAGED_BY_LABEL}={MANAGED_BY}"
 # The server adds it to the time as int64 nanoseconds, which wrap round.
 _MAX_GRACE_S: Final = 2**63 // 10**9
+# Of the labels of an object, or of another part of it that is kept in memory, where each item takes
+# many times its text. Nodes have some hundred labels.
+MAX_ITEMS: Final = 1000
 
 
 class ObjectKey(NamedTuple):
@@ -116,6 +119,13 @@ class Projection(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """A frozen view of wire data; unknown fields are dropped, absent and null ones are None."""
 
 
+def check_counts(**parts: Sized | None) -> None:
+    """Raise ValueError, which makes an object malformed, if a part has more items than are kept."""
+    for name, part in parts.items():
+        if part is not None and len(part) > MAX_ITEMS:
+            raise ValueError(f"has {len(part)} {name}: use at most {MAX_ITEMS}")
+
+
 class OwnerReference(Projection, frozen=True, gc=False):
     """An owner of an object; at most one of its references has ``controller`` set."""
 
@@ -145,6 +155,14 @@ class ObjectMeta(Projection, frozen=True, gc=False):
     creation_timestamp: datetime.datetime | None = None
     deletion_timestamp: datetime.datetime | None = None
     deletion_grace_period_seconds: int | None = None
+
+    def __post_init__(self) -> None:
+        check_counts(
+            labels=self.labels,
+            annotations=self.annotations,
+            ownerReferences=self.owner_references,
+            finalizers=self.finalizers,
+        )
 
     @property
     def key(self) -> ObjectKey:

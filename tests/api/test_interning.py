@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from dlctl.api.interning import Interner
 from dlctl.api.job import JobObject
+from dlctl.api.meta import MAX_ITEMS
 from dlctl.api.objects.pods import Pod
 from dlctl.api.objects.undecoded_object import TOO_DEEP
 from dlctl.kube.decoding import decode
@@ -135,7 +136,7 @@ def test_parts_that_are_kept_take_little_memory_together() -> None:
 
 
 def test_to_intern_many_labels_takes_no_longer_than_to_decode_them() -> None:
-    labels = {f"label-{number}": "" for number in range(50_000)}
+    labels = {f"label-{number}": "" for number in range(MAX_ITEMS)}
     wire = json.dumps({"metadata": {"name": "a", "labels": labels}}).encode()
     decoding_s = least_time_s(lambda: decode(wire, Pod))
     decoded, interner = decode(wire, Pod), Interner()

@@ -10,6 +10,7 @@ import pytest
 from dlctl.api.json_types import JSON
 from dlctl.api.meta import PODS, ObjectKey
 from dlctl.api.objects.nodes import CHARGED_TAINT, NODES
+from dlctl.api.objects.pods import AVOIDED_NODES
 from dlctl.clock import timestamp
 from dlctl.leaderelection.leadership import NoLeaderElection
 from dlctl.local.apiserver import status
@@ -17,7 +18,6 @@ from dlctl.local.apiserver.faults import Fault
 from dlctl.local.apiserver.storage.stored_objects import StorageEvent
 from dlctl.options import Options
 from dlctl.reconcilers.avoidance.unschedulable import PATIENCE_S
-from dlctl.reconcilers.children.avoided_nodes import AVOIDED_NODES
 from tests.builders import kind_of, training_job
 from tests.support.harness import ClusterHarness, start_cluster
 from tests.support.outcomes import DONE, KEEPS_RUNNING, Exit, Outcome

@@ -4,7 +4,7 @@ import datetime
 
 import msgspec
 
-from dlctl.api.meta import MANAGED_BY, MANAGED_BY_LABEL, Object, Projection
+from dlctl.api.meta import MANAGED_BY, MANAGED_BY_LABEL, Object, Projection, check_counts
 
 
 class BatchJobCondition(Projection, frozen=True, gc=False):
@@ -27,17 +27,26 @@ class BatchJobStatus(Projection, frozen=True, gc=False):
     failed: int | None = None
     conditions: tuple[BatchJobCondition, ...] | None = None
 
+    def __post_init__(self) -> None:
+        check_counts(conditions=self.conditions)
+
 
 class TemplateMetadata(Projection, frozen=True, gc=False):
     """The labels of a Job's future pods."""
 
     labels: dict[str, str] | None = None
 
+    def __post_init__(self) -> None:
+        check_counts(labels=self.labels)
+
 
 class TemplateSpec(Projection, frozen=True, gc=False):
     """The node selector of a Job's future pods."""
 
     node_selector: dict[str, str] | None = None
+
+    def __post_init__(self) -> None:
+        check_counts(nodeSelector=self.node_selector)
 
 
 class PodTemplate(Projection, frozen=True, gc=False):

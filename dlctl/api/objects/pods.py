@@ -8,10 +8,15 @@ from typing import Final, Self
 import msgspec
 
 from dlctl.api.interning import Interner, with_parts
-from dlctl.api.meta import Object, Projection
+from dlctl.api.meta import Object, Projection, check_counts
 
 # The scheduling gate of a pod that waits until the other replicas of its job run.
 WORKERS_RUNNING_GATE = "dlctl.dev/workers-running"
+# The names of the nodes that a pod avoids; absent if it avoids none.
+AVOIDED_NODES: Final = "dlctl.dev/avoided-nodes"
+PLACEMENT_HASH: Final = "dlctl.dev/placement-hash"
+# All others are dropped: an annotation of a template may have 256 KiB, and each pod a copy.
+_KEPT_ANNOTATIONS: Final = (AVOIDED_NODES, PLACEMENT_HASH)
 
 
 class PodPhase(enum.StrEnum):
@@ -106,6 +111,13 @@ class PodStatus(Projection, frozen=True, gc=False):
     init_container_statuses: tuple[ContainerStatus, ...] | None = None
     container_statuses: tuple[ContainerStatus, ...] | None = None
 
+    def __post_init__(self) -> None:
+        check_counts(
+            conditions=self.conditions,
+            initContainerStatuses=self.init_container_statuses,
+            containerStatuses=self.container_statuses,
+        )
+
     def interned(self, interner: Interner) -> Self:
         """Return an equal status that shares its parts with others of the interner."""
         return with_parts(
@@ -145,6 +157,9 @@ class PodSpec(Projection, frozen=True, gc=False):
     scheduling_gates: tuple[PodSchedulingGate, ...] | None = None
     init_containers: tuple[InitContainer, ...] | None = None
 
+    def __post_init__(self) -> None:
+        check_counts(schedulingGates=self.scheduling_gates, initContainers=self.init_containers)
+
 
 class Pod(Object, frozen=True, gc=False):
     """A pod, as far as decisions need it."""
@@ -153,10 +168,13 @@ class Pod(Object, frozen=True, gc=False):
     status: PodStatus | None = None
 
     def interned(self, interner: Interner) -> Self:
-        """Return an equal pod that shares its parts with others of the interner."""
+        """Return the pod with dlctl's annotations alone; it shares its parts with others."""
+        given = self.metadata.annotations or {}
+        kept = {name: given[name] for name in _KEPT_ANNOTATIONS if name in given}
+        metadata = with_parts(self.metadata, annotations=kept)
         return with_parts(
             self,
-            metadata=self.metadata.interned(interner),
+            metadata=metadata.interned(interner),
             spec=interner.part(self.spec),
             status=self.status.interned(interner) if self.status else None,
         )

@@ -5,13 +5,23 @@ nothing is created for a job whose pods it would refuse.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from dlctl.api.job import ReplicaSpec
 from dlctl.dialects.field_reader import FieldReader
 from dlctl.dialects.pods.pod_canonicalization import canonicalize_pod_template
 from dlctl.errors import InvalidJobError, quoted
 from dlctl.frameworks.dljob import DLJob
+
+# Of the labels and other parts of a template of which each pod has its own copy in memory.
+MAX_ITEMS: Final = 128
+_COUNTED: Final = (
+    ("metadata", "labels"),
+    ("metadata", "finalizers"),
+    ("spec", "containers"),
+    ("spec", "initContainers"),
+    ("spec", "schedulingGates"),
+)
 
 
 def read_replica_type(
@@ -37,8 +47,8 @@ def read_pod_template(value: Any, path: str, *, restart_policy: str = "") -> Map
 
     Without a restart policy of the replica, the template's decides: never, or on failure.
 
-    :raises InvalidJobError: if it has no container, one without a name, a name given twice, or a
-        value of a wrong type.
+    :raises InvalidJobError: if it has no container, one without a name, a name given twice, a
+        value of a wrong type, or too many labels and the like.
     """
     if value is None:
         raise InvalidJobError("is missing: give a pod template", field=path)
@@ -54,6 +64,7 @@ def read_pod_template(value: Any, path: str, *, restart_policy: str = "") -> Map
             where = f"{path}.spec.containers[{index}].name"
             raise InvalidJobError("is missing: name the container", field=where)
     _check_unique_names(spec, f"{path}.spec")
+    _check_counts(template, path)
     # A container that exits 0 is done: Always, which is also the default, would restart it.
     template_policy = "Never" if spec.get("restartPolicy") == "Never" else "OnFailure"
     return {**template, "spec": {**spec, "restartPolicy": restart_policy or template_policy}}
@@ -70,6 +81,14 @@ def _check_unique_names(spec: Mapping[str, Any], path: str) -> None:
         _check_unique(_items(container, "ports"), where, "name", "port")
         _check_unique(_items(container, "volumeMounts"), where, "mountPath", "volume mount")
         _check_unique(_items(container, "volumeDevices"), where, "devicePath", "volume device")
+
+
+def _check_counts(template: Mapping[str, Any], path: str) -> None:
+    for part, name in _COUNTED:
+        count = len(template.get(part, {}).get(name, ()))
+        if count > MAX_ITEMS:
+            message = f"has {count} items: use at most {MAX_ITEMS}"
+            raise InvalidJobError(message, field=f"{path}.{part}.{name}")
 
 
 _Item = tuple[str, int, Mapping[str, Any]]

@@ -12,12 +12,10 @@ import attrs
 
 from dlctl.api.json_types import JSON
 from dlctl.api.objects.nodes import HOSTNAME_LABEL
-from dlctl.api.objects.pods import Pod
+from dlctl.api.objects.pods import AVOIDED_NODES, Pod
 from dlctl.api.status.job_status import JobStatus
 from dlctl.reconcilers.children.placement import is_unscheduled
 
-# The names of the nodes that a pod avoids; absent if it avoids none.
-AVOIDED_NODES: Final = "dlctl.dev/avoided-nodes"
 _TOPOLOGY: Final = re.compile(
     r"kueue\.x-k8s\.io/podset-(required|preferred|unconstrained)-topology"
 )

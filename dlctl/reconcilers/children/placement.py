@@ -10,11 +10,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from dlctl.api.job import Job, ReplicaSpec
-from dlctl.api.objects.pods import Pod, PodPhase
+from dlctl.api.objects.pods import PLACEMENT_HASH, Pod, PodPhase
 from dlctl.reconcilers.children.dependents import content_hash
 from dlctl.reconcilers.observe import Observed
 
-PLACEMENT_HASH: Final = "dlctl.dev/placement-hash"
 # The fields of a pod spec that determine its placement; they are immutable on an existing pod.
 _PLACEMENT_FIELDS: Final = (
     "affinity",

@@ -16,19 +16,15 @@ from dlctl.api.job import LAUNCHER_REPLICA, Job, Replica, ReplicaSpec
 from dlctl.api.json_types import JSON
 from dlctl.api.meta import MANAGED_BY, MANAGED_BY_LABEL, ROLES, owner_reference
 from dlctl.api.objects.dependents import Dependent
-from dlctl.api.objects.pods import WORKERS_RUNNING_GATE
+from dlctl.api.objects.pods import AVOIDED_NODES, PLACEMENT_HASH, WORKERS_RUNNING_GATE
 from dlctl.dialects.dialect import Dialect
 from dlctl.errors import InvalidJobError
 from dlctl.frameworks.dljob import DLJob
-from dlctl.reconcilers.children.avoided_nodes import (
-    AVOIDED_NODES,
-    AvoidedNode,
-    with_avoided_nodes,
-)
+from dlctl.reconcilers.children.avoided_nodes import AvoidedNode, with_avoided_nodes
 from dlctl.reconcilers.children.dependents import hash_annotations
 from dlctl.reconcilers.children.desired import Desired
 from dlctl.reconcilers.children.gang import Gang
-from dlctl.reconcilers.children.placement import PLACEMENT_HASH, placement_hash
+from dlctl.reconcilers.children.placement import placement_hash
 from dlctl.reconcilers.children.security_context import with_security_context
 from dlctl.reconcilers.children.termination_messages import with_termination_messages
 from dlctl.reconcilers.content_errors import FrameworkValueError

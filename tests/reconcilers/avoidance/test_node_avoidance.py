@@ -11,13 +11,13 @@ from dlctl.api.job import Job, Replica
 from dlctl.api.meta import UID
 from dlctl.api.objects.node_signals import NodeSignals
 from dlctl.api.objects.nodes import Node
-from dlctl.api.objects.pods import Pod
+from dlctl.api.objects.pods import AVOIDED_NODES, Pod
 from dlctl.api.status.job_status import JobPhase
 from dlctl.api.status.verdict import Attempt, Cause
 from dlctl.informers.handlers import Change
 from dlctl.reconcilers.avoidance.node_avoidance import NodeAvoidance, with_avoidance_note
 from dlctl.reconcilers.avoidance.unschedulable import PATIENCE_S, with_dropped_avoidance
-from dlctl.reconcilers.children.avoided_nodes import AVOIDED_NODES, AvoidedNode
+from dlctl.reconcilers.children.avoided_nodes import AvoidedNode
 from dlctl.reconcilers.nodes.node_tracker import NodeTracker
 from dlctl.reconcilers.plan import Plan
 from tests.builders import NOW, make_job, make_pod, observed_of

@@ -7,7 +7,7 @@ import attrs
 from dlctl.api.defaults import JobDefaults
 from dlctl.api.job import Job
 from dlctl.api.json_types import JSON
-from dlctl.reconcilers.children.placement import PLACEMENT_HASH
+from dlctl.api.objects.pods import PLACEMENT_HASH
 from dlctl.reconcilers.children.renderer import Renderer
 from dlctl.reconcilers.observe import Children, Observed, observe
 from tests.builders import NOW, renderer_of, training_job

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlctl.api.json_types import JSON
+from dlctl.api.objects.pods import AVOIDED_NODES
 from dlctl.api.status.job_status import JobStatus
 from dlctl.api.status.verdict import Attempt
 from dlctl.reconcilers.children.avoided_nodes import (
-    AVOIDED_NODES,
     AvoidedNode,
     is_avoidance_dropped,
     with_avoided_nodes,

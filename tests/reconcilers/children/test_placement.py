@@ -5,8 +5,8 @@ from typing import Any, Final
 import pytest
 
 from dlctl.api.job import Job, Replica
-from dlctl.api.objects.pods import Pod, PodSchedulingGate, PodSpec
-from dlctl.reconcilers.children.placement import PLACEMENT_HASH, outdated_pods, placement_hash
+from dlctl.api.objects.pods import PLACEMENT_HASH, Pod, PodSchedulingGate, PodSpec
+from dlctl.reconcilers.children.placement import outdated_pods, placement_hash
 from dlctl.reconcilers.observe import Children, observe
 from tests.builders import NOW, RUNNING, make_job, make_pod, training_job
 

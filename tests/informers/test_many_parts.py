@@ -1,0 +1,81 @@
+"""The memory that objects take in stores, whatever number of labels and other parts they have."""
+
+import tracemalloc
+from typing import Any, Final
+
+import msgspec
+import pytest
+
+from dlctl.api.interning import Interner
+from dlctl.api.job import JobObject
+from dlctl.api.meta import MAX_ITEMS, Object
+from dlctl.api.objects.batch_jobs import BatchJob
+from dlctl.api.objects.pods import Pod
+from dlctl.informers.watch_events import EventDecoder, MalformedEvent, ObjectEvent
+from tests.support.cost_growth import no_garbage_collection
+
+_COUNT: Final = 9_000
+_TEXTS: Final = {f"k{number}": "" for number in range(_COUNT)}
+_NAMED: Final = [{"name": f"k{number}"} for number in range(_COUNT)]
+_OWNERS: Final = [{"kind": "A", "name": "a", "uid": f"u{number}"} for number in range(_COUNT)]
+
+
+@pytest.mark.parametrize(
+    ("as_", "parts"),
+    [
+        pytest.param(Pod, {"metadata": {"labels": _TEXTS}}, id="labels"),
+        pytest.param(Pod, {"metadata": {"annotations": _TEXTS}}, id="annotations"),
+        pytest.param(Pod, {"metadata": {"ownerReferences": _OWNERS}}, id="owners"),
+        pytest.param(Pod, {"metadata": {"finalizers": list(_TEXTS)}}, id="finalizers"),
+        pytest.param(Pod, {"spec": {"schedulingGates": _NAMED}}, id="gates"),
+        pytest.param(Pod, {"spec": {"initContainers": _NAMED}}, id="init containers"),
+        pytest.param(Pod, {"status": {"conditions": [{}] * _COUNT}}, id="conditions"),
+        pytest.param(Pod, {"status": {"containerStatuses": _NAMED}}, id="statuses"),
+        pytest.param(Pod, {"status": {"initContainerStatuses": _NAMED}}, id="init statuses"),
+        pytest.param(JobObject, {"metadata": {"labels": _TEXTS}}, id="labels of a job"),
+        pytest.param(
+            BatchJob,
+            {"spec": {"template": {"metadata": {"labels": _TEXTS}}}},
+            id="labels of a Job's pods",
+        ),
+        pytest.param(
+            BatchJob,
+            {"spec": {"template": {"spec": {"nodeSelector": _TEXTS}}}},
+            id="node selector of a Job's pods",
+        ),
+        pytest.param(BatchJob, {"status": {"conditions": [{}] * _COUNT}}, id="of a Job"),
+    ],
+)
+def test_object_with_many_parts_is_malformed_and_takes_no_memory(
+    as_: type[Object], parts: dict[str, Any]
+) -> None:
+    event, held_bytes = _held(as_, parts)
+    assert isinstance(event, MalformedEvent)
+    assert event.object.uid == "u"
+    assert f"use at most {MAX_ITEMS}" in event.object.error
+    assert held_bytes < 50_000
+
+
+def test_annotations_of_users_take_no_memory_in_pods() -> None:
+    annotations = {"of/a-user": "x" * 250_000, "dlctl.dev/placement-hash": "h"}
+    event, held_bytes = _held(Pod, {"metadata": {"annotations": annotations}})
+    assert isinstance(event, ObjectEvent)
+    assert event.object.metadata.annotations == {"dlctl.dev/placement-hash": "h"}
+    assert held_bytes < 50_000
+
+
+def _held(as_: type[Object], parts: dict[str, Any]) -> tuple[object, int]:
+    """Return the event of an object, as it is stored, and the memory that it takes."""
+    metadata = {"name": "a", "namespace": "ns", "uid": "u", **parts.get("metadata", {})}
+    wire = {"type": "ADDED", "object": {**parts, "metadata": metadata}}
+    line, decoder, interner = msgspec.json.encode(wire), EventDecoder(as_), Interner()
+    with no_garbage_collection():
+        tracemalloc.start()
+        try:
+            event = decoder.decode(line)
+            if isinstance(event, ObjectEvent):
+                event = ObjectEvent(event.type, event.object.interned(interner))
+            held_bytes, _ = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+    return event, held_bytes
