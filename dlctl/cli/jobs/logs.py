@@ -4,7 +4,7 @@ import argparse
 import sys
 from collections.abc import Iterator, Sequence
 
-from dlctl.cli.display.log_lines import LogPrefixes
+from dlctl.cli.display.log_lines import LogPrefixes, displayable
 from dlctl.cli.display.log_selection import MAX_SHOWN, LogSelection
 from dlctl.cli.display.progress import ReplicaProgress
 from dlctl.cli.duration_argument import duration_s
@@ -80,7 +80,7 @@ async def logs(cluster: TargetCluster, args: argparse.Namespace) -> int:
         await streams.show(job)
     latest = await cluster.refresh(job) or job
     for line in no_log_reasons(latest, await streams.selected(latest), streams.explained):
-        print(line, file=sys.stderr)
+        print(displayable(line.encode()), file=sys.stderr)
     return 0 if streams.found else 1
 
 

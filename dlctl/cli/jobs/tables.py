@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from dlctl.api.status.verdict import last_verdict
+from dlctl.cli.display.log_lines import displayable
 from dlctl.cli.jobs.job_snapshot import JobSnapshot
 from dlctl.durations import human_duration
 
@@ -13,7 +14,11 @@ _NONE: Final = "<none>"
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Yield the lines of a table whose columns are as wide as their longest cell."""
+    """Yield the lines of a table whose columns are as wide as their longest cell.
+
+    Writers of statuses must not control the reader's terminal.
+    """
+    rows = [[displayable(cell.encode()) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
