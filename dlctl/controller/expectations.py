@@ -13,6 +13,7 @@ import attrs
 
 from dlctl.api.meta import UID, Object, Resource
 from dlctl.clock import Clock
+from dlctl.kube.errors import UnexpectedResponseError
 
 logger = logging.getLogger(__name__)
 
@@ -60,7 +61,12 @@ class Expectations:
         return len(self._writes_by_owner)
 
     def expect_write(self, owner: UID, resource: Resource, resource_version: str) -> None:
-        """Expect the resource version that a successful write returned."""
+        """Expect the resource version that a successful write returned.
+
+        :raises UnexpectedResponseError: if it is none. The write may have been done.
+        """
+        if not resource_version.isdecimal():
+            raise UnexpectedResponseError("the response to a write has no resource version")
         versions = self._touch(owner).versions
         versions[resource] = max(int(resource_version), versions.get(resource, 0))
 
