@@ -100,7 +100,7 @@ class Handlers(Generic[T]):
         budget = YieldBudget()
         while registration.is_behind:
             self._call(registration.handler, registration.next())
-            if budget.is_spent_after_step():
+            if budget.spend():
                 break
         if registration.is_behind:
             self.caught_up.clear()

@@ -70,6 +70,8 @@ class Store(Generic[T]):
         self.resource_version = ""
         self._objects: dict[ObjectKey, T] = {}
         self._indexes: dict[str, Index[T]] = {_OWNER: Index(owners)}
+        # What will replace the contents, while it is filled.
+        self._replacement: Self | None = None
 
     def get(self, key: ObjectKey) -> T | None:
         return self._objects.get(key)
@@ -128,6 +130,8 @@ class Store(Generic[T]):
         """Replace an object by a smaller form, unless a newer one has been stored."""
         if self._objects.get(obj.metadata.key) is obj:
             self.put(smaller)
+        if self._replacement is not None:
+            self._replacement.shrink(obj, smaller)
 
     def remove(self, key: ObjectKey) -> T | None:
         """Remove the object and return it; None if there is none."""
@@ -140,12 +144,16 @@ class Store(Generic[T]):
         for index in self._indexes.values():
             index.replace(key, old, new)
 
-    def empty_copy(self) -> Self:
-        """Return an empty store with the same indexes."""
+    def start_replacement(self) -> Self:
+        """Return an empty store with the same indexes, for :meth:`replace_contents`.
+
+        Objects of this one that are shrunk meanwhile are shrunk there as well.
+        """
         fresh = type(self)()
         for name, index in self._indexes.items():
             if name != _OWNER:
                 fresh.add_index(name, index.values)
+        self._replacement = fresh
         return fresh
 
     def replace_contents(self, other: Self) -> None:
@@ -153,6 +161,7 @@ class Store(Generic[T]):
         self.resource_version = other.resource_version
         self._objects = other._objects
         self._indexes = other._indexes
+        self._replacement = None
 
 
 def owners(obj: Object) -> Iterable[str]:

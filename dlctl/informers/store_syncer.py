@@ -52,41 +52,38 @@ class StoreSyncer(Generic[T]):
         self, objects: Sequence[T], malformed: Sequence[Malformed], version: str
     ) -> None:
         """Replace the contents by a list in one step; notify of differences, deletions first."""
-        fresh = self._store.empty_copy()
+        fresh, initial = self._store.start_replacement(), not self.synced.is_set()
         fresh.resource_version = version
+        changed: dict[ObjectKey, Change[T]] = {}
         budget = YieldBudget()
         for obj in objects:
-            old = self._store.get(obj.metadata.key)
-            # The stored object may have been shrunk; keep it.
+            key, old = obj.metadata.key, self._store.get(obj.metadata.key)
             if old is not None and _identity(old) == _identity(obj):
+                # The stored object may have been shrunk; keep it.
                 fresh.put(old)
+                changed.pop(key, None)
             else:
-                fresh.put(obj.interned(self._interner))
-            if budget.is_spent_after_step():
-                await asyncio.sleep(0)
-                budget = YieldBudget()
+                new = obj.interned(self._interner)
+                fresh.put(new)
+                changed[key] = Change(old, new, initial)
+            if budget.spend():
+                await budget.renew()
         known, self._malformed = self._malformed, {}
         for each in malformed:
             self._report_malformed(each, known.get(each.key))
             if each.key and each.key not in fresh and (old := self._last_state(each)):
                 fresh.put(old)
-        changes = self._differences(fresh)
+            if budget.spend():
+                await budget.renew()
+        gone = []
+        for old in self._store:
+            if old.metadata.key not in fresh:
+                gone.append(Change(old, None))
+            if budget.spend():
+                await budget.renew()
         self._store.replace_contents(fresh)
-        await self._notify_all(changes)
+        await self._notify_all([*gone, *changed.values()])
         self.synced.set()
-
-    def _differences(self, fresh: Store[T]) -> list[Change[T]]:
-        initial = not self.synced.is_set()
-        gone = [Change(old, None) for old in self._store if old.metadata.key not in fresh]
-        there: list[Change[T]] = []
-        for new in fresh:
-            old = self._store.get(new.metadata.key)
-            if old is None or _identity(old) != _identity(new):
-                there.append(Change(old, new, initial))
-            elif old is not new:
-                # It has been shrunk meanwhile.
-                fresh.put(old)
-        return gone + there
 
     def _last_state(self, malformed: Malformed) -> T | None:
         """Return the stored state of an object; None if it was another one of the same name."""
@@ -99,10 +96,9 @@ class StoreSyncer(Generic[T]):
         budget = YieldBudget()
         for left, change in zip(range(len(changes), 0, -1), changes, strict=True):
             self._handlers.notify(change, handlers)
-            if budget.is_spent_after_step():
+            if budget.spend():
                 self._queued.set(left - 1)
-                await asyncio.sleep(0)
-                budget = YieldBudget()
+                await budget.renew()
         self._queued.set(0)
 
     def apply(self, change: WatchEventType, obj: T) -> None:

@@ -137,7 +137,7 @@ def test_cleared_store_keeps_its_indexes() -> None:
     store = store_by_job()
     store.add_index("words", words)
     store.put(make_object("a", job="x"))
-    fresh = store.empty_copy()
+    fresh = store.start_replacement()
     assert len(fresh) == 0
     fresh.put(make_object("b", job="y", words="v"))
     fresh.resource_version = "7"

@@ -157,6 +157,29 @@ async def test_long_list_yields_to_the_event_loop() -> None:
     assert await turns_during(syncer.replace(objects, [], "1")) > 20
 
 
+async def test_comparing_a_list_with_the_store_yields_to_the_event_loop() -> None:
+    syncer = StoreSyncer(PODS, Store[Object](), Handlers(PODS, METRICS), METRICS)
+    objects = [Object(metadata=ObjectMeta(name=f"o{n}")) for n in range(5000)]
+    await syncer.replace(objects, [], "1")
+    # For each object of the list, and for each that is stored.
+    assert await turns_during(syncer.replace(objects, [], "2")) > 35
+    # To look for objects that are gone, and to notify of them.
+    assert await turns_during(syncer.replace([], [], "3")) > 35
+
+
+async def test_object_that_is_listed_twice_changes_once() -> None:
+    changes: list[Change[Object]] = []
+    handlers = Handlers[Object](PODS, METRICS)
+    handlers.add(changes.append, ())
+    store = Store[Object]()
+    syncer = StoreSyncer(PODS, store, handlers, METRICS)
+    earlier, later = (
+        Object(metadata=ObjectMeta(name="a", resource_version=version)) for version in ("1", "2")
+    )
+    await syncer.replace([earlier, later], [], "2")
+    assert [change.new for change in changes] == list(store) == [later]
+
+
 async def test_late_handler_yields_to_the_event_loop_and_gets_changes_after_their_objects() -> None:
     server, view = Server(), ChangeFollower()
     handlers = Handlers[Object](PODS, METRICS)
@@ -197,7 +220,8 @@ async def test_stored_objects_share_their_equal_parts() -> None:
     assert one.metadata.owner_references is two.metadata.owner_references
 
 
-async def test_object_that_is_pruned_during_a_list_stays_pruned() -> None:
+@pytest.mark.parametrize("turn", range(1, 5))
+async def test_object_that_is_pruned_during_a_list_stays_pruned(turn: int) -> None:
     store = Store[Object]()
     syncer = StoreSyncer(PODS, store, Handlers(PODS, METRICS), METRICS)
     names = [f"pod-{number}" for number in range(300)]
@@ -214,7 +238,8 @@ async def test_object_that_is_pruned_during_a_list_stays_pruned() -> None:
     small = Object(metadata=ObjectMeta(name=names[0], resource_version="1"))
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(syncer.replace(large(), [], "2"))
-        await asyncio.sleep(0)
+        for _ in range(turn):
+            await asyncio.sleep(0)
         store.shrink(stored, small)
     assert store.get(ObjectKey("", names[0])) == small
 
