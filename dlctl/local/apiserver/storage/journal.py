@@ -26,8 +26,8 @@ from dlctl.local.apiserver.storage.stored_objects import (
 )
 
 # A rewrite takes a second per 100 MB or so: it is worth it once most of the file is history.
-_REWRITE_BYTES: Final = 32 << 20
-_REWRITE_FACTOR: Final = 4
+REWRITE_BYTES: Final = 32 << 20
+REWRITE_FACTOR: Final = 4
 _NONE: Final = msgspec.Raw(b"null")
 
 
@@ -51,17 +51,22 @@ class Journal:
     """An open file of changes; :meth:`attach` a storage that is empty otherwise."""
 
     path: Path
-    _file: int = -1
+    rewrite_bytes: int = REWRITE_BYTES
+    rewrite_factor: int = REWRITE_FACTOR
+    _file: int = attrs.field(init=False, default=-1)
     # The size of the file.
-    _bytes: int = 0
-    _rewrite_at: int = _REWRITE_BYTES
-    _storage: Storage | None = None
+    _bytes: int = attrs.field(init=False, default=0)
+    # Set by the first rewrite, when a storage is attached.
+    _rewrite_at: int = attrs.field(init=False, default=0)
+    _storage: Storage | None = attrs.field(init=False, default=None)
 
     @classmethod
     @contextmanager
-    def open(cls, path: Path) -> "Iterator[Self]":
+    def open(
+        cls, path: Path, rewrite_bytes: int = REWRITE_BYTES, rewrite_factor: int = REWRITE_FACTOR
+    ) -> "Iterator[Self]":
         """Yield the journal for the duration of the block; flush it to the disk at its end."""
-        journal = cls(path)
+        journal = cls(path, rewrite_bytes, rewrite_factor)
         try:
             yield journal
         finally:
@@ -147,7 +152,7 @@ class Journal:
             new.unlink(missing_ok=True)
             raise
         old, self._file = self._file, file
-        self._rewrite_at = max(_REWRITE_BYTES, _REWRITE_FACTOR * self._bytes)
+        self._rewrite_at = max(self.rewrite_bytes, self.rewrite_factor * self._bytes)
         if old >= 0:
             # Without a flush, which could fail: nobody reads the old file again.
             os.close(old)

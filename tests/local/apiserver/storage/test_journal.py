@@ -13,15 +13,16 @@ import pytest
 from dlctl.api.meta import CONFIG_MAPS, ObjectKey
 from dlctl.errors import ConfigError
 from dlctl.local.apiserver.status import StatusError
-from dlctl.local.apiserver.storage import journal
-from dlctl.local.apiserver.storage.journal import Journal
+from dlctl.local.apiserver.storage.journal import REWRITE_BYTES, REWRITE_FACTOR, Journal
 from dlctl.local.apiserver.storage.storage import Storage
 from dlctl.local.apiserver.storage.stored_objects import StorageEvent
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[Storage]:
-    with Journal.open(path) as kept:
+def opened(
+    path: Path, rewrite_bytes: int = REWRITE_BYTES, rewrite_factor: int = REWRITE_FACTOR
+) -> Iterator[Storage]:
+    with Journal.open(path, rewrite_bytes, rewrite_factor) as kept:
         storage = Storage()
         kept.attach(storage)
         yield storage
@@ -89,9 +90,8 @@ def test_damaged_line_is_an_error_that_names_it(path: Path) -> None:
         pass
 
 
-def test_large_history_is_rewritten(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(journal, "_REWRITE_BYTES", 10_000)
-    with opened(path) as storage:
+def test_large_history_is_rewritten(path: Path) -> None:
+    with opened(path, rewrite_bytes=10_000) as storage:
         stored = storage.create(CONFIG_MAPS, config_map("a"))
         for number in range(200):
             stored = storage.update(CONFIG_MAPS, stored, config_map("a", x=f"{number:0500}"))
@@ -102,15 +102,11 @@ def test_large_history_is_rewritten(path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize("is_late", [False, True])
-def test_rewrite_that_is_cut_off_leaves_the_file_as_it_is(
-    path: Path, monkeypatch: pytest.MonkeyPatch, is_late: bool
-) -> None:
+def test_rewrite_that_is_cut_off_leaves_the_file_as_it_is(path: Path, is_late: bool) -> None:
     with opened(path) as storage:
         storage.create(CONFIG_MAPS, config_map("a", x="1" * 999))
-    monkeypatch.setattr(journal, "_REWRITE_BYTES", 1)
-    monkeypatch.setattr(journal, "_REWRITE_FACTOR", 0)
     unlimited = resource.getrlimit(resource.RLIMIT_FSIZE)
-    with opened(path) as storage:
+    with opened(path, rewrite_bytes=1, rewrite_factor=0) as storage:
         before = path.read_bytes()
         limit = len(before) + 9 if is_late else 99
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, unlimited[1]))
@@ -123,11 +119,8 @@ def test_rewrite_that_is_cut_off_leaves_the_file_as_it_is(
         assert [*path.parent.iterdir()] == [path]
 
 
-def test_write_for_which_there_is_room_needs_none_for_a_rewrite(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(journal, "_REWRITE_BYTES", 1)
-    with opened(path) as storage:
+def test_write_for_which_there_is_room_needs_none_for_a_rewrite(path: Path) -> None:
+    with opened(path, rewrite_bytes=1) as storage:
         stored = storage.create(CONFIG_MAPS, config_map("a", x="1" * 999))
         # As where a second file of this size does not fit.
         path.with_suffix(".new").mkdir()
@@ -150,8 +143,7 @@ def test_rewritten_file_is_the_one_that_is_written_to(
             raise OSError(errno.EIO, os.strerror(errno.EIO))
         flush(file)
 
-    monkeypatch.setattr(journal, "_REWRITE_BYTES", 1000)
-    with opened(path) as storage:
+    with opened(path, rewrite_bytes=1000) as storage:
         stored = storage.create(CONFIG_MAPS, config_map("a"))
         with monkeypatch.context() as failing, suppress(StatusError):
             failing.setattr(os, "fsync", fail_for_each_second)
