@@ -28,6 +28,7 @@ MESSAGES = {
     "Running": "MPIJob {ns}/pi is running.",
     "Suspended": "MPIJob suspended",
     "Succeeded": "MPIJob {ns}/pi successfully completed.",
+    "Evicted": "1/2 workers are evicted",
 }
 RUNNING: JSON = {"Launcher": {"active": 1}, "Worker": {"active": 2}}
 CHILDREN = (PODS, SERVICES, CONFIG_MAPS, BATCH_JOBS)
@@ -46,8 +47,9 @@ async def left_behind(cluster: ClusterHarness, manifest: JSON, *stated: str, **s
     now = timestamp(cluster)
     status["conditions"] = [
         {
-            "type": type_,
-            "status": "True",
+            # An eviction makes a job Failed, and no longer Running, while it goes on.
+            "type": "Failed" if type_ == "Evicted" else type_,
+            "status": "False" if type_ == "Running" and "Evicted" in stated else "True",
             "reason": f"MPIJob{type_}",
             "message": MESSAGES[type_].format(ns=cluster.namespace),
             "lastUpdateTime": now,
@@ -97,6 +99,26 @@ async def test_running_job_is_adopted_and_ends_undisturbed(start_cluster: StartC
         await finish_launcher(cluster)
         await cluster.until(lambda: is_true(cluster, "Succeeded") and not pods(cluster, "worker"))
         assert counts(cluster)["Launcher"] == {"succeeded": 1}
+
+
+async def test_job_with_an_evicted_worker_goes_on(start_cluster: StartCluster) -> None:
+    async with start_cluster(kinds=[MPI]) as cluster:
+        manifest = mpi_job(policy={"cleanPodPolicy": "Running"})
+        await left_behind(cluster, manifest, "Created", "Running", "Evicted")
+        evicted, kept = pods(cluster, "worker")
+        await cluster.node.evict(evicted["metadata"]["uid"])
+        launcher = pods(cluster, "launcher")
+        cluster.start()
+        await cluster.until(lambda: is_true(cluster, "Running") and not is_true(cluster, "Failed"))
+        assert [p["metadata"]["uid"] for p in pods(cluster, "launcher", "Running")] == [
+            p["metadata"]["uid"] for p in launcher
+        ]
+        workers = {p["metadata"]["uid"] for p in pods(cluster, "worker", "Running")}
+        assert len(workers) == 2
+        assert kept["metadata"]["uid"] in workers
+        await finish_launcher(cluster)
+        await cluster.until(lambda: is_true(cluster, "Succeeded") and not pods(cluster, "worker"))
+        assert not is_true(cluster, "Failed")
 
 
 async def test_retries_of_an_adopted_launcher_are_counted(start_cluster: StartCluster) -> None:

@@ -96,11 +96,13 @@ def creation_order(pod: Pod) -> tuple[float, str]:
 
 
 def _running_count(batch_job: BatchJob, active: Sequence[Pod]) -> int:
+    running_count = sum(pod.phase is PodPhase.RUNNING for pod in active)
     if batch_job.labels_its_pods:
-        return sum(pod.phase is PodPhase.RUNNING for pod in active)
-    # Made by another operator: the pods of its retries are in no store.
+        return running_count
+    # Made by another operator: an adopted pod is seen to run before it is ready, but the pods of
+    # its retries are in no store.
     status = batch_job.status
-    return (status.active if status.ready is None else status.ready) or 0
+    return max(running_count, (status.active if status.ready is None else status.ready) or 0)
 
 
 def _failure(

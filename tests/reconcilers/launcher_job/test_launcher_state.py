@@ -52,6 +52,11 @@ def test_job_of_another_operator_counts_its_pods_itself(status: dict[str, Any], 
     assert found.running_count == count
 
 
+def test_adopted_pod_runs_before_it_is_ready() -> None:
+    other = batch_job(labels={"app": "pi"}, active=1, ready=0)
+    assert launcher_state(JOB, [other], [launcher_pod()], NOW).running_count == 1
+
+
 def test_complete_job_has_no_failure_and_no_running_pod() -> None:
     found = launcher_state(JOB, [batch_job(COMPLETE)], [launcher_pod()], NOW)
     assert found.is_finished

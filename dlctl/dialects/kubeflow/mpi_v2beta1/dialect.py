@@ -10,12 +10,14 @@ from typing import Any, Final
 import attrs
 
 from dlctl.api.job import WORKER, Job, Replica, ReplicaSpec, SpecWarning
-from dlctl.api.json_types import ReadOnlyJSON
+from dlctl.api.json_types import JSON, ReadOnlyJSON
 from dlctl.api.policies.launcher_job import LauncherJob
 from dlctl.api.policies.retry_policy import RetryPolicy
 from dlctl.api.policies.run_policy import RunPolicy
 from dlctl.api.policies.scheduling_policy import SchedulingPolicy
+from dlctl.api.status import conditions
 from dlctl.api.status.condition_messages import ConditionMessages
+from dlctl.api.status.job_status import JobStatus
 from dlctl.dialects.annotations import TTL_DELETES_JOB_ANNOTATION
 from dlctl.dialects.dialect import DecodedObject
 from dlctl.dialects.failure_policy import effects as failure_policy_effects
@@ -25,12 +27,14 @@ from dlctl.dialects.kubeflow.mpi_v2beta1 import name_rule
 from dlctl.dialects.kubeflow.mpi_v2beta1.fields import AT_STARTUP, FORM_FIELD, WAIT_FOR_WORKERS
 from dlctl.dialects.kubeflow.mpi_v2beta1.messages import MPIJobMessages
 from dlctl.dialects.kubeflow.replica_map import ReplicaMap
+from dlctl.dialects.status import replica_map_status, status_codec
 from dlctl.errors import InvalidJobError, quoted
 from dlctl.frameworks.kubeflow.mpi_implementations import MPIImplementation
 from dlctl.frameworks.kubeflow.mpi_ssh_pods import DEFAULT_SSH_PATH
 
 OPERATOR: Final = "mpi-operator"
 _QUEUE_ANNOTATION: Final = "scheduling.volcano.sh/queue-name"
+_EVICTED_REASON: Final = "MPIJobEvicted"
 _ROLE_LABEL: Final = f"{LABEL_PREFIX}/job-role"
 _INDEX_LABEL: Final = f"{LABEL_PREFIX}/replica-index"
 _OPERATOR_LABEL: Final = f"{LABEL_PREFIX}/operator-name"
@@ -76,6 +80,16 @@ class MPIJobV2beta1(ReplicaMap):
             launcher_job=launcher_job,
             spec=fields.canonicalized(**own),
         )
+
+    def read_status(self, obj: DecodedObject) -> JobStatus:
+        wire = _without_eviction(status_codec.decode(obj.status))
+        return attrs.evolve(replica_map_status.read(wire, self.kind), version=obj.chosen_version)
+
+    def write_status(self, status: JobStatus) -> ReadOnlyJSON:
+        wire = super().write_status(status)
+        # Those of mpi-operator may have been changed when they were read.
+        kept = {"conditions"} if status.written_by_other_operator else set()
+        return {name: value for name, value in wire.items() if name not in kept}
 
     def run_policy(self, obj: DecodedObject) -> RunPolicy:
         policy = super().run_policy(obj)
@@ -153,6 +167,22 @@ def _read_launcher_job(
         # Without workers, the launcher alone is the gang.
         waits_for_workers=policy != AT_STARTUP and job.replica_count(WORKER) > 0,
     )
+
+
+def _without_eviction(status: JSON) -> JSON:
+    """Return a status that is not Failed because a worker was evicted.
+
+    mpi-operator reports that while the launcher goes on; only an end has a completion time.
+    """
+    if status.get("completionTime"):
+        return status
+    stated = [
+        {**one, "status": "False"}
+        if (one.get("type"), one.get("reason")) == (conditions.FAILED, _EVICTED_REASON)
+        else one
+        for one in status_codec.mappings(status, "conditions")
+    ]
+    return {**status, "conditions": stated}
 
 
 def _ttl_deletes_job(obj: DecodedObject) -> bool:
