@@ -144,7 +144,7 @@ class Reflector(Generic[T]):
 
     async def _read(self, version: str) -> Listing[T]:
         return await self._source.list(
-            version, paged=self.position.is_paginated or version in ("", "0")
+            version, paginated=self.position.is_paginated or version in ("", "0")
         )
 
     async def _replace(self, listing: Listing[T]) -> None:

@@ -41,14 +41,14 @@ class Source(Generic[T]):
     as_: type[T]
     selection: Selection = attrs.field(factory=Selection)
 
-    async def list(self, version: str, *, paged: bool) -> Listing[T]:
+    async def list(self, version: str, *, paginated: bool) -> Listing[T]:
         """Return all objects at a version: "0" is any, "" the newest, others mean not older.
 
         A server that answers from its cache ignores pagination, and a paginated request with a
         version may force it to read from storage. If the pages expire midway, one full list
         replaces them.
         """
-        if not paged:
+        if not paginated:
             return await self._follow_pages(version, limit=None)
         try:
             return await self._follow_pages(version, limit=PAGE_SIZE)

@@ -61,7 +61,7 @@ class Index(Generic[T]):
 class Store(Generic[T]):
     """The known objects of one resource, as of :attr:`resource_version`.
 
-    Anyone may read; only the informer writes, except for :meth:`shrink`. Objects are shared and
+    Anyone may read; only the informer writes, except for :meth:`prune`. Objects are shared and
     frozen.
     """
 
@@ -126,12 +126,12 @@ class Store(Generic[T]):
         self._index(key, old, obj)
         return old
 
-    def shrink(self, obj: T, smaller: T) -> None:
+    def prune(self, obj: T, pruned: T) -> None:
         """Replace an object by a smaller form, unless a newer one has been stored."""
         if self._objects.get(obj.metadata.key) is obj:
-            self.put(smaller)
+            self.put(pruned)
         if self._replacement is not None:
-            self._replacement.shrink(obj, smaller)
+            self._replacement.prune(obj, pruned)
 
     def remove(self, key: ObjectKey) -> T | None:
         """Remove the object and return it; None if there is none."""
@@ -147,7 +147,7 @@ class Store(Generic[T]):
     def start_replacement(self) -> Self:
         """Return an empty store with the same indexes, for :meth:`replace_contents`.
 
-        Objects of this one that are shrunk meanwhile are shrunk there as well.
+        Objects of this one that are pruned meanwhile are pruned there as well.
         """
         fresh = type(self)()
         for name, index in self._indexes.items():

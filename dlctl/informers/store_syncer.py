@@ -59,7 +59,7 @@ class StoreSyncer(Generic[T]):
         for obj in objects:
             key, old = obj.metadata.key, self._store.get(obj.metadata.key)
             if old is not None and _identity(old) == _identity(obj):
-                # The stored object may have been shrunk; keep it.
+                # The stored object may have been pruned; keep it.
                 fresh.put(old)
                 changed.pop(key, None)
             else:

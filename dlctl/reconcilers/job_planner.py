@@ -17,7 +17,7 @@ from dlctl.clock import Clock
 from dlctl.dialects.dialect import DecodedObject
 from dlctl.errors import InvalidJobError
 from dlctl.reconcilers.applying.reconcile_context import ReconcileContext
-from dlctl.reconcilers.avoidance.node_avoidance import NodeAvoidance, with_avoidance_note
+from dlctl.reconcilers.avoidance.node_avoidance import NodeAvoidance, with_avoidance_event
 from dlctl.reconcilers.children.existing_services import with_existing_services
 from dlctl.reconcilers.children.renderer import Renderer
 from dlctl.reconcilers.content_errors import wrap_content_errors
@@ -130,7 +130,7 @@ class JobPlanner:
         timing = self._status_timing(obj, observed, cache, now)
         with wrap_content_errors(_STEP):
             avoided = renderer.avoided_nodes if planned.pods else ()
-            planned = with_avoidance_note(planned, job, observed, avoided)
+            planned = with_avoidance_event(planned, job, observed, avoided)
             planned = with_membership_plan(planned, membership_plan)
             is_long = len(planned.pods) > _MAX_UNINTERRUPTED_PODS
             planned = next_changes(job, planned, timing, self.stores.pods, self.stores.services)
@@ -143,7 +143,7 @@ class JobPlanner:
             renderer,
             pods=observed.pods_with_active_launchers,
             has_run=has_run,
-            is_current=partial(self.stores.is_unchanged, obj, awaited),
+            is_current=partial(self.stores.is_current, obj, awaited),
             is_name_taken=partial(self.stores.is_name_taken, job.key.namespace),
         )
         return context, planned
@@ -165,8 +165,8 @@ class JobPlanner:
     def _record_launcher(self, observed: Observed, cache: JobCache) -> None:
         """Record the Job of a launcher, whose metrics are removed with the job."""
         if observed.launcher is not None and observed.launcher.batch_job is not None:
-            cache.launcher = observed.launcher.batch_job.key
-            self.metrics.launcher_seen(cache.launcher)
+            cache.launcher_job = observed.launcher.batch_job.key
+            self.metrics.launcher_seen(cache.launcher_job)
 
     async def _plan_members(
         self, job: Job, observed: Observed, now: datetime.datetime, cost: int

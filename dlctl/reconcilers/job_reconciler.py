@@ -65,7 +65,7 @@ class JobReconciler:
         if stored is None or cache is None or stored.metadata.is_terminating:
             self.large_job_slots.withdraw(key)
             return Result()
-        if not self.stores.show_own_writes(key.namespace, stored.metadata.uid):
+        if not self.stores.expectations_satisfied(key.namespace, stored.metadata.uid):
             cache.stale_count += 1
             return Result(requeue_after_s=_STALE_BACKOFF.delay_s(cache.stale_count))
         cache.stale_count = 0
@@ -121,7 +121,7 @@ class JobReconciler:
                 return Result(requeue_after_s=wait_s)
             planned = await self.planner.plan(read.job, read.obj, observed, cache)
         result = await self.executor.apply(*planned)
-        self._drop_spec(stored, read)
+        self._prune_spec(stored, read)
         return result
 
     async def _hold_result(self, obj: DecodedObject, cache: JobCache) -> Result | None:
@@ -179,31 +179,34 @@ class JobReconciler:
         )
         return await self.executor.apply(context, attrs.evolve(plan, status=context.job.status))
 
-    def _drop_spec(self, stored: JobObject, read: DecodedJob) -> None:
+    def _prune_spec(self, stored: JobObject, read: DecodedJob) -> None:
         """Drop the parts of a finished job's spec that are no longer needed."""
         # Kinds with scalers keep it: it is needed to process scalers of finished jobs.
         if read.status.is_finished and not self.kind.scalers:
-            smaller = lenient_reader.prune_finished_spec(stored.spec, read.obj)
-            if smaller is not stored.spec:
-                self.stores.jobs.shrink(stored, msgspec.structs.replace(stored, spec=smaller))
+            pruned = lenient_reader.prune_finished_spec(stored.spec, read.obj)
+            if pruned is not stored.spec:
+                self.stores.jobs.prune(stored, msgspec.structs.replace(stored, spec=pruned))
 
     def _cache_for(self, key: ObjectKey, obj: JobObject | None) -> JobCache | None:
         cache = self._caches.get(key)
         if cache and (obj is None or obj.metadata.uid != cache.uid):
-            self.stores.expectations.forget(cache.uid)
-            self._decoder.forget(cache.uid)
-            self.planner.forget(key)
-            mpi = cache.for_mpi_operator
-            self.metrics.phase_changed(key.namespace, cache.phase, None, for_mpi_operator=mpi)
-            if cache.launcher is not None:
-                self.metrics.launcher_gone(cache.launcher)
-            del self._caches[key]
+            self._forget(key, self._caches.pop(key))
             cache = None
         if obj is None and not len(self.stores.jobs):
             self.guard.crd.reset()
         if obj is not None and cache is None:
             cache = self._caches[key] = JobCache(obj.metadata.uid)
         return cache
+
+    def _forget(self, key: ObjectKey, cache: JobCache) -> None:
+        """Drop what is kept of a job that is gone, even if another one has its name."""
+        self.stores.expectations.forget(cache.uid)
+        self._decoder.forget(cache.uid)
+        self.planner.forget(key)
+        mpi = cache.for_mpi_operator
+        self.metrics.phase_changed(key.namespace, cache.phase, None, for_mpi_operator=mpi)
+        if cache.launcher_job is not None:
+            self.metrics.launcher_gone(cache.launcher_job)
 
 
 def _read_status(obj: DecodedObject) -> JobStatus:

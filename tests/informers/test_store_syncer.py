@@ -140,14 +140,14 @@ async def test_pruned_object_stays_pruned_until_it_changes() -> None:
     small = Object(metadata=ObjectMeta(name="a", resource_version="1"))
     await syncer.replace([large], [], "1")
     (stored,) = store
-    store.shrink(stored, small)
+    store.prune(stored, small)
     again = Object(metadata=ObjectMeta(name="a", resource_version="1", labels={"of": "no use"}))
     await syncer.replace([again], [], "2")
     assert list(store) == [small]
 
     changed = Object(metadata=ObjectMeta(name="a", resource_version="3"))
     await syncer.replace([changed], [], "3")
-    store.shrink(stored, small)
+    store.prune(stored, small)
     assert list(store) == [changed]
 
 
@@ -240,7 +240,7 @@ async def test_object_that_is_pruned_during_a_list_stays_pruned(turn: int) -> No
         tasks.create_task(syncer.replace(large(), [], "2"))
         for _ in range(turn):
             await asyncio.sleep(0)
-        store.shrink(stored, small)
+        store.prune(stored, small)
     assert store.get(ObjectKey("", names[0])) == small
 
 

@@ -105,10 +105,10 @@ class Executor:
 
     def _report_unconfirmed(self, context: ReconcileContext) -> None:
         """Report a status that is written after all, though the response to it was lost."""
-        obj, write = context.obj, context.cache.unconfirmed
+        obj, write = context.obj, context.cache.unconfirmed_write
         if write is None or write.status != context.job.status:
             return
-        context.cache.unconfirmed = None
+        context.cache.unconfirmed_write = None
         self.metrics.status_written(write, obj.metadata, self.clock.now())
         self.events.record_all(write.job, obj, write.notes)
 
@@ -150,13 +150,13 @@ class Executor:
             rejected_updates = await self.child_writer.update(job, plan, renderer)
             created = attrs.evolve(created, rejections={**rejected_updates, **created.rejections})
         cache, messages = context.cache, [r.server_message for r in created.rejections.values()]
-        cache.used = frozenset(
+        cache.preexisting = frozenset(
             (resource, name)
-            for resource, name in cache.used | created.used
+            for resource, name in cache.preexisting | created.preexisting
             # As a pod is rejected whose account has been deleted since.
             if not any(names_missing_object(message, name) for message in messages)
         )
-        return 0.0, self._record_rejections(context, created) or bool(created.used)
+        return 0.0, self._record_rejections(context, created) or bool(created.preexisting)
 
     def _record_rejections(self, context: ReconcileContext, created: CreateResult) -> bool:
         """Store the server's rejections; return whether they concern other children than before.

@@ -47,7 +47,7 @@ class NodeAvoidance:
         return [AvoidedNode(name, self.nodes.hostname(name)) for name in names]
 
 
-def with_avoidance_note(
+def with_avoidance_event(
     plan: Plan, job: Job, observed: Observed, nodes: Sequence[AvoidedNode]
 ) -> Plan:
     """Return the plan with an event before the first pod of an attempt that avoids nodes."""

@@ -63,7 +63,7 @@ class CreateResult:
     names: Mapping[Resource, list[str]] = attrs.field(factory=dict)
     rejections: Mapping[str, Rejection] = attrs.field(factory=dict)
     # Objects of others that are used as they are.
-    used: frozenset[tuple[Resource, str]] = frozenset()
+    preexisting: frozenset[tuple[Resource, str]] = frozenset()
 
     @property
     def invalid(self) -> Rejection | None:
@@ -79,7 +79,7 @@ class _Existing(enum.Enum):
     # By an earlier request, or by the previous operator.
     ALREADY_CREATED = enum.auto()
     # An object of somebody else takes its place.
-    USED_AS_IS = enum.auto()
+    PREEXISTING = enum.auto()
 
 
 @attrs.define
@@ -89,7 +89,7 @@ class _Batch:
     names: dict[Resource, list[str]] = attrs.field(factory=dict)
     pods: list[Object] = attrs.field(factory=list)
     rejections: dict[str, Rejection] = attrs.field(factory=dict)
-    used: set[tuple[Resource, str]] = attrs.field(factory=set)
+    preexisting: set[tuple[Resource, str]] = attrs.field(factory=set)
     failures: list[RequestError] = attrs.field(factory=list)
 
     @property
@@ -105,8 +105,8 @@ class _Batch:
             self.names.setdefault(child.resource, []).append(child.key.name)
             if child.resource == PODS:
                 self.pods.append(answer)
-        elif answer is _Existing.USED_AS_IS:
-            self.used.add((child.resource, child.key.name))
+        elif answer is _Existing.PREEXISTING:
+            self.preexisting.add((child.resource, child.key.name))
 
 
 @attrs.frozen
@@ -153,7 +153,7 @@ class Creator:
             await self._delete_pods(owner, batch)
         if batch.failures and not batch.rejections:
             raise batch.failures[0]
-        return CreateResult(batch.names, batch.rejections, frozenset(batch.used))
+        return CreateResult(batch.names, batch.rejections, frozenset(batch.preexisting))
 
     async def _delete_pods(self, owner: UID, batch: _Batch) -> None:
         """Delete the pods of a batch, which would not find each other, as far as that succeeds."""
@@ -196,7 +196,7 @@ class Creator:
             return _Existing.ALREADY_CREATED
         is_usable = child.may_be_shared or (child.may_exist and controller is None)
         if is_usable and not existing.metadata.is_terminating:
-            return _Existing.USED_AS_IS
+            return _Existing.PREEXISTING
         holder = f"{controller.kind} {controller.name}" if controller else "no controller"
         message = f"the name of {_title(child)} is taken: the existing object belongs to {holder}"
         return Rejection(cause, child.resource, message, error)

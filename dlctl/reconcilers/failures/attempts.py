@@ -238,12 +238,12 @@ def _is_over(attempts: Sequence[Attempt]) -> bool:
 def _runs_again(job: Job, observed: Observed) -> bool:
     """Return whether all replicas run that have not ended; elastic jobs run with fewer workers."""
     whole = (
-        one.state in _RUNS_OR_HAS_ENDED or _is_dispensable(job, one) for one in observed.replicas
+        one.state in _RUNS_OR_HAS_ENDED or _may_be_absent(job, one) for one in observed.replicas
     )
     return is_running(job, observed) and all(whole)
 
 
-def _is_dispensable(job: Job, one: ObservedReplica) -> bool:
+def _may_be_absent(job: Job, one: ObservedReplica) -> bool:
     """Return whether a job goes on without a replica that does not run."""
     if one.state is ReplicaState.FAILED_PERMANENT:
         return not job.success_policy.requires(one.replica)

@@ -112,7 +112,7 @@ def pods_to_move(job: Job, observed: Observed, now: datetime.datetime) -> tuple[
     )
 
 
-def moving_notes(job: Job, pods: Sequence[Pod]) -> tuple[EventNote, ...]:
+def moving_events(job: Job, pods: Sequence[Pod]) -> tuple[EventNote, ...]:
     """Return the event about pods that are replaced since their nodes are draining."""
     if not pods:
         return ()

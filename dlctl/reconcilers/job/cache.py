@@ -30,10 +30,10 @@ class JobCache:
     event_dedup: EventDedup = attrs.field(factory=EventDedup)
     secrets: SecretState = attrs.field(factory=SecretState)
     # Objects of others that are used in the place of dependents.
-    used: frozenset[tuple[Resource, str]] = frozenset()
+    preexisting: frozenset[tuple[Resource, str]] = frozenset()
     status_rejection: StatusRejection = attrs.field(factory=StatusRejection)
     # A write that the server may have made, though its response was lost.
-    unconfirmed: StatusWrite | None = None
+    unconfirmed_write: StatusWrite | None = None
     status_written_s: float = float("-inf")
     # True if children were created since the last status write.
     has_created: bool = False
@@ -48,4 +48,4 @@ class JobCache:
     # The last logged error in its content.
     last_content_error: str = ""
     # The Job of its launcher, if that was seen.
-    launcher: ObjectKey | None = None
+    launcher_job: ObjectKey | None = None

@@ -43,8 +43,8 @@ async def desired_children(
             raise InvalidJobError(str(error), field="spec") from error
         # None of its children is known, so none is created; its existing pods stay.
         job = attrs.evolve(job, invalid_reason=str(error), is_partial=True)
-    if cache.used:
-        wanted = [d for d in desired.dependents if (d.resource, d.name) not in cache.used]
+    if cache.preexisting:
+        wanted = [d for d in desired.dependents if (d.resource, d.name) not in cache.preexisting]
         desired = attrs.evolve(desired, dependents=wanted)
     if job.is_partial:
         # If even this fails, roles stay as they are.

@@ -51,7 +51,7 @@ class JobStores:
     # The positions of Workloads in the cluster queue as shown; empty if they are not read.
     queue_positions: Mapping[ObjectKey, str]
 
-    def show_own_writes(self, namespace: str, job: UID) -> bool:
+    def expectations_satisfied(self, namespace: str, job: UID) -> bool:
         """Return whether the stores show all writes for a job: its plan depends on them."""
         stores: dict[Resource, ChildStore] = {
             self.resource: self.jobs,
@@ -75,8 +75,8 @@ class JobStores:
         pod = self.pods.get(key)
         return key if pod is None or pod.phase is PodPhase.PENDING else None
 
-    def is_unchanged(self, read: Object, awaited: ObjectKey | None) -> bool:
-        """Return whether a job has the spec that was read, and the awaited pod does not run."""
+    def is_current(self, read: Object, awaited: ObjectKey | None) -> bool:
+        """Return whether a plan is current: the spec as read, the awaited pod not running."""
         stored = self.jobs.get(read.metadata.key)
         if stored is None or stored.metadata.is_terminating:
             return False

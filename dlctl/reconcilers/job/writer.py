@@ -79,9 +79,9 @@ class JobWriter:
             except (RequestError, asyncio.CancelledError) as error:
                 if not isinstance(error, ApiError) or error.code >= 500:
                     cache.status_conflicts.record_unconfirmed_write()
-                    cache.unconfirmed = write
+                    cache.unconfirmed_write = write
                 raise
-        cache.superseded_at = cache.unconfirmed = None
+        cache.superseded_at = cache.unconfirmed_write = None
         self.crd.check(wire, updated)
         cache.status_rejection.clear()
         cache.status_conflicts.record_own_write(updated.status)

@@ -30,15 +30,14 @@ class LargeJobSlots:
 
     # Shared by all kinds.
     slots: FairSemaphore
-    # Makes a job be reconciled again.
-    wake: Callable[[ObjectKey], None]
+    enqueue: Callable[[ObjectKey], None]
     _requests: dict[ObjectKey, SlotRequest] = attrs.field(init=False, factory=dict)
 
     @contextmanager
     def slot_if_large(self, key: ObjectKey, replicas: int) -> Iterator[bool]:
         """Hold a slot for the reconcile of a large job; yield whether it may go on.
 
-        Otherwise it is woken once it is its turn, and has a slot then.
+        Otherwise it is enqueued once it is its turn, and has a slot then.
         """
         if replicas <= MAX_REPLICAS_WITHOUT_SLOT:
             self.withdraw(key)
@@ -46,7 +45,7 @@ class LargeJobSlots:
             return
         request = self._requests.get(key)
         if request is None:
-            request = self.slots.request(key.namespace, partial(self.wake, key))
+            request = self.slots.request(key.namespace, partial(self.enqueue, key))
             self._requests[key] = request
         if not request.is_granted:
             yield False

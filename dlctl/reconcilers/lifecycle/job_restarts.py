@@ -25,7 +25,7 @@ def should_restart(job: Job, observed: Observed) -> bool:
     return may_restart and _failed_running_replica(job, observed) is not None
 
 
-def limit_reached(job: Job) -> bool:
+def is_limit_reached(job: Job) -> bool:
     """Return whether the job has reached its restart limit."""
     return job.elasticity is None or job.status.job_restarts >= job.elasticity.job_restart_limit
 
@@ -61,7 +61,7 @@ def restarting_status(
 def restart_left_s(job: Job, limits: RestartLimits, now: datetime.datetime) -> float:
     """Return the seconds until a restarting job may be created again; 0 or less if it may now."""
     if not job.has_failure_policy:
-        return backoff_left_s(job, limits.backoff, now)
+        return _backoff_left_s(job, limits.backoff, now)
     due = restart_at(job.status.attempts, limits)
     return (due - now).total_seconds() if due else 0.0
 
@@ -80,7 +80,7 @@ def kept_pods(job: Job, observed: Observed) -> frozenset[str]:
     )
 
 
-def may_create(job: Job, observed: Observed) -> bool:
+def may_create_pods(job: Job, observed: Observed) -> bool:
     """Return whether pods may be created, as far as those of an earlier run allow it."""
     return not is_blocking(job) or not (
         pods_of_earlier_attempts(job, observed.surplus_pods)
@@ -117,7 +117,7 @@ def _is_of_suspended_run(job: Job, pod: Pod) -> bool:
     return was_suspended and created is not None and since is not None and created < since
 
 
-def is_cleared(job: Job, observed: Observed) -> bool:
+def may_restart(job: Job, observed: Observed) -> bool:
     """Return whether the next attempt may begin, as far as the pods of the last one allow it."""
     launcher = observed.launcher.batch_job if observed.launcher else None
     if not job.has_failure_policy or is_blocking(job):
@@ -134,7 +134,7 @@ def is_cleared(job: Job, observed: Observed) -> bool:
     )
 
 
-def backoff_left_s(job: Job, backoff: Backoff, now: datetime.datetime) -> float:
+def _backoff_left_s(job: Job, backoff: Backoff, now: datetime.datetime) -> float:
     """Return the seconds until the job may be created again."""
     waits = [
         replica_restarts.next_restart_at(job.status.restarts.get(str(r)), backoff)

@@ -264,7 +264,7 @@ class _Planner:
         if not job.has_failure_policy:
             if not job_restarts.should_restart(job, observed):
                 return status, None, None
-            if job_restarts.limit_reached(job):
+            if job_restarts.is_limit_reached(job):
                 outcome = Completion(job_limits.backoff_limit_failure(job, now))
                 return self._without_restart(status), outcome, None
             cause = job_restarts.failure_text(job, observed)
@@ -317,7 +317,7 @@ class _Planner:
             outcome = Completion(failure)
             return plan_end(job, job.status, outcome, observed, self.desired, self.now)
         left_s = job_restarts.restart_left_s(job, self.limits, self.now)
-        if left_s <= 0 and job_restarts.is_cleared(job, observed):
+        if left_s <= 0 and job_restarts.may_restart(job, observed):
             return Plan(attrs.evolve(job.status, phase=JobPhase.CREATING), requeue_after_s=0)
         kept = job_restarts.kept_pods(job, observed) if left_s > 0 else frozenset()
         launcher = observed.launcher

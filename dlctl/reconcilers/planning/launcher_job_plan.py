@@ -46,7 +46,7 @@ def _write_with_failure_policy(
     is_replaced = not all(map(observed.is_own, planned.deleted_pods))
     if launcher.is_outdated or is_due or is_replaced or _is_lost(job, observed, launcher):
         return deletion(launcher)
-    may_resume = may_start and job_restarts.may_create(job, observed)
+    may_resume = may_start and job_restarts.may_create_pods(job, observed)
     return next_write(job, launcher, may_start=may_resume)
 
 

@@ -13,7 +13,7 @@ from dlctl.backoff import Backoff
 from dlctl.reconcilers.children.avoided_nodes import pods_to_free
 from dlctl.reconcilers.children.desired import Desired
 from dlctl.reconcilers.children.placement import outdated_pods
-from dlctl.reconcilers.failures.drained_attempts import moving_notes, pods_to_move
+from dlctl.reconcilers.failures.drained_attempts import moving_events, pods_to_move
 from dlctl.reconcilers.kueue.finalizer import held_by_kueue
 from dlctl.reconcilers.lifecycle import job_restarts, replica_restarts
 from dlctl.reconcilers.observe import Observed, ReplicaState
@@ -46,12 +46,12 @@ def plan_replicas(
     if taken:
         replaced += pods_of_earlier_attempts(job, observed.surplus_pods)
         created = [replica for replica in created if job.child_name(replica) not in taken]
-    if created and not job_restarts.may_create(job, observed):
+    if created and not job_restarts.may_create_pods(job, observed):
         created, replaced = [], [*observed.own_pods]
     scaled_down = scaled_down_replicas(job, observed, created)
     return Plan(
         attrs.evolve(next_status, scaled_down=scaled_down),
-        action_notes=moving_notes(job, moved),
+        action_notes=moving_events(job, moved),
         deleted_pods=(*deleted, *leaving, *outdated.values(), *moved),
         pods=tuple(created),
         kueue_held_pods=tuple(held_by_kueue(replaced)),

@@ -15,7 +15,7 @@ from dlctl.api.objects.pods import AVOIDED_NODES, Pod
 from dlctl.api.status.job_status import JobPhase
 from dlctl.api.status.verdict import Attempt, Cause
 from dlctl.informers.handlers import Change
-from dlctl.reconcilers.avoidance.node_avoidance import NodeAvoidance, with_avoidance_note
+from dlctl.reconcilers.avoidance.node_avoidance import NodeAvoidance, with_avoidance_event
 from dlctl.reconcilers.avoidance.unschedulable import PATIENCE_S, with_dropped_avoidance
 from dlctl.reconcilers.children.avoided_nodes import AvoidedNode
 from dlctl.reconcilers.nodes.node_tracker import NodeTracker
@@ -144,11 +144,11 @@ def test_attempt_that_gave_up_avoiding_nodes_avoids_none() -> None:
 
 def test_event_names_avoided_nodes_before_the_first_pod_that_avoids_them() -> None:
     job, nodes = job_with(), [AvoidedNode("node-a", "host-a")]
-    (note,) = with_avoidance_note(Plan(job.status), job, observed_of(job), nodes).action_notes
+    (note,) = with_avoidance_event(Plan(job.status), job, observed_of(job), nodes).action_notes
     assert note.reason.endswith("NodesAvoided")
     assert "node-a" in note.message
     existing = observed_of(job, waiting(job, 0))
-    assert not with_avoidance_note(Plan(job.status), job, existing, nodes).action_notes
+    assert not with_avoidance_event(Plan(job.status), job, existing, nodes).action_notes
 
 
 def waiting(job: Job, since_s: float, *, avoids: str = "node-a", reason: str = "") -> Pod:

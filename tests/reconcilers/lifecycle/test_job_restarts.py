@@ -15,6 +15,7 @@ from dlctl.api.status.conditions import Condition
 from dlctl.api.status.job_status import JobPhase, JobState, JobStatus, ReplicaStatus, RestartRecord
 from dlctl.api.status.membership import Membership
 from dlctl.reconcilers.lifecycle import job_restarts
+from dlctl.reconcilers.lifecycle.job_restart_backoff import RestartLimits
 from dlctl.reconcilers.lifecycle.replica_restarts import RESTART_BACKOFF
 from dlctl.reconcilers.observe import Children, Observed, ObservedReplica, ReplicaState, observe
 from dlctl.reconcilers.restart_attempts import RESTART_ATTEMPT
@@ -26,6 +27,7 @@ from tests.reconcilers.launcher_job.builders import OURS, batch_job
 from tests.reconcilers.membership.builders import adding
 
 LAUNCHER_0, FIRST = Replica(LAUNCHER, 0), Replica(WORKER, 0)
+LIMITS = RestartLimits(RESTART_BACKOFF)
 RECORD = RestartRecord(1, 2, "uid-of-launcher-0", "Error", NOW)
 MEMBERSHIP = Membership(
     members=(1, 3), hosts=(1,), retired=frozenset({1}), observed_replicas=2, generation=7
@@ -80,7 +82,7 @@ def test_job_without_restarts_is_not_restarted() -> None:
 
 @pytest.mark.parametrize(("restarts", "reached"), [(0, False), (2, False), (3, True), (4, True)])
 def test_limit_counts_all_restarts_of_the_job(restarts: int, reached: bool) -> None:
-    assert job_restarts.limit_reached(elastic(limit=3, restarts=restarts)) is reached
+    assert job_restarts.is_limit_reached(elastic(limit=3, restarts=restarts)) is reached
 
 
 def test_restarted_job_forgets_its_run_but_not_its_launchers_failures() -> None:
@@ -109,13 +111,13 @@ def test_cause_of_a_restart_is_how_the_launcher_ended() -> None:
 @pytest.mark.parametrize(("after_s", "left_s"), [(0, 20.0), (5, 15.0), (20, 0.0), (30, -10.0)])
 def test_backoff_is_that_of_the_launcher(after_s: float, left_s: float) -> None:
     now = NOW + datetime.timedelta(seconds=after_s)
-    assert job_restarts.backoff_left_s(elastic(), RESTART_BACKOFF, now) == left_s
+    assert job_restarts.restart_left_s(elastic(), LIMITS, now) == left_s
 
 
 def test_launcher_that_never_failed_does_not_wait() -> None:
     job = elastic()
     job = attrs.evolve(job, status=attrs.evolve(job.status, restarts={"worker-0": RECORD}))
-    assert job_restarts.backoff_left_s(job, RESTART_BACKOFF, NOW) == 0.0
+    assert job_restarts.restart_left_s(job, LIMITS, NOW) == 0.0
 
 
 @pytest.mark.parametrize(
@@ -140,7 +142,7 @@ def test_no_pod_stays_that_would_count_as_one_of_the_next_attempt(
     if is_deleted:
         metadata |= {"deletionTimestamp": NOW.isoformat(), "deletionGracePeriodSeconds": 30}
     pod = make_pod(job, Replica("master", 0), state=RUNNING, metadata=metadata)
-    assert job_restarts.is_cleared(job, observe(job, Children([pod]), NOW)) is is_cleared
+    assert job_restarts.may_restart(job, observe(job, Children([pod]), NOW)) is is_cleared
 
 
 @pytest.mark.parametrize(
@@ -162,4 +164,4 @@ def test_no_job_of_a_launcher_stays_that_would_count_as_one_of_the_next_attempt(
     if is_deleted:
         metadata |= {"deletionTimestamp": NOW, "deletionGracePeriodSeconds": 30}
     children = Children(launcher_jobs=[batch_job(metadata=metadata)])
-    assert job_restarts.is_cleared(job, observe(job, children, NOW)) is is_cleared
+    assert job_restarts.may_restart(job, observe(job, children, NOW)) is is_cleared
