@@ -322,8 +322,10 @@ def _without_pod(observed: ObservedReplica, status: JobStatus, last: ReplicaProg
 
 def _phase(observed: ObservedReplica, status: ContainerStatus | None) -> str:
     if observed.state is ReplicaState.PENDING:
-        waiting = status.state.waiting if status and status.state else None
-        return (waiting.reason if waiting else None) or _PHASE_BY_STATE[ReplicaState.PENDING]
+        state = (status.state if status else None) or ContainerState()
+        # Its program may have ended before the phase of its pod says so.
+        why = state.waiting or state.terminated
+        return (why.reason if why else None) or _PHASE_BY_STATE[ReplicaState.PENDING]
     if observed.state is ReplicaState.RETIRED and (end := observed.termination):
         done = end.exit_class is ExitClass.SUCCESS
         return _PHASE_BY_STATE[ReplicaState.SUCCEEDED if done else ReplicaState.FAILED_PERMANENT]

@@ -72,6 +72,12 @@ def test_waiting_reason_of_a_container_is_shown_as_its_phase() -> None:
     assert worker(look(pod)).phase == "CrashLoopBackOff"
 
 
+def test_end_of_a_program_is_shown_before_its_pod_has_the_phase() -> None:
+    pod = make_pod(JOB, WORKER, phase="Running", state=exited(1), restart_policy="Never")
+    seen = worker(look(pod))
+    assert (seen.phase, seen.exit_code) == ("Error", 1)
+
+
 def test_program_waiting_for_its_restart_has_ended_and_has_a_log() -> None:
     waiting = {"waiting": {"reason": "CrashLoopBackOff"}}
     seen = worker(look(make_pod(JOB, WORKER, state=waiting, last_state=exited(137))))
