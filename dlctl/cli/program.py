@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 from dlctl.cli.arguments import CommandParser
 from dlctl.cli.completion import complete, requested_words
+from dlctl.cli.suggestions import did_you_mean
 from dlctl.errors import DISK_FULL, ConfigError, DlctlError, InvalidJobError
 
 
@@ -98,7 +99,11 @@ def _has_lost_directory() -> bool:
 
 
 def _executed(arguments: Sequence[str]) -> int:
-    args = _parser(arguments).parse_args(arguments)
+    parser = _parser(arguments)
+    name = next(iter(arguments), "")
+    if name not in COMMANDS and (close := did_you_mean(name, COMMANDS)):
+        parser.error(f"there is no command {name}{close}")
+    args = parser.parse_args(arguments)
     try:
         return int(args.command(args))
     except (ConfigError, InvalidJobError) as error:

@@ -52,6 +52,12 @@ def test_program_imports_nothing_before_it_handles_signals() -> None:
     assert done.stdout.split() == ["dlctl", "dlctl.__main__"]
 
 
+def test_unknown_command_is_named_with_the_one_like_it(dlctl: Dlctl) -> None:
+    done = dlctl("logz")
+    assert (done.code, done.out) == (2, "")
+    assert done.err.endswith("dlctl: error: there is no command logz; did you mean logs?\n")
+
+
 def test_help_imports_nothing_heavy() -> None:
     done = subprocess.run([sys.executable, "-c", QUICK], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "heavy:"

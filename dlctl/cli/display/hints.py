@@ -69,6 +69,10 @@ _HINTS: Final[Sequence[tuple[str, str | Callable[[str], str]]]] = (
         _no_access,
     ),
     (
+        r"No module named (([\w.]+)\.__main__); '[\w.]+' is a package",
+        "{1} is a package without a __main__.py: name one of its modules, such as {1}.train",
+    ),
+    (
         r"No module named '?([\w.]+)'?",
         (
             "the container's Python has no module {}: map the image to an environment that has it, "

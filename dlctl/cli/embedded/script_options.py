@@ -206,6 +206,8 @@ def _has_python(prefix: Path) -> bool:
 
 def _variable(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
+    if not name:
+        raise ConfigError(f"--env {text}: write NAME, or NAME=VALUE")
     if not equals and name not in os.environ:
         raise ConfigError(f"--env {name}: it is not set here; write {name}=VALUE")
     return name, _literal(value if equals else os.environ[name])

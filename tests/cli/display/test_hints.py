@@ -114,6 +114,13 @@ from dlctl.cli.display.hints import hints
             id="port",
         ),
         pytest.param(
+            "/usr/bin/python3: No module named my.pkg.__main__; 'my.pkg' is a package and cannot be"
+            " directly executed",
+            "my.pkg is a package without a __main__.py: name one of its modules, such as"
+            " my.pkg.train",
+            id="package",
+        ),
+        pytest.param(
             "mpirun has detected an attempt to run as root.",
             "mpirun refuses to run as root, as it does in most images: add --allow-run-as-root"
             " to its arguments",

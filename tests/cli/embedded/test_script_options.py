@@ -126,6 +126,11 @@ def test_active_environment_is_used_unless_another_is_named(
         pytest.param(["--kind", "mpi", "-np", "4", "x.py"], "use --workers 4", id="-np"),
         pytest.param(["--kind", "mpi", "-np4", "x.py"], "use --workers 4", id="-np in one word"),
         pytest.param(["--kind", "mpi", "-np=4", "x.py"], "use --workers 4", id="-np with ="),
+        pytest.param(
+            ["--kind", "jax", str(ROOT / "hatch_build.py"), "-e", "=1"],
+            "--env =1: write NAME, or NAME=VALUE",
+            id="variable without a name",
+        ),
         pytest.param(["--kind", "jax", "/dev"], "no script /dev", id="directory"),
         pytest.param(
             ["--kind", "jax", str(ROOT / "mkdocs.yml")],
