@@ -11,7 +11,7 @@ import msgspec
 
 from dlctl.api.job import Job, JobObject
 from dlctl.api.meta import ObjectKey
-from dlctl.api.status.job_status import JobStatus
+from dlctl.api.status.job_status import JobPhase, JobStatus
 from dlctl.backoff import Backoff
 from dlctl.controller.controller import Result
 from dlctl.dialects import lenient_reader
@@ -154,8 +154,24 @@ class JobReconciler:
             cache.has_adopted = True
             if adopted:
                 return True
+        if await self._adopt_retries(job, cache):
+            return True
         pods = self.stores.pods.owned_by(job.key.namespace, job.uid)
         return await self.adopter.readopt(job, pods)
+
+    async def _adopt_retries(self, job: Job, cache: JobCache) -> bool:
+        """Label new pods of a launcher's Job that another operator created."""
+        if job.status.is_finished or job.status.phase is JobPhase.CLEAN_UP:
+            return False
+        namespace = job.key.namespace
+        for batch_job in self.stores.launcher_jobs.owned_by(namespace, job.uid):
+            shown = self.stores.pods.owned_count(namespace, batch_job.metadata.uid)
+            count = batch_job.pod_count
+            if not batch_job.labels_its_pods and count > max(shown, cache.adopted_pod_count):
+                adopted = await self.adopter.adopt_retries(job, batch_job)
+                cache.adopted_pod_count = count
+                return adopted
+        return False
 
     async def _apply_unknown_version(self, obj: DecodedObject, cache: JobCache) -> Result:
         """Report why the version of a job is unknown; only a change of the job settles it."""

@@ -12,6 +12,7 @@ from tests.integration.mpi_jobs import (
     JOB,
     MPI,
     MPIJOBS,
+    condition,
     counts,
     finish_launcher,
     is_true,
@@ -129,10 +130,25 @@ async def test_retries_of_an_adopted_launcher_are_counted(start_cluster: StartCl
         cluster.start()
         await cluster.until(lambda: not unlabelled(cluster))
         await finish_launcher(cluster, 1)
-        # Its new pods have no label of ours: only their Job shows them.
         await cluster.until(lambda: counts(cluster).get("Launcher") == {"active": 1, "failed": 1})
         await finish_launcher(cluster)
         await cluster.until(lambda: is_true(cluster, "Succeeded"))
+
+
+async def test_failure_of_an_adopted_launcher_is_that_of_its_last_retry(
+    start_cluster: StartCluster,
+) -> None:
+    manifest = mpi_job(policy={"backoffLimit": 1})
+    manifest["spec"]["mpiReplicaSpecs"]["Launcher"]["restartPolicy"] = "Never"
+    async with start_cluster(kinds=[MPI]) as cluster:
+        await left_behind(cluster, manifest, "Created", "Running", replicaStatuses=RUNNING)
+        cluster.start()
+        await cluster.until(lambda: not unlabelled(cluster))
+        await finish_launcher(cluster, 1)
+        await finish_launcher(cluster, 3)
+        await cluster.until(lambda: is_true(cluster, "Failed"))
+        assert "exit code 3" in condition(cluster, "Failed")["message"]
+        assert not unlabelled(cluster)
 
 
 async def test_launcher_with_a_ttl_is_not_run_again(start_cluster: StartCluster) -> None:

@@ -89,6 +89,11 @@ class BatchJob(Object, frozen=True, gc=False):
         return self.is_complete or self.failed_condition is not None
 
     @property
+    def pod_count(self) -> int:
+        """Return how many pods it has had that are active or have failed."""
+        return (self.status.active or 0) + (self.status.failed or 0)
+
+    @property
     def node_selector(self) -> dict[str, str]:
         """Return the node selector of its future pods."""
         template = self.spec.template

@@ -25,6 +25,7 @@ from dlctl.api.meta import (
     ObjectMeta,
     Resource,
 )
+from dlctl.api.objects.batch_jobs import BatchJob
 from dlctl.api.objects.pods import Pod
 from dlctl.api.policies.run_policy import CleanPodPolicy
 from dlctl.api.status.job_status import JobPhase
@@ -33,6 +34,7 @@ from dlctl.controller.object_writer import MAX_PARALLEL, ObjectWriter
 from dlctl.kube.errors import ConflictError, NotFoundError
 from dlctl.tasks import map_all
 
+_CONTROLLER_UID_LABEL: Final = "batch.kubernetes.io/controller-uid"
 _LABELS: Final = {MANAGED_BY_LABEL: MANAGED_BY}
 UNLABELLED: Final = f"{MANAGED_BY_LABEL}!={MANAGED_BY}"
 # A child created after its namespace was listed is found by its name, when the job creates it.
@@ -100,6 +102,18 @@ class Adopter:
         await map_all(label, [o for o in adopted if o.resource != BATCH_JOBS], limit=MAX_PARALLEL)
         await map_all(label, [o for o in adopted if o.resource == BATCH_JOBS], limit=MAX_PARALLEL)
         return bool(adopted)
+
+    async def adopt_retries(self, job: Job, batch_job: BatchJob) -> bool:
+        """Label the pods of a launcher's adopted Job; return whether there were any without.
+
+        Its pod template lacks the label, and cannot be changed once the Job has started.
+        """
+        found: dict[UID, list[Orphan]] = {}
+        uid = batch_job.metadata.uid
+        await self._list(PODS, job.key.namespace, f"{_CONTROLLER_UID_LABEL}={uid}", found)
+        pods = found.get(uid, [])
+        await map_all(partial(self._label, job=job.uid), pods, limit=MAX_PARALLEL)
+        return bool(pods)
 
     async def readopt(self, job: Job, pods: Iterable[Pod]) -> bool:
         """Label used pods of an elastic job that lost dlctl's label; return whether there were any.

@@ -24,6 +24,8 @@ class JobCache:
     rejected: RejectedChildren = attrs.field(factory=RejectedChildren)
     # True once the children that another operator created carry dlctl's label.
     has_adopted: bool = False
+    # How many pods the Job of an adopted launcher had when those without the label were looked for.
+    adopted_pod_count: int = 0
     # dlctl's last status, if another operator's status cannot hold all of it.
     last_status: JobStatus | None = None
     status_conflicts: StatusConflictDetector = attrs.field(factory=StatusConflictDetector)
