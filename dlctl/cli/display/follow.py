@@ -17,6 +17,7 @@ from dlctl.api.objects.batch_jobs import BatchJob
 from dlctl.api.objects.pods import Pod
 from dlctl.cli.display.log_selection import LogSelection
 from dlctl.cli.display.log_tails import LogTails, last_lines
+from dlctl.cli.display.outcome import explaining_runs
 from dlctl.cli.display.pod_warnings import PodWarnings
 from dlctl.cli.display.progress import JobProgress, ReplicaProgress, job_progress
 from dlctl.cli.display.restart_limit import replica_beyond
@@ -157,14 +158,8 @@ class Follower:
         return attrs.evolve(job, replicas=tuple(replicas))
 
     def last_lines(self, job: JobProgress, replica: str, count: int) -> list[str]:
-        """Return the last lines of a replica, of its last run that has written any."""
-        found = job.replica(replica)
-        if found is None:
-            return []
-        ended = [end.run for end in reversed(found.exits)]
-        # A run that has just been started explains nothing.
-        last = [found.run] if found.run and not found.may_write_log else []
-        runs = dict.fromkeys([*last, *ended, *filter(None, [found.run])])
+        """Return the last lines of a replica, of the first explaining run that has written any."""
+        runs = explaining_runs(job, replica)
         return next(filter(None, (last_lines(self._run_dir, run, count) for run in runs)), [])
 
     def _exceeds_limit(self, job: JobProgress) -> bool:

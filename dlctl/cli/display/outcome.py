@@ -11,7 +11,7 @@ from dlctl.api.status.verdict import last_verdict
 from dlctl.cli.display.hints import hints
 from dlctl.cli.display.log_selection import chief_first
 from dlctl.cli.display.pod_warnings import bare_message
-from dlctl.cli.display.progress import JobProgress, ReplicaProgress
+from dlctl.cli.display.progress import ContainerRun, JobProgress, ReplicaProgress
 from dlctl.cli.display.restart_limit import cannot_start, describe_restarts, replica_beyond
 from dlctl.durations import precise_duration
 from dlctl.errors import truncated
@@ -82,6 +82,25 @@ def closing_lines(job: JobProgress, end: RunEnd, last_lines: LastLines) -> Itera
         why = f": {job.notice}" if job.notice else ""
         yield f"{job} has not finished: {end.reason(job)}, it is {job.phase or 'not started'}{why}"
         yield from _unfinished(job, end, last_lines)
+
+
+def explaining_runs(job: JobProgress, name: str) -> list[ContainerRun]:
+    """Return the runs of a replica, first those that ended as the job's first cause says.
+
+    One that followed may have been ended with the job.
+    """
+    replica = job.replica(name)
+    if replica is None:
+        return []
+    causes = [cause for cause in (job.failure, last_verdict(job.attempts)) if cause]
+    codes = {cause.exit_code for cause in causes if cause.replica in ("", name)}
+    ended = [(end.run, end.exit_code in codes) for end in reversed(replica.exits)]
+    # A run that has just been started explains nothing.
+    last = [replica.run] if replica.run and not replica.may_write_log else []
+    first = [run for run, is_cause in ended if is_cause]
+    return list(
+        dict.fromkeys([*first, *last, *(run for run, _ in ended), *filter(None, [replica.run])])
+    )
 
 
 def _without_success(job: JobProgress) -> str:

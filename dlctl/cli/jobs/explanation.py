@@ -147,7 +147,7 @@ def _failures(job: JobSnapshot, pods: Sequence[Pod]) -> Iterator[FirstFailure]:
     by_name = {pod.metadata.name: pod for pod in pods}
     for _, replica, pod_name, status, end in sorted(runs, key=lambda run: run[:3]):
         now = status.state
-        previous = bool(now and now.running)
+        previous = bool(now and (now.running or (now.terminated and now.terminated is not end)))
         message = f"{_init_prefix(by_name[pod_name])}{ended(end)}"
         yield FirstFailure(replica, pod_name, message, status.name, previous)
 

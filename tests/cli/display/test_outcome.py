@@ -7,7 +7,7 @@ import yaml
 from dlctl.api.meta import ObjectKey
 from dlctl.api.status.job_status import Failure, JobPhase, JobState
 from dlctl.api.status.verdict import Attempt, Cause, Confidence, Verdict
-from dlctl.cli.display.outcome import RunEnd, closing_lines, status_yaml
+from dlctl.cli.display.outcome import RunEnd, closing_lines, explaining_runs, status_yaml
 from dlctl.cli.display.progress import ContainerExit, ContainerRun, JobProgress, ReplicaProgress
 from tests.builders import NOW
 
@@ -93,6 +93,32 @@ def test_cause_of_a_failure_is_the_first_one_with_its_replicas_log() -> None:
         "  | Traceback",
         "  | KeyError: 'x'",
     ]
+
+
+@pytest.mark.parametrize(
+    ("failure", "attempts", "first"),
+    [
+        pytest.param(attrs.evolve(FAILURE, exit_code=7), (), 1, id="failure"),
+        pytest.param(
+            attrs.evolve(FAILURE, replica="", exit_code=None),
+            (Attempt(0, NOW, NOW, attrs.evolve(VERDICT, exit_code=7)),),
+            1,
+            id="verdict",
+        ),
+        pytest.param(attrs.evolve(FAILURE, replica="worker-0", exit_code=7), (), 2, id="another"),
+        pytest.param(attrs.evolve(FAILURE, exit_code=9), (), 2, id="unknown run"),
+        pytest.param(None, (), 2, id="no failure"),
+    ],
+)
+def test_run_that_ended_as_the_first_cause_says_explains_more_than_the_last(
+    failure: Failure | None, attempts: Sequence[Attempt], first: int
+) -> None:
+    runs = [attrs.evolve(RUN, number=number) for number in range(3)]
+    # The last one was ended with the job.
+    exits = [ContainerExit(run, code) for run, code in zip(runs, (7, 7, 143), strict=True)]
+    replica = attrs.evolve(WORKER_1, run=runs[2], exits=tuple(exits))
+    job = attrs.evolve(JOB, replicas=(replica,), failure=failure, attempts=tuple(attempts))
+    assert explaining_runs(job, "worker-1")[0] == runs[first]
 
 
 def test_headline_of_a_failure_is_its_first_cause_in_a_sentence() -> None:

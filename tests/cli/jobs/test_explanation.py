@@ -59,6 +59,23 @@ def test_output_of_another_pod_of_its_name_is_not_that_of_the_first_failure(
     assert (failure.pod, failure.is_replaced) == (found.metadata.name, replaced)
 
 
+@pytest.mark.parametrize(
+    ("state", "previous"),
+    [
+        pytest.param(running(62), True, id="restarted"),
+        pytest.param(ended(137, 62, 70), True, id="restarted and killed"),
+        pytest.param({"waiting": {"reason": "CrashLoopBackOff"}}, False, id="to be restarted"),
+    ],
+)
+def test_output_of_the_first_failure_is_that_of_its_run(
+    state: dict[str, Any], *, previous: bool
+) -> None:
+    job = snapshot(conditions=[CREATED, RUNNING])
+    failure = first_failure(job, [pod(job, "worker-0", state=state, last_state=ended(7, 2, 60))])
+    assert failure is not None
+    assert (failure.message[:11], failure.previous) == ("exit code 7", previous)
+
+
 def test_event_that_repeats_what_a_pod_shows_is_left_out() -> None:
     assert "ExitedWithCode" not in why(failed())
 
