@@ -51,7 +51,7 @@ class QueueMetrics:
     def worked(self, seconds: float) -> None:
         self._worked.observe(seconds)
 
-    def running(self, ages_s: Callable[[], Sequence[float]]) -> None:
+    def set_ages_source(self, ages_s: Callable[[], Sequence[float]]) -> None:
         # Computed when the metrics are collected, so never out of date.
         labels = (self._controller, self._controller)
         self._metrics.workqueue_unfinished_work_seconds.labels(*labels).set_function(

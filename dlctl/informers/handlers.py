@@ -54,16 +54,16 @@ class Registration(Generic[T]):
 
     handler: ResourceEventHandler[T]
     existing: deque[T]
-    waiting: deque[Change[T]] = attrs.field(init=False, factory=deque)
+    pending: deque[Change[T]] = attrs.field(init=False, factory=deque)
 
     @property
     def is_behind(self) -> bool:
-        return bool(self.existing or self.waiting)
+        return bool(self.existing or self.pending)
 
     def next(self) -> Change[T]:
         if self.existing:
             return Change(None, self.existing.popleft(), initial=True)
-        return self.waiting.popleft()
+        return self.pending.popleft()
 
 
 class Handlers(Generic[T]):
@@ -93,7 +93,7 @@ class Handlers(Generic[T]):
         """Show no handler what it has not seen yet."""
         for registration in self.registered:
             registration.existing.clear()
-            registration.waiting.clear()
+            registration.pending.clear()
         self.caught_up.set()
 
     def _catch_up(self, registration: Registration[T]) -> None:
@@ -114,7 +114,7 @@ class Handlers(Generic[T]):
         started = time.perf_counter()
         for registration in self.registered if handlers is None else handlers:
             if registration.is_behind:
-                registration.waiting.append(change)
+                registration.pending.append(change)
             else:
                 self._call(registration.handler, change)
         self._latency.observe(time.perf_counter() - started)

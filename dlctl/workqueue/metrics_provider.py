@@ -33,7 +33,7 @@ class MetricsProvider(Protocol):
         """Record the time that a worker processed a key."""
         ...
 
-    def running(self, ages_s: Callable[[], Sequence[float]]) -> None:
+    def set_ages_source(self, ages_s: Callable[[], Sequence[float]]) -> None:
         """Register a function that returns the processing times so far of all keys in progress."""
         ...
 
@@ -45,7 +45,7 @@ class QueueTimer(Generic[K]):
         self.metrics = metrics
         self._added_at: dict[K, float] = {}
         self._taken_at: dict[K, float] = {}
-        metrics.running(self.ages_s)
+        metrics.set_ages_source(self.ages_s)
 
     def added(self, key: K) -> None:
         self._added_at[key] = asyncio.get_running_loop().time()

@@ -35,7 +35,7 @@ class RecordingMetrics:
     def worked(self, seconds: float) -> None:
         self.works.append(round(seconds, 3))
 
-    def running(self, ages_s: Callable[[], Sequence[float]]) -> None:
+    def set_ages_source(self, ages_s: Callable[[], Sequence[float]]) -> None:
         self.ages_s = ages_s
 
 
