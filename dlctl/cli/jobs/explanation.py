@@ -7,6 +7,7 @@ import attrs
 
 from dlctl.api.job import LAUNCHER_REPLICA, Job
 from dlctl.api.objects.pods import Pod
+from dlctl.api.status.job_status import RestartRecord
 from dlctl.api.status.verdict import Verdict, last_verdict
 from dlctl.cli.jobs.attempt_lines import attempt_lines, verdict_lines
 from dlctl.cli.jobs.history import (
@@ -157,6 +158,23 @@ def _init_prefix(pod: Pod) -> str:
     return f"init container {name}: " if name else ""
 
 
+def _restart_count(
+    record: RestartRecord | None, pod: Pod | None, in_pod: int, *, is_recorded: bool
+) -> int:
+    """Return how often a replica was restarted, at least: its record does not count everything.
+
+    Failures leave out evictions, and a long run starts the consecutive ends again.
+    """
+    if record is None:
+        return in_pod
+    if is_recorded:
+        return max(record.failures, record.consecutive_ends, in_pod)
+    # Of a pod that has ended, the failures include those in place.
+    is_counted = pod is not None and pod.metadata.uid == record.pod_uid
+    failures = record.failures if is_counted else record.failures + in_pod
+    return max(failures, record.consecutive_ends + in_pod)
+
+
 def _restarts(job: JobSnapshot, pods: Sequence[Pod], now: datetime.datetime) -> Iterator[str]:
     names = replica_names(job, pods)
     in_place = {names[pod.metadata.name]: pod for pod in pods}
@@ -164,11 +182,10 @@ def _restarts(job: JobSnapshot, pods: Sequence[Pod], now: datetime.datetime) -> 
         record = job.status.restarts.get(replica)
         pod = in_place.get(replica)
         status = decisive_status(job, pod, replica) if pod else None
-        earlier = record.consecutive_ends if record else 0
         in_pod = (status and status.restart_count) or 0
         # The record of a launcher that is the pod of a Job has those in the pod as well.
-        count = max(earlier, in_pod) if _is_of_a_job(job, replica) else earlier + in_pod
-        if not count:
+        is_recorded = _is_of_a_job(job, replica)
+        if not (count := _restart_count(record, pod, in_pod, is_recorded=is_recorded)):
             continue
         last = status.last_state.terminated if status and status.last_state else None
         if pod and last is not None:

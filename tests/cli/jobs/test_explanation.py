@@ -161,6 +161,37 @@ def test_last_failure_of_a_job_that_ends_with_it_is_not_called_restarted() -> No
     assert "worker-1: exit code 1 (general error), Error\n" in why(Situation(job))
 
 
+@pytest.mark.parametrize(
+    ("failures", "consecutive_ends", "shown"),
+    [
+        pytest.param(30, 1, 30, id="the last after a long run"),
+        pytest.param(0, 2, 2, id="evictions, which are no failures"),
+    ],
+)
+def test_restarts_of_a_replica_include_those_before_a_long_run(
+    failures: int, consecutive_ends: int, shown: int
+) -> None:
+    record = {"reason": "Error", "finishedAt": at(60)}
+    counts = {"failures": failures, "consecutiveEnds": consecutive_ends}
+    job = snapshot(conditions=[CREATED, RUNNING], dlctl={"restarts": {"worker-1": record | counts}})
+    assert f"worker-1: {shown}; the last after Error" in why(Situation(job))
+
+
+@pytest.mark.parametrize(
+    ("uid", "shown"),
+    [
+        pytest.param("uid-of-worker-1", 3, id="recorded with its end"),
+        pytest.param("uid-of-its-predecessor", 4, id="yet to be recorded"),
+    ],
+)
+def test_restart_in_place_counts_once(uid: str, shown: int) -> None:
+    record = {"failures": 3, "consecutiveEnds": 1, "finishedAt": at(59), "podUID": uid}
+    job = snapshot(conditions=[CREATED, RUNNING], dlctl={"restarts": {"worker-1": record}})
+    end = ended(1, 2, 59)
+    found = pod(job, "worker-1", phase="Failed", state=end, last_state=end)
+    assert f"worker-1: {shown}; the last after" in why(Situation(job, [found]))
+
+
 def test_end_of_a_program_that_several_report_is_one_line() -> None:
     end = {"exitCode": 1, "reason": "Error"}
     message = "exit code 1: KeyError: 'x'"
