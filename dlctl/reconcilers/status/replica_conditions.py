@@ -11,6 +11,7 @@ from dlctl.api.status import conditions
 from dlctl.api.status.conditions import Condition
 from dlctl.api.status.job_status import JobPhase, JobState, ReplicaStatus
 from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState
+from dlctl.reconcilers.status.replica_counts import state_of
 from dlctl.reconcilers.status.replica_terminations import first_terminations
 
 # The kubelet's reason of a pod that it has evicted, and the end of that of mpi-operator's event.
@@ -122,7 +123,7 @@ def _missing_replicas(job: Job, observed: Observed, ran: Condition) -> list[Obse
     """Return the ``running_replicas`` whose pods are missing, terminating or not started yet.
 
     Those without which a running job fails are not waited for, so they are left out, as are those
-    of a type of which all that ran still run or are done: they were added and replace nothing.
+    of a type of which all that ran still run or have ended: they were added and replace nothing.
     """
     elasticity = job.elasticity
     if elasticity and elasticity.requires_launcher and job.status.phase is JobPhase.RUNNING:
@@ -131,7 +132,7 @@ def _missing_replicas(job: Job, observed: Observed, ran: Condition) -> list[Obse
     stopped = [o for o in running if o.state in _NOT_RUNNING and not _is_started(o)]
     statuses = job.status.replica_statuses
     if stopped and statuses:
-        accounted = _running_or_done(observed, statuses)
+        accounted = _running_or_ended(job, observed, statuses)
         lost_types = {
             each.type
             for each in statuses
@@ -141,18 +142,25 @@ def _missing_replicas(job: Job, observed: Observed, ran: Condition) -> list[Obse
     return [o for o in stopped if not _is_older(o, ran)]
 
 
-def _running_or_done(observed: Observed, statuses: Iterable[ReplicaStatus]) -> Mapping[str, int]:
-    """Return how many replicas of each type run, or are done since the status was written."""
-    known = {each.type: each.completed_indexes for each in statuses}
-    return Counter(
-        one.replica.type
-        for one in observed.replicas
-        if one.state is ReplicaState.RUNNING
-        or (
-            one.state is ReplicaState.SUCCEEDED
-            and one.replica.index not in known.get(one.replica.type, ())
-        )
-    )
+def _running_or_ended(
+    job: Job, observed: Observed, statuses: Iterable[ReplicaStatus]
+) -> Mapping[str, int]:
+    """Return how many replicas of each type run, or have ended since the status was written."""
+    before = {each.type: each for each in statuses}
+    counts, failed = Counter[str](), Counter[str]()
+    for one in observed.replicas:
+        type_, state = one.replica.type, state_of(job, one)
+        known = before.get(type_)
+        is_done = bool(known and one.replica.index in known.completed_indexes)
+        if state is JobState.FAILED:
+            failed[type_] += 1
+        elif state is JobState.RUNNING or (state is JobState.SUCCEEDED and not is_done):
+            counts[type_] += 1
+    for type_, count in failed.items():
+        known = before.get(type_)
+        failed_before = known.count_by_state.get(JobState.FAILED, 0) if known else 0
+        counts[type_] += max(0, count - failed_before)
+    return counts
 
 
 def _is_older(one: ObservedReplica, ran: Condition) -> bool:

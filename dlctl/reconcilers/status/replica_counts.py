@@ -27,7 +27,7 @@ _WAITING: Final = JobState.UNKNOWN
 def replica_status(job: Job, spec: ReplicaSpec, observed: Observed) -> ReplicaStatus:
     """Return the status of the replicas of one type."""
     replicas = [o for o in observed.replicas if o.replica.type == spec.type]
-    counts = Counter(_state_of(job, o) for o in replicas)
+    counts = Counter(state_of(job, o) for o in replicas)
     if observed.launcher is not None and spec.type == LAUNCHER:
         # Its failed pods are attempts of one replica. With a failure policy, its Job reports the
         # only one later than the pod itself.
@@ -48,6 +48,16 @@ def replica_status(job: Job, spec: ReplicaSpec, observed: Observed) -> ReplicaSt
         completed_indexes=done | known,
         label_selector=spec.label_selector,
     )
+
+
+def state_of(job: Job, observed: ObservedReplica) -> JobState:
+    """Return the state as which a replica is counted."""
+    if observed.state is ReplicaState.FAILED_RETRYABLE:
+        return job.messages.restarting_state
+    if observed.state is ReplicaState.RETIRED and _has_succeeded(observed):
+        return JobState.SUCCEEDED
+    in_between = observed.is_restarting or observed.phase_wait_s
+    return JobState.RUNNING if in_between else _STATES[observed.state]
 
 
 def suspended_replica_status(replica: ReplicaStatus, observed: Observed) -> ReplicaStatus:
@@ -76,15 +86,6 @@ def final_replica_status(
     if failure is None and job.messages.counts_running_as_succeeded:
         return _count_as_succeeded(replica)
     return replica
-
-
-def _state_of(job: Job, observed: ObservedReplica) -> JobState:
-    if observed.state is ReplicaState.FAILED_RETRYABLE:
-        return job.messages.restarting_state
-    if observed.state is ReplicaState.RETIRED and _has_succeeded(observed):
-        return JobState.SUCCEEDED
-    in_between = observed.is_restarting or observed.phase_wait_s
-    return JobState.RUNNING if in_between else _STATES[observed.state]
 
 
 def _has_succeeded(retired: ObservedReplica) -> bool:

@@ -166,6 +166,35 @@ def test_running_job_that_waits_for_workers_after_one_has_succeeded(
     assert [c.type for c in found] == [condition]
 
 
+@pytest.mark.parametrize(
+    ("counts", "phase", "condition"),
+    [
+        pytest.param({JobState.RUNNING: 1}, "Failed", conditions.RUNNING, id="only that one"),
+        pytest.param({JobState.RUNNING: 1}, "Running", conditions.RUNNING, id="before its phase"),
+        pytest.param(
+            {JobState.RUNNING: 1, JobState.FAILED: 1},
+            "Failed",
+            conditions.RESTARTING,
+            id="one that is gone, after the one that has failed",
+        ),
+    ],
+)
+def test_running_job_that_waits_for_workers_after_one_has_failed(
+    counts: dict[JobState, int], phase: str, condition: str
+) -> None:
+    wire = training_job("TFJob", Worker=3)
+    wire["spec"]["enableDynamicWorker"] = True
+    job = make_job(wire)
+    ran = ReplicaStatus("worker", JobState.UNKNOWN, counts)
+    job = attrs.evolve(job, status=JobStatus(replica_statuses=(ran,)))
+    ended: Any = {"phase": phase, "state": exited(1), "restart_policy": "Never"}
+    failed = make_pod(job, Replica("worker", 1), **ended)
+    since = {"creationTimestamp": LATER.isoformat()}
+    waits = make_pod(job, Replica("worker", 2), phase="Pending", state={}, metadata=since)
+    found = with_running(failed, waits, current=WAS_RUNNING, job=job)
+    assert [c.type for c in found] == [condition]
+
+
 def test_running_job_stays_so_while_the_container_of_its_chief_starts_again() -> None:
     assert with_running(pod(SCHEDULER, state={}), current=WAS_RUNNING) == WAS_RUNNING
     master: Any = {"replica": Replica("master", 0), "phase": "Pending", "state": {}}
