@@ -150,12 +150,17 @@ def make_pod(
     state: Mapping[str, Any] | None = None,
     last_state: Mapping[str, Any] | None = None,
     metadata: Mapping[str, Any] | None = None,
-    restart_policy: str = "OnFailure",
+    restart_policy: str = "",
     node_name: str = "",
     **status: Any,
 ) -> Pod:
-    """Return the pod of a replica with the given state of its single container."""
+    """Return the pod of a replica with the given state of its single container.
+
+    By default its restart policy is that of its template.
+    """
     spec = job.replica_spec(replica.type)
+    wanted = spec.template["spec"].get("restartPolicy") if spec else None
+    policy = restart_policy or wanted or "OnFailure"
     name = spec.container if spec else "mxnet"
     container: dict[str, Any] = {"name": name, "restartCount": 1 if last_state else 0}
     if state is not None:
@@ -169,7 +174,7 @@ def make_pod(
             "uid": f"uid-of-{replica}",
             **(metadata or {}),
         },
-        "spec": {"restartPolicy": restart_policy, **({"nodeName": node_name} if node_name else {})},
+        "spec": {"restartPolicy": policy, **({"nodeName": node_name} if node_name else {})},
         "status": {"phase": phase, "containerStatuses": [container], **status},
     }
     return msgspec.json.decode(msgspec.json.encode(wire), type=Pod)

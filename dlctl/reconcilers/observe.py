@@ -14,6 +14,7 @@ from dlctl.api.meta import UID, Resource
 from dlctl.api.objects.batch_jobs import BatchJob
 from dlctl.api.objects.dependents import DependentObject
 from dlctl.api.objects.pods import ContainerStatus, Pod, PodPhase, Service
+from dlctl.api.policies.retry_policy import RetryPolicy
 from dlctl.api.status.job_status import Failure, JobPhase
 from dlctl.api.status.membership import Membership
 from dlctl.api.status.waiting import Waiting
@@ -232,7 +233,7 @@ def _observe_launcher(
 def _retired_replica(
     spec: ReplicaSpec, replica: Replica, pod: Pod | None, now: datetime.datetime
 ) -> ObservedReplica:
-    end = termination(pod, spec.container, rule=spec.retry_policy, now=now) if pod else None
+    end = termination(pod, spec.container, rule=_retry_policy(spec, pod), now=now) if pod else None
     return ObservedReplica(replica, ReplicaState.RETIRED, pod, end)
 
 
@@ -262,7 +263,9 @@ def observe_replica(
         return observed(state=ReplicaState.PENDING, phase_wait_s=wait_s)
     terminating = pod.metadata.is_terminating
     terminated = (
-        None if discarded else termination(pod, spec.container, rule=spec.retry_policy, now=now)
+        None
+        if discarded
+        else termination(pod, spec.container, rule=_retry_policy(spec, pod), now=now)
     )
     if terminated and (terminated.exit_class is not ExitClass.RETRYABLE or not terminating):
         state = _STATE_BY_EXIT_CLASS[terminated.exit_class]
@@ -273,6 +276,17 @@ def observe_replica(
         return observed(state=ReplicaState.RUNNING)
     restarting = bool(status and (restarts or _has_terminated(status)))
     return observed(state=ReplicaState.PENDING, is_restarting=restarting)
+
+
+def _retry_policy(spec: ReplicaSpec, pod: Pod) -> RetryPolicy:
+    """Return which failures in a pod are retried: all, if its kubelet does so against the spec.
+
+    An edit of the restart policy reaches no pod that exists: what has been repeated there, perhaps
+    long before the edit, is no end.
+    """
+    policy = pod.spec.restart_policy if pod.spec else None
+    is_edited = spec.template["spec"].get("restartPolicy") == "Never" and policy != "Never"
+    return RetryPolicy.ALL if policy and is_edited and not pod.phase.finished else spec.retry_policy
 
 
 def _runs(pod: Pod, status: ContainerStatus | None) -> bool:

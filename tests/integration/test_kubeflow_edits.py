@@ -5,8 +5,12 @@ import pytest
 from dlctl.api.json_types import JSON
 from dlctl.api.meta import PODS
 from tests.integration.kubeflow import (
+    KINDS,
+    Outcomes,
     change,
+    chief_of,
     conditions,
+    created,
     forever,
     job_of,
     only,
@@ -14,6 +18,7 @@ from tests.integration.kubeflow import (
     running,
 )
 from tests.support.harness import ClusterHarness, StartCluster
+from tests.support.outcomes import KEEPS_RUNNING, Exit
 
 
 async def edit_workers(cluster: ClusterHarness, kind: str, job: JSON, edit: JSON) -> None:
@@ -44,3 +49,26 @@ async def test_job_fails_while_the_workers_that_were_added_have_not_started(
             ("Running", "False", f"{kind}Running"),
             ("Failed", "True", f"{kind}Failed"),
         ]
+
+
+@pytest.mark.parametrize("policy", ["Never", "ExitCode"])
+@pytest.mark.parametrize("kind", KINDS)
+async def test_exit_that_the_kubelet_has_repeated_fails_no_job_whose_policy_is_edited(
+    kind: str, policy: str, start_cluster: StartCluster
+) -> None:
+    async with start_cluster(kinds=only(kind)) as cluster:
+        cluster.start()
+        job = job_of(kind, {"Worker": 1, **chief_of(kind)}, policy="OnFailure")
+        outcomes: Outcomes = {**forever(), "worker-0": [Exit(1), KEEPS_RUNNING]}
+        await cluster.submit(job, outcomes)
+        await cluster.until(lambda: _restart_count(cluster) == 1)
+        await running(cluster)
+        await edit_workers(cluster, kind, job, {"restartPolicy": policy})
+        await cluster.settled()
+        assert conditions(cluster)[-1] == ("Running", "True", f"{kind}Running")
+        assert created(cluster, "worker-0") == 1
+
+
+def _restart_count(cluster: ClusterHarness) -> int:
+    statuses = (p["status"].get("containerStatuses", []) for p in cluster.objects(PODS))
+    return max((c["restartCount"] for found in statuses for c in found), default=0)

@@ -83,7 +83,7 @@ def test_replica_that_the_job_tolerates_is_not_its_failure() -> None:
     wire = training_job("TFJob", Master=1, PS=1, Worker=2)
     wire["spec"]["enableDynamicWorker"] = True
     job = make_job(wire)
-    server = make_pod(job, Replica("ps", 0), state=exited(1))
+    server = make_pod(job, Replica("ps", 0), phase="Failed", state=exited(1))
     tolerated = make_pod(job, FIRST, state=exited(127, at=EARLIER))
     verdict = Verdict(Cause.EVICTION, Confidence.HIGH, "evicted", EARLIER, str(FIRST))
     ended = completion(job, observed_of(job, server, tolerated), NOW, verdict)
