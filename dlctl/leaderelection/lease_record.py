@@ -5,9 +5,13 @@ and fields of others are preserved.
 """
 
 import datetime
+from typing import Final
 
 from dlctl.api.json_types import JSON
 from dlctl.api.meta import LEASES, ObjectKey
+
+# The server rejects more: nobody could ever lead again.
+_MAX_TRANSITIONS: Final = 2**31 - 1
 
 
 def spec(lease: JSON) -> JSON:
@@ -45,7 +49,8 @@ def acquired(lease: JSON, identity: str, seconds: int, now: datetime.datetime) -
     if holder(lease) != identity:
         new["acquireTime"] = timestamp(now)
         never_held = not holder(lease) and old.get("leaseTransitions") is None
-        new["leaseTransitions"] = 0 if never_held else (old.get("leaseTransitions") or 0) + 1
+        count = (old.get("leaseTransitions") or 0) + 1
+        new["leaseTransitions"] = 0 if never_held else min(count, _MAX_TRANSITIONS)
     return {**lease, "spec": {**old, **new}}
 
 

@@ -39,6 +39,7 @@ def test_first_acquisition_is_no_transition() -> None:
         pytest.param({"leaseTransitions": 4}, 5, id="given back"),
         pytest.param({"holderIdentity": "", "leaseTransitions": 0}, 1, id="given back, empty"),
         pytest.param({"holderIdentity": "them"}, 1, id="of one who does not count"),
+        pytest.param({"leaseTransitions": 2**31 - 1}, 2**31 - 1, id="as many as there can be"),
     ],
 )
 def test_transition_is_counted_and_dated(spec: dict[str, Any], transitions: int) -> None:
