@@ -67,6 +67,20 @@ class _Page(msgspec.Struct, Generic[T], frozen=True):
     metadata: _ListMeta = _ListMeta()
 
 
+class _Identity(msgspec.Struct, rename="camel", frozen=True):
+    # Of any type: the object is malformed.
+    name: Any = None
+    namespace: Any = None
+    uid: Any = None
+    resource_version: Any = None
+
+
+class _Identified(msgspec.Struct, frozen=True):
+    """An object of which nothing else is decoded: it may have a megabyte of labels."""
+
+    metadata: _Identity | None = None
+
+
 # Creating a decoder takes far longer than using it.
 decoder: Callable[[Any], "msgspec.json.Decoder[Any]"] = functools.cache(msgspec.json.Decoder)
 
@@ -179,15 +193,11 @@ def _page(page: _Page[Any], found: Sequence[T | Malformed]) -> ListPage[T]:
 
 def identify_malformed(raw: bytes | msgspec.Raw, error: Exception) -> Malformed:
     """Return what identifies an object that does not fit its type; never raises."""
-    try:
-        content = msgspec.json.decode(truncate_to_depth(bytes(raw)).text)
-    except Exception:  # noqa: BLE001 - such as text that is not UTF-8
-        content = None
-    meta = content.get("metadata") if isinstance(content, dict) else None
-    if not isinstance(meta, dict):
+    meta = _identity(raw)
+    if meta is None:
         return Malformed(None, "", str(error))
-    name, namespace = meta.get("name"), meta.get("namespace")
-    version, uid = meta.get("resourceVersion"), meta.get("uid")
+    name, namespace = meta.name, meta.namespace
+    version, uid = meta.resource_version, meta.uid
     readable = isinstance(name, str) and isinstance(namespace, str | None)
     return Malformed(
         ObjectKey(namespace or "", str(name)) if readable else None,
@@ -195,3 +205,15 @@ def identify_malformed(raw: bytes | msgspec.Raw, error: Exception) -> Malformed:
         str(error),
         uid if isinstance(uid, str) else "",
     )
+
+
+def _identity(raw: bytes | msgspec.Raw) -> _Identity | None:
+    """Return the identity in the metadata of an object, None if it cannot be read."""
+    identified = decoder(_Identified)
+    try:
+        try:
+            return identified.decode(raw).metadata
+        except RecursionError:
+            return identified.decode(truncate_to_depth(bytes(raw)).text).metadata
+    except Exception:  # noqa: BLE001 - such as text that is not JSON
+        return None

@@ -1,5 +1,6 @@
 """Pages with malformed objects, and pages too large for one step."""
 
+import tracemalloc
 from typing import Any
 
 import msgspec
@@ -137,3 +138,16 @@ def test_response_with_too_many_brackets_is_unexpected() -> None:
 @pytest.mark.parametrize("raw", [b"\xff", b"}}}", b"", b'{"metadata":' + b"[" * 5000])
 def test_any_input_is_identified_without_an_exception(raw: bytes) -> None:
     assert identify_malformed(raw, ValueError("why")).key is None
+
+
+def test_only_the_identity_of_a_malformed_object_is_decoded() -> None:
+    # As each of its changes takes as long, a tenant could keep the event loop busy with one.
+    raw = msgspec.json.encode({**obj("a", uid="u"), "spec": [{"name": "a"}] * 9_000})
+    tracemalloc.start()
+    try:
+        malformed = identify_malformed(raw, ValueError("why"))
+        _, peak_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert (malformed.key, malformed.uid) == (ObjectKey("ns", "a"), "u")
+    assert peak_bytes < len(raw) / 10
