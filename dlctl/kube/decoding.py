@@ -209,7 +209,7 @@ def identify_malformed(raw: bytes | msgspec.Raw, error: Exception) -> Malformed:
 
 def _identity(raw: bytes | msgspec.Raw) -> _Identity | None:
     """Return the identity in the metadata of an object, None if it cannot be read."""
-    identified = decoder(_Identified)
+    identified: msgspec.json.Decoder[_Identified] = decoder(_Identified)
     try:
         try:
             return identified.decode(raw).metadata
