@@ -93,11 +93,14 @@ def explain(
     happened = moments(job, pods, events, "\n".join(above))
     yield from _section("What happened (UTC)", history_lines(happened))
     if failure and failure.replica:
+        names = replica_names(job, pods)
         pod = next((pod for pod in pods if pod.metadata.name == failure.pod), None)
         again = " --previous" if failure.previous else ""
         if pod and (init_container := pod.unfinished_init_container):
             again = f" -c {init_container}"
-        yield from _section("More", [job.logs_command(failure.replica) + again])
+        # Without a pod there is no log to show.
+        if failure.replica in {names[each.metadata.name] for each in pods}:
+            yield from _section("More", [job.logs_command(failure.replica) + again])
 
 
 def _headline(job: JobSnapshot, now: datetime.datetime) -> str:

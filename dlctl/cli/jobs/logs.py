@@ -4,6 +4,9 @@ import argparse
 import sys
 from collections.abc import Iterator, Sequence
 
+from dlctl.api.job import Job
+from dlctl.api.policies.run_policy import CleanPodPolicy
+from dlctl.api.status.verdict import last_verdict
 from dlctl.cli.display.log_lines import LogPrefixes, displayable
 from dlctl.cli.display.log_selection import MAX_SHOWN, LogSelection
 from dlctl.cli.display.progress import ReplicaProgress
@@ -118,11 +121,21 @@ def no_log_reasons(
             yield f"{replica.name} (pod {replica.pod}) has not started: {replica.phase}{why}"
         elif job.is_finished:
             yield (
-                f"{replica.name} has no pod any more, and its output went with it; "
-                "`cleanPodPolicy: None` keeps the pods of jobs that have ended"
+                f"{replica.name} has no pod any more, and its output went with it"
+                f"{_advice(job, replica.name)}"
             )
         else:
             yield f"{replica.name} has no pod: the job is {job.state}; `dlctl why {job}`"
+
+
+def _advice(job: JobSnapshot, replica: str) -> str:
+    """Return where the output of a replica is, or how it could have been kept."""
+    verdict = last_verdict(job.status.attempts)
+    if verdict is not None and verdict.replica == replica:
+        return f"; `dlctl why {job}` has the end of it"
+    if isinstance(job.job, Job) and job.job.run_policy.clean_pod_policy is not CleanPodPolicy.NONE:
+        return "; `cleanPodPolicy: None` keeps the pods of jobs that have ended"
+    return ""
 
 
 def _report_others(job: JobSnapshot, names: Sequence[str]) -> None:

@@ -59,6 +59,12 @@ def test_output_of_another_pod_of_its_name_is_not_that_of_the_first_failure(
     assert (failure.pod, failure.is_replaced) == (found.metadata.name, replaced)
 
 
+def test_log_of_a_pod_that_is_gone_is_not_pointed_to() -> None:
+    situation = failed()
+    assert "--replica worker-1" in why(situation)
+    assert "--replica worker-1" not in why(Situation(situation.job, situation.pods[:2]))
+
+
 @pytest.mark.parametrize(
     ("state", "previous"),
     [
