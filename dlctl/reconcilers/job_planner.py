@@ -117,7 +117,9 @@ class JobPlanner:
         self, job: Job, obj: DecodedObject, observed: Observed, cache: JobCache
     ) -> tuple[ReconcileContext, Plan]:
         self._record_launcher(observed, cache)
-        now, cost = self.clock.now(), planning_cost(job, observed)
+        now = self.clock.now()
+        with wrap_content_errors(_STEP):
+            cost = planning_cost(job, observed)
         membership_plan, planned_job, observed = await self._plan_members(job, observed, now, cost)
         renderer = Renderer(planned_job, obj.dialect, partial(self.avoidance.avoided_by, job))
         launch = membership_plan is None or membership_plan.create_launcher
@@ -127,15 +129,15 @@ class JobPlanner:
         planned = await in_thread_if_slow(
             job.key.namespace, cost, _plan_job, rendered, observed, desired, now, self.settings
         )
-        timing = self._status_timing(obj, observed, cache, now)
         with wrap_content_errors(_STEP):
+            timing = self._status_timing(obj, observed, cache, now)
             avoided = renderer.avoided_nodes if planned.pods else ()
             planned = with_avoidance_event(planned, job, observed, avoided)
             planned = with_membership_plan(planned, membership_plan)
             is_long = len(planned.pods) > _MAX_UNINTERRUPTED_PODS
+            awaited = self.stores.awaited_pod(job) if is_long else None
             planned = next_changes(job, planned, timing, self.stores.pods, self.stores.services)
             has_run = status_transitions.has_run(job, planned.status, observed)
-        awaited = self.stores.awaited_pod(job) if is_long else None
         context = ReconcileContext(
             job,
             obj,

@@ -59,7 +59,9 @@ class FailureLogs:
         """Return the logs that the next verdict on a job needs; they are read in the background."""
         state, now = self._states.get(job.key), self.clock.now()
         known = frozenset(request.uid for request in state.deadlines) if state else frozenset()
-        cost, pure = planning_cost(job, observed), wrap_content_errors("planning")(log_requests)
+        with wrap_content_errors("planning"):
+            cost = planning_cost(job, observed)
+        pure = wrap_content_errors("planning")(log_requests)
         wanted = await in_thread_if_slow(
             job.key.namespace, cost, pure, job, observed, self.max_count, now, known
         )

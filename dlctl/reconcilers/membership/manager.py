@@ -67,11 +67,11 @@ class MembershipManager:
 
         If the ``cost`` is high, this runs in a thread.
         """
-        job = attrs.evolve(job, status=without_future_times(job.status, now))
-        membership = current_membership(job)
-        if self.dialect is None or job.elasticity is None or membership is None:
-            return None
         with wrap_content_errors("planning"):
+            job = attrs.evolve(job, status=without_future_times(job.status, now))
+            membership = current_membership(job)
+            if self.dialect is None or job.elasticity is None or membership is None:
+                return None
             framework = self.dialect.framework
             current = membership.scaling.uid if membership.scaling else ""
             state = MembershipState(
