@@ -7,7 +7,7 @@ clients, for which servers are tuned.
 import asyncio
 import logging
 from collections.abc import Iterator
-from contextlib import AsyncExitStack, aclosing, contextmanager
+from contextlib import AsyncExitStack, aclosing, contextmanager, suppress
 from typing import Final, Generic, TypeVar
 
 import attrs
@@ -26,7 +26,12 @@ from dlctl.informers.watch_events import (
     UnknownEvent,
     WatchEvent,
 )
-from dlctl.informers.watch_stream import UselessWatchError, WatchStream, read_initial_events
+from dlctl.informers.watch_stream import (
+    WATCH_TIMEOUT_S,
+    UselessWatchError,
+    WatchStream,
+    read_initial_events,
+)
 from dlctl.kube.errors import (
     ConnectRefusedError,
     ExpiredError,
@@ -42,6 +47,8 @@ T = TypeVar("T", bound=Object)
 
 WARN_EVERY_S: Final = 10.0
 _MAX_UNFINISHED_STREAMS: Final = 2
+# The server is asked to end the watch before, but it may go on with bookmarks that end no list.
+MAX_STREAMED_LIST_S: Final = WATCH_TIMEOUT_S[1] + 60.0
 _FAILURES = (RequestError, UselessWatchError)
 
 
@@ -181,8 +188,10 @@ class Reflector(Generic[T]):
             stream = await WatchStream.open(self._source, self._clock, version, initial=True)
             await stack.enter_async_context(stream)
             started = self._clock.monotonic()
-            with _warn_periodically(self._source.resource.group_resource):
-                listing = await read_initial_events(stream)
+            listing = None
+            with _warn_periodically(self._source.resource.group_resource), suppress(TimeoutError):
+                async with asyncio.timeout(MAX_STREAMED_LIST_S):
+                    listing = await read_initial_events(stream)
             if listing is None:
                 return None
             await self._replace(listing)

@@ -1,5 +1,11 @@
 """Lists that are streamed at the beginning of a watch."""
 
+import asyncio
+
+import pytest
+from aiohttp import web
+
+from dlctl.informers import reflector
 from tests.informers.scripted import (
     INITIAL_END,
     ScriptedServer,
@@ -99,6 +105,25 @@ async def test_streams_that_end_before_the_list_are_replaced_by_a_plain_list_at_
         await until(lambda: server.asked("watch"))
     assert len(server.asked("stream")) == 2
     assert server.asked("watch")[0]["resourceVersion"] == "13"
+
+
+async def test_stream_of_bookmarks_without_an_end_is_replaced_by_a_list(
+    server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reflector, "MAX_STREAMED_LIST_S", 0.1)
+
+    async def endless(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        while True:
+            await response.write(bookmark(12))
+            await asyncio.sleep(0.01)
+
+    server.streams += [endless, endless]
+    server.lists += [listed(pod("c"), version=13)]
+    async with watching(server) as watch:
+        assert watch.names == ["c"]
+    assert len(server.asked("stream")) == 2
 
 
 async def test_throttled_stream_is_retried_after_a_pause(server: ScriptedServer) -> None:
