@@ -61,7 +61,8 @@ async def serving(
         for path, checks in (("healthz", health.live), ("readyz", health.ready)):
             app.router.add_get(f"/{path}", _health(path, checks))
             app.router.add_get(f"/{path}/{{check}}", _health(path, checks))
-    runner = web.AppRunner(app, access_log=None, logger=HTTP_LOGGER)
+    # A request whose connection has ended waits for no review.
+    runner = web.AppRunner(app, access_log=None, logger=HTTP_LOGGER, handler_cancellation=True)
     await runner.setup()
     try:
         try:

@@ -111,6 +111,28 @@ async def test_probes_are_served_whatever_others_keep_open(sent: bytes) -> None:
     assert sum(ended) <= 53
 
 
+async def test_requests_of_ended_connections_are_not_kept_waiting() -> None:
+    waiting = 0
+
+    async def review(authorization: str) -> None:
+        nonlocal waiting
+        waiting += 1
+        try:
+            await asyncio.Event().wait()
+        finally:
+            waiting -= 1
+
+    async with (
+        serving("127.0.0.1:0", Metrics().registry, HEALTH, review) as url,
+        AsyncExitStack() as stack,
+    ):
+        for _ in range(server.MAX_CONNECTIONS + 50):
+            request = b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n"
+            stack.enter_context(closing(await _connect(url, request)))
+        await asyncio.sleep(0.05)
+        assert 0 < waiting <= server.MAX_CONNECTIONS
+
+
 async def _connect(url: str, sent: bytes) -> socket.socket:
     loop, address = asyncio.get_running_loop(), urlsplit(url)
     connection = socket.socket()
