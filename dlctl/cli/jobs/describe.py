@@ -26,6 +26,7 @@ from dlctl.cli.jobs.tables import aligned, duration
 from dlctl.kube.errors import RequestError
 
 _MAX_LINES: Final = 10
+_MAX_LINE_BYTES: Final = 1000
 
 
 def configure_why(parser: argparse.ArgumentParser) -> None:
@@ -111,7 +112,7 @@ def _configure(parser: argparse.ArgumentParser, show: "Callable[..., Iterator[st
         events = await events_of(cluster, job, replica_names(job, pods))
         failure = first_failure(job, pods)
         has_output = failure is not None and not failure.is_replaced
-        output = await _last_lines(cluster, job, failure) if failure and has_output else ()
+        output = await _read_last_lines(cluster, job, failure) if failure and has_output else ()
         for line in show(job, pods, events, cluster.clock.now(), output):
             # Writers of events and statuses must not control the reader's terminal.
             print(displayable(line.encode()))
@@ -120,7 +121,7 @@ def _configure(parser: argparse.ArgumentParser, show: "Callable[..., Iterator[st
     parser.set_defaults(command=lambda args: run_in_cluster(args, lambda it: run(it, args)))
 
 
-async def _last_lines(
+async def _read_last_lines(
     cluster: TargetCluster, job: JobSnapshot, failure: FirstFailure
 ) -> Sequence[str]:
     """Return the end of what a failed program has written; nothing if its pod is gone."""
@@ -130,4 +131,9 @@ async def _last_lines(
         log = await cluster.client.get_raw(path, options.query(failure.container))
     except RequestError:
         return ()
-    return [displayable(line) for line in log.splitlines()[-_MAX_LINES:]]
+    return last_lines(log)
+
+
+def last_lines(log: bytes) -> Sequence[str]:
+    """Return the last lines of a log for display, each shortened: one may have megabytes."""
+    return [displayable(line[:_MAX_LINE_BYTES]) for line in log.splitlines()[-_MAX_LINES:]]
