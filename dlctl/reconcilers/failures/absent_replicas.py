@@ -8,6 +8,7 @@ from dlctl.api.status import conditions
 from dlctl.api.status.job_status import JobPhase, JobState
 from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState
 from dlctl.reconcilers.status.replica_conditions import is_running
+from dlctl.reconcilers.status.replica_counts import running_or_ended
 
 
 def absent_replica(job: Job, observed: Observed) -> ObservedReplica | None:
@@ -33,8 +34,7 @@ def absent_replica(job: Job, observed: Observed) -> ObservedReplica | None:
 
 def _types_with_fewer_running(job: Job, observed: Observed) -> frozenset[str]:
     """Return the types that have lost a running replica; others may have been scaled up."""
-    running = Counter(o.replica.type for o in observed.replicas if o.state is ReplicaState.RUNNING)
-    return _types_with_more_before(job, running)
+    return _types_with_more_before(job, running_or_ended(job, observed))
 
 
 def _lost_types(job: Job, observed: Observed) -> frozenset[str]:

@@ -9,9 +9,9 @@ from dlctl.api.job import Job
 from dlctl.api.objects.pods import PodPhase
 from dlctl.api.status import conditions
 from dlctl.api.status.conditions import Condition
-from dlctl.api.status.job_status import JobPhase, JobState, ReplicaStatus
+from dlctl.api.status.job_status import JobPhase, JobState
 from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState
-from dlctl.reconcilers.status.replica_counts import state_of
+from dlctl.reconcilers.status.replica_counts import running_or_ended
 from dlctl.reconcilers.status.replica_terminations import first_terminations
 
 # The kubelet's reason of a pod that it has evicted, and the end of that of mpi-operator's event.
@@ -132,7 +132,7 @@ def _missing_replicas(job: Job, observed: Observed, ran: Condition) -> list[Obse
     stopped = [o for o in running if o.state in _NOT_RUNNING and not _is_started(o)]
     statuses = job.status.replica_statuses
     if stopped and statuses:
-        accounted = _running_or_ended(job, observed, statuses)
+        accounted = running_or_ended(job, observed)
         lost_types = {
             each.type
             for each in statuses
@@ -140,27 +140,6 @@ def _missing_replicas(job: Job, observed: Observed, ran: Condition) -> list[Obse
         }
         stopped = [o for o in stopped if o.replica.type in lost_types]
     return [o for o in stopped if not _is_older(o, ran)]
-
-
-def _running_or_ended(
-    job: Job, observed: Observed, statuses: Iterable[ReplicaStatus]
-) -> Mapping[str, int]:
-    """Return how many replicas of each type run, or have ended since the status was written."""
-    before = {each.type: each for each in statuses}
-    counts, failed = Counter[str](), Counter[str]()
-    for one in observed.replicas:
-        type_, state = one.replica.type, state_of(job, one)
-        known = before.get(type_)
-        is_done = bool(known and one.replica.index in known.completed_indexes)
-        if state is JobState.FAILED:
-            failed[type_] += 1
-        elif state is JobState.RUNNING or (state is JobState.SUCCEEDED and not is_done):
-            counts[type_] += 1
-    for type_, count in failed.items():
-        known = before.get(type_)
-        failed_before = known.count_by_state.get(JobState.FAILED, 0) if known else 0
-        counts[type_] += max(0, count - failed_before)
-    return counts
 
 
 def _is_older(one: ObservedReplica, ran: Condition) -> bool:

@@ -27,7 +27,7 @@ _WAITING: Final = JobState.UNKNOWN
 def replica_status(job: Job, spec: ReplicaSpec, observed: Observed) -> ReplicaStatus:
     """Return the status of the replicas of one type."""
     replicas = [o for o in observed.replicas if o.replica.type == spec.type]
-    counts = Counter(state_of(job, o) for o in replicas)
+    counts = Counter(_state_of(job, o) for o in replicas)
     if observed.launcher is not None and spec.type == LAUNCHER:
         # Its failed pods are attempts of one replica. With a failure policy, its Job reports the
         # only one later than the pod itself.
@@ -50,14 +50,23 @@ def replica_status(job: Job, spec: ReplicaSpec, observed: Observed) -> ReplicaSt
     )
 
 
-def state_of(job: Job, observed: ObservedReplica) -> JobState:
-    """Return the state as which a replica is counted."""
-    if observed.state is ReplicaState.FAILED_RETRYABLE:
-        return job.messages.restarting_state
-    if observed.state is ReplicaState.RETIRED and _has_succeeded(observed):
-        return JobState.SUCCEEDED
-    in_between = observed.is_restarting or observed.phase_wait_s
-    return JobState.RUNNING if in_between else _STATES[observed.state]
+def running_or_ended(job: Job, observed: Observed) -> Counter[str]:
+    """Return how many replicas of each type run, or have ended since the status was written."""
+    before = {each.type: each for each in job.status.replica_statuses}
+    counts, failed = Counter[str](), Counter[str]()
+    for one in observed.replicas:
+        type_, state = one.replica.type, _state_of(job, one)
+        known = before.get(type_)
+        is_done = bool(known and one.replica.index in known.completed_indexes)
+        if state is JobState.FAILED:
+            failed[type_] += 1
+        elif state is JobState.RUNNING or (state is JobState.SUCCEEDED and not is_done):
+            counts[type_] += 1
+    for type_, count in failed.items():
+        known = before.get(type_)
+        failed_before = known.count_by_state.get(JobState.FAILED, 0) if known else 0
+        counts[type_] += max(0, count - failed_before)
+    return counts
 
 
 def suspended_replica_status(replica: ReplicaStatus, observed: Observed) -> ReplicaStatus:
@@ -86,6 +95,15 @@ def final_replica_status(
     if failure is None and job.messages.counts_running_as_succeeded:
         return _count_as_succeeded(replica)
     return replica
+
+
+def _state_of(job: Job, observed: ObservedReplica) -> JobState:
+    if observed.state is ReplicaState.FAILED_RETRYABLE:
+        return job.messages.restarting_state
+    if observed.state is ReplicaState.RETIRED and _has_succeeded(observed):
+        return JobState.SUCCEEDED
+    in_between = observed.is_restarting or observed.phase_wait_s
+    return JobState.RUNNING if in_between else _STATES[observed.state]
 
 
 def _has_succeeded(retired: ObservedReplica) -> bool:

@@ -162,3 +162,19 @@ def test_replica_that_made_way_has_not_vanished() -> None:
     plan = planned(job, without(pods(job), "worker-1"), 60)
     assert plan.status.attempts == moving
     assert [str(replica) for replica in plan.pods] == ["worker-1"]
+
+
+@pytest.mark.parametrize(
+    "ended",
+    [
+        pytest.param(failed(1, 30), id="failed"),
+        pytest.param({"state": exited(1, at=at(30)), "restart_policy": "Never"}, id="about to"),
+        pytest.param(ENDED, id="succeeded"),
+    ],
+)
+def test_worker_that_was_added_is_not_blamed_for_one_that_ended(ended: JSON) -> None:
+    small = running(make_job(training_job("JAXJob", Worker=1)))
+    job = attrs.evolve(make_job(training_job("JAXJob", Worker=2)), status=small.status)
+    job = after(job, without(pods(job), "worker-1"), 20)
+    job = after(job, without(pods(job, worker0=ended), "worker-1"), 31)
+    assert all(cause and cause[1] == "worker-0" for cause in causes(job))
