@@ -13,6 +13,7 @@ import attrs
 from dlctl.errors import ConfigError
 from dlctl.kube.config_library import config_library
 from dlctl.kube.credentials import Access, Credentials, FixedCredentials, tls_context
+from dlctl.kube.http_urls import is_http_url
 from dlctl.kube.proxies import http_proxy, proxy_for
 
 logger = logging.getLogger(__name__)
@@ -112,6 +113,11 @@ async def _from_kubeconfig(paths: str, context: str | None) -> ClusterConfig:
 
     credentials = LoadedCredentials(reload, periodic=lambda: _may_expire(loader))
     configuration = await credentials.start()
+    if not is_http_url(configuration.host):
+        raise ConfigError(
+            f"kubeconfig: {paths}: the server {configuration.host!r} is no URL such as "
+            "https://HOST:PORT"
+        )
     named: Mapping[str, str] = loader.current_context["context"]
     own = configuration.proxy
     return ClusterConfig(

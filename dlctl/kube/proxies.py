@@ -5,12 +5,10 @@ Python's own rules differ: they know no address ranges, and send loopback addres
 
 import ipaddress
 from collections.abc import Mapping
-from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
 from dlctl.errors import ConfigError
-
-_DEFAULT_PORTS: Final = {"http": 80, "https": 443}
+from dlctl.kube.http_urls import DEFAULT_PORTS, is_http_url
 
 
 def proxy_for(server: str, environment: Mapping[str, str]) -> str | None:
@@ -31,12 +29,7 @@ def http_proxy(proxy: str, source: str) -> str:
 
     :raises ConfigError: if requests cannot be sent through it; the message has no credentials.
     """
-    try:
-        url = urlsplit(proxy)
-        usable = url.scheme in _DEFAULT_PORTS and url.hostname and url.port != 0
-    except ValueError:
-        usable = False
-    if not usable:
+    if not is_http_url(proxy):
         raise ConfigError(f"{source}: not the URL of an HTTP proxy, as http://HOST:PORT is")
     return proxy
 
@@ -50,7 +43,7 @@ def _is_excluded(server: SplitResult, no_proxy: str) -> bool:
     address = _address(host)
     if host == "localhost" or (address and address.is_loopback):
         return True
-    port = server.port or _DEFAULT_PORTS.get(server.scheme)
+    port = server.port or DEFAULT_PORTS.get(server.scheme)
     return any(_covers(entry.strip().lower(), host, port) for entry in no_proxy.split(","))
 
 

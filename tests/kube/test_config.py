@@ -109,6 +109,15 @@ async def test_tls_verification_can_be_disabled_or_use_another_server_name(tmp_p
     assert cluster.tls_server_name == "kubernetes"
 
 
+@pytest.mark.parametrize(
+    "server", ["https://h:99999", "https://h:x", "https://[::1", "https://", "h:6443"]
+)
+async def test_server_that_is_no_url_is_reported(server: str, tmp_path: Path) -> None:
+    path = write_kubeconfig(tmp_path / "config", {"token": "t"}, server=server)
+    with pytest.raises(ConfigError, match=r"is no URL such as https://HOST:PORT$"):
+        await load(path)
+
+
 async def test_proxy_comes_from_the_kubeconfig_or_the_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
