@@ -18,8 +18,10 @@ STARTING_BATCH_PERIOD_S: Final = 0.5
 _PODS_PER_S: Final = 500
 MAX_STARTING_BATCH_PERIOD_S: Final = 5.0
 MAX_BATCH_PERIOD_S: Final = 2.0
-# The end of the key of the label of the pod whose start makes a job of Kubeflow's kinds Running.
+# The end of the label's key, and its values, of the pod whose start decides whether its job runs.
+# MPIJobs and TrainingJobs give their workers the label as well.
 _ROLE_LABEL: Final = "job-role"
+_MASTER_ROLES: Final = ("master", "launcher")
 # A pod that was merely assigned to a node changes nothing until its containers start, or cannot.
 BOUND_BATCH_PERIOD_S: Final = 10.0
 # While many pods are being deleted, the job waits until more of them are gone.
@@ -124,7 +126,8 @@ def _is_start_of_master(change: Change[Object]) -> bool:
         return False
     if isinstance(old, Pod) and old.phase is PodPhase.RUNNING:
         return False
-    return any(key.endswith(_ROLE_LABEL) for key in new.metadata.labels or ())
+    labels = (new.metadata.labels or {}).items()
+    return any(key.endswith(_ROLE_LABEL) and role in _MASTER_ROLES for key, role in labels)
 
 
 def _is_fresh(pod: Pod) -> bool:

@@ -141,17 +141,27 @@ async def test_job_waits_longer_for_a_pod_while_others_are_still_to_start(
     assert await taken(queue, after_s=0.02) == [MNIST]
 
 
+@pytest.mark.parametrize(
+    ("label", "role", "batch_period_s"),
+    [
+        pytest.param("training.kubeflow.org/job-role", "master", 0.5, id="master"),
+        pytest.param("training.kubeflow.org/job-role", "launcher", 0.5, id="launcher of an MPIJob"),
+        pytest.param("training-job-role", "launcher", 0.5, id="launcher of a TrainingJob"),
+        pytest.param("training.kubeflow.org/job-role", "worker", 1.0, id="worker of an MPIJob"),
+        pytest.param("training-job-role", "worker", 1.0, id="worker of a TrainingJob"),
+    ],
+)
 async def test_start_of_the_master_is_reported_while_workers_are_still_to_start(
-    queue: Queue,
+    label: str, role: str, batch_period_s: float, queue: Queue
 ) -> None:
-    labels = OWNED | {"labels": {"training.kubeflow.org/job-role": "master"}}
-    master = [
-        decode(Pod, "mnist-master-0", metadata=labels, status={"phase": phase})
+    labels = OWNED | {"labels": {label: role}}
+    pod = [
+        decode(Pod, "mnist-0", metadata=labels, status={"phase": phase})
         for phase in ("Pending", "Running")
     ]
-    workers = [worker(number) for number in range(250)]
-    enqueue_owner(queue, master[1], *workers)(Change(*master))
-    assert await taken(queue, after_s=0.49) == []
+    workers = [worker(number) for number in range(249)]
+    enqueue_owner(queue, pod[1], *workers)(Change(*pod))
+    assert await taken(queue, after_s=batch_period_s - 0.01) == []
     assert await taken(queue, after_s=0.02) == [MNIST]
 
 
