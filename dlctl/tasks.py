@@ -1,6 +1,6 @@
 """Structured concurrency where asyncio's own is a step short.
 
-Every task belongs to a group whose owner waits for it; there is no bare ``create_task`` in dlctl.
+Every task has an owner who waits for it; outside of groups, there is no other ``create_task``.
 """
 
 import asyncio
@@ -57,6 +57,20 @@ def unwrap_exception_groups() -> Iterator[None]:
         while isinstance(first, BaseExceptionGroup):
             first = first.exceptions[0]
         raise first from failures
+
+
+async def run_to_end(run: Coroutine[Any, Any, A]) -> A:
+    """Return what a coroutine returns; a first cancellation waits until it has ended."""
+    task = asyncio.create_task(run)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        try:
+            # Unlike the task, this raises none of its failures, in which nobody is interested now.
+            await asyncio.gather(task, return_exceptions=True)
+        finally:
+            task.cancel()
+        raise
 
 
 async def run_until_first(*runs: Coroutine[Any, Any, object]) -> None:

@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from dlctl.tasks import map_all
+from dlctl.tasks import map_all, run_to_end
 
 pytestmark = pytest.mark.looptime
 
@@ -118,3 +118,45 @@ async def test_cancellation_of_one_call_by_itself_is_raised() -> None:
 
     with pytest.raises(asyncio.CancelledError):
         await map_all(run, range(4), limit=2)
+
+
+async def test_cancellation_waits_for_the_end_of_what_must_not_be_interrupted() -> None:
+    finish, ended = asyncio.Event(), False
+
+    async def write() -> None:
+        nonlocal ended
+        await finish.wait()
+        ended = True
+        raise ValueError
+
+    call = asyncio.create_task(run_to_end(write()))
+    await asyncio.sleep(0)
+    call.cancel()
+    await asyncio.sleep(0)
+    assert not call.done()
+
+    finish.set()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    assert ended
+
+
+async def test_second_cancellation_waits_for_nothing() -> None:
+    cancelled = False
+
+    async def write() -> None:
+        nonlocal cancelled
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            cancelled = True
+            raise
+
+    call = asyncio.create_task(run_to_end(write()))
+    for _ in range(2):
+        await asyncio.sleep(0)
+        call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    await asyncio.sleep(0)
+    assert cancelled

@@ -17,6 +17,7 @@ from dlctl.api.meta import Resource
 from dlctl.clock import Clock, SystemClock
 from dlctl.kube.client import Client
 from dlctl.kube.errors import RequestError
+from dlctl.tasks import run_to_end
 
 # Raises the HTTP error to respond with if access is denied.
 Authorize = Callable[[str], Awaitable[None]]
@@ -72,7 +73,8 @@ class DelegatedAuthorization:
             # Another request may have had it reviewed meanwhile.
             is_allowed = digest in self._allowed
             if not is_allowed and digest not in self._rejected:
-                is_allowed = await self._is_allowed(token)
+                # Clients that end their connections must not make room for further reviews.
+                is_allowed = await run_to_end(self._is_allowed(token))
                 (self._allowed if is_allowed else self._rejected)[digest] = None
         if not is_allowed:
             raise web.HTTPForbidden

@@ -138,6 +138,33 @@ async def test_reviews_of_strangers_tokens_do_not_delay_or_displace_a_known_one(
         assert len(api.seen) == seen
 
 
+async def test_requests_that_are_ended_at_once_start_no_flood_of_reviews(api: Server) -> None:
+    begun, reviews = asyncio.Semaphore(0), asyncio.Event()
+
+    async def review(request: web.Request) -> web.StreamResponse:
+        begun.release()
+        await reviews.wait()
+        return await replies(UNKNOWN, 201)(request)
+
+    api.handlers.append(review)
+    async with Client(ClusterConfig.with_token(api.url, "our-own"), user_agent="dlctl") as client:
+        authorize = DelegatedAuthorization(client)
+        requests = [asyncio.create_task(authorize(f"Bearer {number}")) for number in range(50)]
+        async with asyncio.timeout(30):
+            for _ in range(4):
+                await begun.acquire()
+            for request in requests[:40]:
+                request.cancel()
+                await asyncio.sleep(0.001)
+            assert len(api.seen) == 4
+            reviews.set()
+            ended = await asyncio.gather(*requests, return_exceptions=True)
+    assert {type(one) for one in ended[:40]} == {asyncio.CancelledError}
+    assert {type(one) for one in ended[40:]} == {web.HTTPForbidden}
+    # Those that were still waiting were never reviewed.
+    assert len(api.seen) == 4 + 10
+
+
 async def rejected(authorize: DelegatedAuthorization, header: str) -> None:
     with pytest.raises(web.HTTPForbidden):
         await authorize(header)

@@ -148,7 +148,7 @@ async def _has_ended(connection: socket.socket) -> bool:
     """Return whether the server has ended a connection before all was sent."""
     loop = asyncio.get_running_loop()
     try:
-        async with asyncio.timeout(0.02):
+        async with asyncio.timeout(0.1):
             while await loop.sock_recv(connection, 1 << 12):
                 pass
     except TimeoutError:
