@@ -20,13 +20,25 @@ from e2e.mpi_operator import dlctl_process, peer
 from e2e.mpi_operator.__main__ import DLCTL, install, new_namespace
 from e2e.mpi_operator.case import Step, mpijob
 from e2e.mpi_operator.observed import FOLLOWED, Observed
-from e2e.mpi_operator.steps import launcher_runs, launcher_succeeds, resumes, suspends, workers_run
+from e2e.mpi_operator.steps import (
+    launcher_fails,
+    launcher_runs,
+    launcher_succeeds,
+    resumes,
+    suspends,
+    workers_run,
+)
 
 _STARTS: Final = (workers_run(), launcher_runs())
 # By job, its run policy, what happens to it before the handover, and after it.
 _JOBS: Final[Mapping[str, tuple[JSON, Sequence[Step], Sequence[Step]]]] = {
     "new": ({}, (), (*_STARTS, launcher_succeeds())),
     "running": ({}, _STARTS, (launcher_succeeds(),)),
+    "retried": (
+        {"backoffLimit": 2},
+        (*_STARTS, launcher_fails(), launcher_runs(again=True)),
+        (launcher_fails(), launcher_runs(again=True), launcher_succeeds()),
+    ),
     "suspended": ({"suspend": True}, (), (resumes(), *_STARTS, launcher_succeeds())),
     "paused": ({}, (*_STARTS, suspends()), (resumes(), *_STARTS, launcher_succeeds())),
     "finished": ({"cleanPodPolicy": "Running"}, (*_STARTS, launcher_succeeds()), ()),
