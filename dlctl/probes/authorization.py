@@ -71,21 +71,21 @@ class DelegatedAuthorization:
             return
         async with self._known_limit if digest in self._known else self._limit:
             # Another request may have had it reviewed meanwhile.
-            is_allowed = digest in self._allowed
-            if not is_allowed and digest not in self._rejected:
+            if digest not in self._allowed and digest not in self._rejected:
                 # Clients that end their connections must not make room for further reviews.
-                is_allowed = await run_to_end(self._is_allowed(token))
-                (self._allowed if is_allowed else self._rejected)[digest] = None
+                await run_to_end(self._review_token(token, digest))
+            is_allowed = digest in self._allowed
         if not is_allowed:
             raise web.HTTPForbidden
         self._known[digest] = None
 
-    async def _is_allowed(self, token: str) -> bool:
+    async def _review_token(self, token: str, digest: bytes) -> None:
         try:
             user = await self._authenticate(token)
-            return bool(user) and await self._authorize(user)
+            is_allowed = bool(user) and await self._authorize(user)
         except RequestError as error:
             raise web.HTTPServiceUnavailable(text="the token cannot be reviewed") from error
+        (self._allowed if is_allowed else self._rejected)[digest] = None
 
     async def _authenticate(self, token: str) -> dict[str, Any]:
         """Return the user of the token; empty if it is invalid."""

@@ -21,6 +21,7 @@ from dlctl.errors import ConfigError
 from dlctl.http_logger import HTTP_LOGGER
 from dlctl.probes.authorization import Authorize, allow_all
 from dlctl.probes.health_checks import Checks, health_response
+from dlctl.tasks import run_to_end
 
 # Rendering takes tens of milliseconds, and anybody may request it.
 METRICS_CACHE_S: Final = 1.0
@@ -95,14 +96,18 @@ def _metrics(registry: CollectorRegistry, authorize: Authorize) -> _Handler:
     body, rendered_at = b"", float("-inf")
     rendering = asyncio.Lock()
 
-    async def handle(request: web.Request) -> web.Response:
+    async def render(now: float) -> None:
         nonlocal body, rendered_at
+        body, rendered_at = await _render(registry), now
+
+    async def handle(request: web.Request) -> web.Response:
         await authorize(request.headers.get("Authorization", ""))
         # One request renders; concurrent ones get the same result.
         async with rendering:
             now = asyncio.get_running_loop().time()
             if now - rendered_at >= METRICS_CACHE_S:
-                body, rendered_at = await _render(registry), now
+                # Also for others: clients that end their connections must not have it done again.
+                await run_to_end(render(now))
         response = web.Response(body=body)
         response.headers["Content-Type"] = CONTENT_TYPE_LATEST
         return response

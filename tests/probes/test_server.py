@@ -61,6 +61,33 @@ async def test_metrics_are_rendered_at_most_once_a_second(monkeypatch: pytest.Mo
     assert len(rendered) <= 3
 
 
+async def test_metrics_are_rendered_once_for_clients_that_do_not_wait_for_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    begun, finish, count = asyncio.Event(), asyncio.Event(), 0
+
+    async def rendered(registry: CollectorRegistry) -> bytes:
+        nonlocal count
+        count += 1
+        begun.set()
+        await finish.wait()
+        return b"metrics"
+
+    monkeypatch.setattr(server, "_render", rendered)
+    async with served() as get:
+        async with asyncio.timeout(30):
+            for _ in range(10):
+                hasty = asyncio.ensure_future(get("/metrics"))
+                await begun.wait()
+                await asyncio.sleep(0.01)
+                hasty.cancel()
+                await asyncio.wait([hasty])
+            await asyncio.sleep(0.05)
+            finish.set()
+            assert await get("/metrics") == (200, "metrics")
+    assert count == 1
+
+
 async def test_metrics_of_many_namespaces_are_rendered_in_parts_to_the_same_text() -> None:
     registry = CollectorRegistry()
     labels: Any = {"labelnames": ["namespace"], "registry": registry}
