@@ -103,14 +103,17 @@ async def read(
 async def _contents(
     path: Path, position: int, ended: Callable[[], bool]
 ) -> AsyncIterator[tuple[int, bytes]]:
-    """Yield the parts of a file and their offsets."""
+    """Yield the parts of a file and their offsets; a line whose end is lost ends there."""
+    begins = True
     while True:
         # Checked before reading: the program's last output was written before it ended.
         last = ended()
-        position, data = await asyncio.to_thread(_read_kept, path, position)
+        found, data = await asyncio.to_thread(_read_kept, path, position)
         if data:
-            yield position, data
-            position += len(data)
+            if found != position and not begins:
+                yield position, b"\n"
+            yield found, data
+            position, begins = found + len(data), data.endswith(b"\n")
         elif last:
             return
         else:

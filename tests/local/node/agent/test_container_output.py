@@ -93,6 +93,26 @@ async def test_slow_follower_goes_on_with_the_oldest_line_that_is_left(log: Path
     assert found[0] > 10
 
 
+@pytest.mark.parametrize("timestamps", [False, True])
+async def test_line_of_which_the_end_is_lost_does_not_run_into_the_next_one(
+    timestamps: bool, log: Path
+) -> None:
+    clock = ManualClock()
+    program, times = Program(log, LIMIT_BYTES), LineTimes(clock, clock.now())
+    program.write(10_000)
+    ended = asyncio.Event()
+    chunks = read(log, LogOptions(follow=True, timestamps=timestamps), ended.is_set, times)
+    begin = await anext(chunks)
+    assert not begin.endswith(b"\n")
+    program.write(500_000)
+    ended.set()
+    rest = await joined(chunks)
+    sizes = [len(line) for line in (begin + rest).splitlines()]
+    cut = sizes.pop(begin.count(b"\n"))
+    assert set(sizes) == {sizes[0]}
+    assert cut < sizes[0]
+
+
 async def test_times_of_lines_are_right_after_older_ones_are_lost(log: Path) -> None:
     clock = ManualClock()
     times = LineTimes(clock, clock.now())
