@@ -99,8 +99,8 @@ def _running_count(batch_job: BatchJob, active: Sequence[Pod]) -> int:
     running_count = sum(pod.phase is PodPhase.RUNNING for pod in active)
     if batch_job.labels_its_pods:
         return running_count
-    # Made by another operator: an adopted pod is seen to run before it is ready, but the pods of
-    # its retries are in no store.
+    # Made by another operator: an adopted pod is seen to run before it is ready, but that of a
+    # retry is in no store until it is adopted as well.
     status = batch_job.status
     return max(running_count, (status.active if status.ready is None else status.ready) or 0)
 
