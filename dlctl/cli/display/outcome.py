@@ -85,14 +85,16 @@ def closing_lines(job: JobProgress, end: RunEnd, last_lines: LastLines) -> Itera
 
 
 def explaining_runs(job: JobProgress, name: str) -> list[ContainerRun]:
-    """Return the runs of a replica, first those that ended as the job's first cause says.
+    """Return the runs of a replica; of a failed job, first those that ended as its cause says.
 
     One that followed may have been ended with the job.
     """
     replica = job.replica(name)
     if replica is None:
         return []
-    causes = [cause for cause in (job.failure, last_verdict(job.attempts)) if cause]
+    # While the job goes on, the end of an earlier attempt explains nothing.
+    given = (job.failure, last_verdict(job.attempts)) if job.failure else ()
+    causes = [cause for cause in given if cause]
     codes = {cause.exit_code for cause in causes if cause.replica in ("", name)}
     ended = [(end.run, end.exit_code in codes) for end in reversed(replica.exits)]
     # A run that has just been started explains nothing.

@@ -121,6 +121,15 @@ def test_run_that_ended_as_the_first_cause_says_explains_more_than_the_last(
     assert explaining_runs(job, "worker-1")[0] == runs[first]
 
 
+def test_last_run_explains_a_job_that_has_not_failed() -> None:
+    runs = [ContainerRun("uid-1", "mxnet", number) for number in range(2)]
+    exits = [ContainerExit(run, code) for run, code in zip(runs, (1, 2), strict=True)]
+    replica = attrs.evolve(WORKER_1, phase="Running", run=runs[1], exits=tuple(exits))
+    attempts = (Attempt(0, NOW, NOW, VERDICT), Attempt(1, NOW))
+    job = attrs.evolve(RUNNING, replicas=(replica,), attempts=attempts)
+    assert explaining_runs(job, "worker-1")[0] == runs[1]
+
+
 def test_headline_of_a_failure_is_its_first_cause_in_a_sentence() -> None:
     failed = attrs.evolve(JOB, failure=FAILURE, attempts=(Attempt(0, NOW, NOW, VERDICT),))
     assert closing(failed) == [
