@@ -1,7 +1,7 @@
 """Adoption: labels children of a job that lack dlctl's label, mostly those of another operator.
 
-Stores contain only labelled objects. Each namespace is listed once for all jobs of a kind, and again
-for each retry of an adopted launcher; only objects without the label are listed.
+Stores contain only labelled objects. Each namespace is listed once for all jobs of a kind, and
+again for each retry of an adopted launcher; only objects without the label are listed.
 """
 
 import asyncio
