@@ -63,14 +63,16 @@ async def run_to_end(run: Coroutine[Any, Any, A]) -> A:
     """Return what a coroutine returns; a first cancellation waits until it has ended."""
     task = asyncio.create_task(run)
     try:
-        return await asyncio.shield(task)
+        # Unlike an await of the task, it does not pass a cancellation on.
+        await asyncio.wait([task])
     except asyncio.CancelledError:
         try:
-            # Unlike the task, this raises none of its failures, in which nobody is interested now.
+            # Nobody is interested in its failure now.
             await asyncio.gather(task, return_exceptions=True)
         finally:
             task.cancel()
         raise
+    return task.result()
 
 
 async def run_until_first(*runs: Coroutine[Any, Any, object]) -> None:
