@@ -57,7 +57,7 @@ class BackgroundTasks(Generic[K, T]):
     """The tasks that owners currently want, and the outcomes of those that are done.
 
     They run while :meth:`run` does: only a few at a time per owner, each within the context that
-    ``limiter`` returns for it. When a task ends, its owner is woken. Their log records name the
+    ``limiter`` returns for it. When a task ends, its owner is enqueued. Their log records name the
     ``controller`` of the owner.
     """
 

@@ -89,7 +89,7 @@ class JobReconciler:
             self.guard.report_rejected(obj, cache, error)
             raise
         except (JobGoneError, NamespaceTerminatingError, StatusSupersededError):
-            # The job was deleted or changed meanwhile, or is about to be: its event wakes it.
+            # The job was deleted or changed meanwhile, or is about to be: its event enqueues it.
             return Result()
         except (ConflictError, NotFoundError) as error:
             # Another client changed the job or a child meanwhile, which is common.

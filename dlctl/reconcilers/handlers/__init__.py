@@ -1,1 +1,1 @@
-"""What a change in a store wakes: which jobs, in which queue, and after how long."""
+"""What a change in a store enqueues: which jobs, in which queue, and after how long."""

@@ -1,6 +1,7 @@
 """The ScaleIns and ScaleOuts of a job: how they are found and read; of many, the oldest. Pure.
 
-Each costs a decoding, and new ones two writes. The end of one wakes the job, and the next is read.
+Each costs a decoding, and new ones two writes. The end of one enqueues the job for
+the next.
 """
 
 import heapq
