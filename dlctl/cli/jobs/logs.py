@@ -129,13 +129,14 @@ def no_log_reasons(
 
 
 def _advice(job: JobSnapshot, replica: str) -> str:
-    """Return where the output of a replica is, or how it could have been kept."""
-    verdict = last_verdict(job.status.attempts)
+    """Return what is known of a replica, and how its output could have been kept."""
+    verdict, text = last_verdict(job.status.attempts), ""
     if verdict is not None and verdict.replica == replica:
-        return f"; `dlctl why {job}` has the end of it"
+        # Perhaps with its last lines, but not if an exit code is all that is known.
+        text = f"; `dlctl why {job}` says why it ended"
     if isinstance(job.job, Job) and job.job.run_policy.clean_pod_policy is not CleanPodPolicy.NONE:
-        return "; `cleanPodPolicy: None` keeps the pods of jobs that have ended"
-    return ""
+        text += "; `cleanPodPolicy: None` keeps the pods of jobs that have ended"
+    return text
 
 
 def _report_others(job: JobSnapshot, names: Sequence[str]) -> None:

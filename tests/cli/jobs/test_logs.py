@@ -1,20 +1,22 @@
 """Why a replica has no log."""
 
+from typing import Any
+
 import pytest
 
 from dlctl.cli.display.progress import ReplicaProgress
 from dlctl.cli.jobs.job_snapshot import JobSnapshot
 from dlctl.cli.jobs.logs import no_log_reasons
 from tests.builders import training_job
-from tests.cli.jobs.outcomes import at, lost_gang, snapshot
+from tests.cli.jobs.outcomes import at, snapshot
 
 GONE = "has no pod any more, and its output went with it"
 
 
-def ended_job(policy: str) -> JobSnapshot:
+def ended_job(policy: str, **own: Any) -> JobSnapshot:
     wire = training_job("PyTorchJob", "sum", Master=1, Worker=2)
     wire["spec"]["runPolicy"] = {"cleanPodPolicy": policy}
-    return snapshot(wire, completionTime=at(60), dlctl={"phase": "Done"})
+    return snapshot(wire, completionTime=at(60), dlctl={"phase": "Done", **own})
 
 
 def reasons(job: JobSnapshot, replica: str) -> list[str]:
@@ -33,9 +35,18 @@ def test_pods_are_kept_by_a_policy_that_the_job_does_not_have_yet(policy: str, a
     assert reasons(ended_job(policy), "worker-0") == [f"worker-0 {GONE}{advice}"]
 
 
-def test_output_of_the_first_cause_is_in_the_status() -> None:
-    job = lost_gang().job
-    verdict = job.status.attempts[-1].verdict
-    assert verdict is not None
-    name = verdict.replica
-    assert reasons(job, name) == [f"{name} {GONE}; `dlctl why {job}` has the end of it"]
+def test_output_that_the_status_may_not_have_is_not_promised() -> None:
+    verdict = {
+        "cause": "UserCode",
+        "confidence": "Low",
+        "message": "exit code 1: general error",
+        "replica": "worker-0",
+        "time": at(60),
+    }
+    attempt = {"number": 0, "startTime": at(0), "endTime": at(60), **verdict}
+    job = ended_job("All", attempts=[attempt])
+    advice = "`cleanPodPolicy: None` keeps the pods of jobs that have ended"
+    assert reasons(job, "worker-1") == [f"worker-1 {GONE}; {advice}"]
+    assert reasons(job, "worker-0") == [
+        f"worker-0 {GONE}; `dlctl why {job}` says why it ended; {advice}"
+    ]
