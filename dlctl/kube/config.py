@@ -114,10 +114,8 @@ async def _from_kubeconfig(paths: str, context: str | None) -> ClusterConfig:
     credentials = LoadedCredentials(reload, periodic=lambda: _may_expire(loader))
     configuration = await credentials.start()
     if not is_http_url(configuration.host):
-        raise ConfigError(
-            f"kubeconfig: {paths}: the server {configuration.host!r} is no URL such as "
-            "https://HOST:PORT"
-        )
+        # Not quoted: it may hold a password.
+        raise ConfigError(f"kubeconfig: {paths}: the server is no URL such as https://HOST:PORT")
     named: Mapping[str, str] = loader.current_context["context"]
     own = configuration.proxy
     return ClusterConfig(
