@@ -30,14 +30,12 @@ _CONTAINERS: Final = [{"name": f"c{number}", "image": "x"} for number in range(_
 async def test_template_with_too_many_parts_is_rejected(
     start_cluster: StartCluster, part: str, name: str, items: Any
 ) -> None:
-    (kind,) = only("PyTorchJob")
-    async with start_cluster(kinds=[kind]) as cluster:
+    async with start_cluster(kinds=only("PyTorchJob")) as cluster:
         cluster.start()
         job = job_of("PyTorchJob", {"Master": 1})
-        job["metadata"] = {"name": job["metadata"]["name"]}
         template = job["spec"]["pytorchReplicaSpecs"]["Master"]["template"]
         template[part] = {**template.get(part, {}), name: items}
-        await cluster.user.create(kind.resource, cluster.namespace, job)
+        await cluster.submit(job)
         await cluster.until(lambda: cluster.condition("Failed"))
         text = f"template.{part}.{name}: has {_COUNT} items: use at most {_COUNT - 1}"
         assert text in cluster.condition("Failed")

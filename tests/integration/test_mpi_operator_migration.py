@@ -145,6 +145,7 @@ async def test_failure_of_an_adopted_launcher_is_that_of_its_last_retry(
         cluster.start()
         await cluster.until(lambda: not unlabelled(cluster))
         await finish_launcher(cluster, 1)
+        await cluster.until(lambda: counts(cluster).get("Launcher") == {"active": 1, "failed": 1})
         await finish_launcher(cluster, 3)
         await cluster.until(lambda: is_true(cluster, "Failed"))
         assert "exit code 3" in condition(cluster, "Failed")["message"]
