@@ -28,4 +28,4 @@ class JobDefaults:
     def of_framework(self, settings: type[S]) -> S:
         """Return a framework's settings of this type, by default those without arguments."""
         found = (one for one in self.framework_settings if isinstance(one, settings))
-        return next(found, settings())
+        return next(found, None) or settings()

@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 # Reconciles are cheap; what they write is limited by the client. This bounds their memory.
 MAX_CONCURRENT_RECONCILES: Final = 512
-# A single conflict is common; so many in a row take over half a second.
+# A single conflict is common; this many in a row take over half a second.
 _MIN_LOGGED_RETRIES: Final = 8
 RESULTS: Final = ("error", "requeue_after", "requeue", "success")
 

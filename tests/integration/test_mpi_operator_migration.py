@@ -122,15 +122,19 @@ async def test_job_with_an_evicted_worker_goes_on(start_cluster: StartCluster) -
         assert not is_true(cluster, "Failed")
 
 
-async def test_retries_of_an_adopted_launcher_are_counted(start_cluster: StartCluster) -> None:
-    manifest = mpi_job()
+async def retry_adopted_launcher(cluster: ClusterHarness, manifest: JSON) -> None:
+    """Take a running job over, and let its launcher fail once."""
     manifest["spec"]["mpiReplicaSpecs"]["Launcher"]["restartPolicy"] = "Never"
+    await left_behind(cluster, manifest, "Created", "Running", replicaStatuses=RUNNING)
+    cluster.start()
+    await cluster.until(lambda: not unlabelled(cluster))
+    await finish_launcher(cluster, 1)
+    await cluster.until(lambda: counts(cluster).get("Launcher") == {"active": 1, "failed": 1})
+
+
+async def test_retries_of_an_adopted_launcher_are_counted(start_cluster: StartCluster) -> None:
     async with start_cluster(kinds=[MPI]) as cluster:
-        await left_behind(cluster, manifest, "Created", "Running", replicaStatuses=RUNNING)
-        cluster.start()
-        await cluster.until(lambda: not unlabelled(cluster))
-        await finish_launcher(cluster, 1)
-        await cluster.until(lambda: counts(cluster).get("Launcher") == {"active": 1, "failed": 1})
+        await retry_adopted_launcher(cluster, mpi_job())
         await finish_launcher(cluster)
         await cluster.until(lambda: is_true(cluster, "Succeeded"))
 
@@ -138,14 +142,8 @@ async def test_retries_of_an_adopted_launcher_are_counted(start_cluster: StartCl
 async def test_failure_of_an_adopted_launcher_is_that_of_its_last_retry(
     start_cluster: StartCluster,
 ) -> None:
-    manifest = mpi_job(policy={"backoffLimit": 1})
-    manifest["spec"]["mpiReplicaSpecs"]["Launcher"]["restartPolicy"] = "Never"
     async with start_cluster(kinds=[MPI]) as cluster:
-        await left_behind(cluster, manifest, "Created", "Running", replicaStatuses=RUNNING)
-        cluster.start()
-        await cluster.until(lambda: not unlabelled(cluster))
-        await finish_launcher(cluster, 1)
-        await cluster.until(lambda: counts(cluster).get("Launcher") == {"active": 1, "failed": 1})
+        await retry_adopted_launcher(cluster, mpi_job(policy={"backoffLimit": 1}))
         await finish_launcher(cluster, 3)
         await cluster.until(lambda: is_true(cluster, "Failed"))
         assert "exit code 3" in condition(cluster, "Failed")["message"]

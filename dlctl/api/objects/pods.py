@@ -169,9 +169,10 @@ class Pod(Object, frozen=True, gc=False):
 
     def interned(self, interner: Interner) -> Self:
         """Return the pod with dlctl's annotations alone; it shares its parts with others."""
-        given = self.metadata.annotations or {}
-        kept = {name: given[name] for name in _KEPT_ANNOTATIONS if name in given}
-        metadata = with_parts(self.metadata, annotations=kept)
+        metadata = self.metadata
+        if given := metadata.annotations:
+            kept = {name: given[name] for name in _KEPT_ANNOTATIONS if name in given}
+            metadata = with_parts(metadata, annotations=kept)
         return with_parts(
             self,
             metadata=metadata.interned(interner),

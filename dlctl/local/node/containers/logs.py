@@ -152,7 +152,7 @@ def _line_start(path: Path, position: int) -> int:
     """Return the offset at which the line of a position begins."""
     first = 0
     with suppress(FileNotFoundError), path.open("rb") as file:
-        first = _first_line(file.fileno(), _kept_from(file.fileno()))
+        first = _first_line(file.fileno())
         while position > first:
             begin = max(position - _CHUNK_BYTES, first)
             found = os.pread(file.fileno(), position - begin, begin).rfind(b"\n")
@@ -167,7 +167,7 @@ def tail_position(path: Path, lines: int | None) -> int:
     first = 0
     # The pod may be removed at any time.
     with suppress(FileNotFoundError), path.open("rb") as file:
-        first = _first_line(file.fileno(), _kept_from(file.fileno()))
+        first = _first_line(file.fileno())
         if lines is None:
             return first
         end = file.seek(0, os.SEEK_END)
@@ -197,8 +197,8 @@ def _read_kept(path: Path, position: int) -> tuple[int, bytes]:
     try:
         data = os.pread(fd, _CHUNK_BYTES, position)
         # Compared after reading: what is read of a hole are zeros.
-        while position < (kept_from := _kept_from(fd)):
-            position = _first_line(fd, kept_from)
+        while position < _kept_from(fd):
+            position = _first_line(fd)
             data = os.pread(fd, _CHUNK_BYTES, position)
         return position, data
     finally:
@@ -214,8 +214,9 @@ def _kept_from(fd: int) -> int:
         return 0
 
 
-def _first_line(fd: int, kept_from: int) -> int:
+def _first_line(fd: int) -> int:
     """Return the offset of the first whole line that a log still has."""
+    kept_from = _kept_from(fd)
     if not kept_from:
         return 0
     return kept_from + os.pread(fd, _CHUNK_BYTES, kept_from).find(b"\n") + 1
