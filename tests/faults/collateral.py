@@ -1,4 +1,4 @@
-"""One member has a cause; the others say what libraries say when a peer is gone, some before it."""
+"""One replica has a cause; the others log what libraries say when a peer is gone, some before."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Programs that end by an exit code or a signal, while the other member of the job runs."""
+"""Programs that end by an exit code or a signal, while the other replica of the job runs."""
 
 from typing import Final
 

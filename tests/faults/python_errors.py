@@ -1,4 +1,4 @@
-"""Errors of Python programs, by what they print; the other member of the job runs."""
+"""Errors of Python programs, by what they print; the other replica of the job runs."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""The cause of each injected fault is named, and no other member is blamed.
+"""The cause of each injected fault is named, and no other replica is blamed.
 
 Real processes in the pods of an embedded cluster. What a kubelet reports of nodes and images is
 written through the API, as it does.
@@ -69,7 +69,7 @@ _TOO_EARLY: Final = "a job without a policy is judged with its first failed repl
         pytest.param("without a policy", marks=pytest.mark.xfail(strict=False, reason=_TOO_EARLY)),
     ],
 )
-async def test_cause_is_named_and_no_other_member_is_blamed(
+async def test_cause_is_named_and_no_other_replica_is_blamed(
     group: str, images: Mapping[str, Path]
 ) -> None:
     faults = GROUPS.get(group, collateral.WITHOUT_POLICY)

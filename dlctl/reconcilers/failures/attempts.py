@@ -21,8 +21,8 @@ from dlctl.reconcilers.failures.first_cause import first_cause
 from dlctl.reconcilers.failures.recorded_runs import (
     is_decided,
     is_recorded,
-    members_of_attempt,
     new_runs,
+    runs_of_attempt,
 )
 from dlctl.reconcilers.failures.run_judge import RunJudge
 from dlctl.reconcilers.lifecycle.job_limits import BACKOFF_LIMIT_EXCEEDED, DEADLINE_EXCEEDED
@@ -123,12 +123,12 @@ def _with_end(
 ) -> tuple[Attempt, ...]:
     """Return the attempts with the end that the first of some unrecorded runs has caused."""
     first = min((run for run in runs if run.interrupts), key=lambda run: run.time)
-    end, members = first.time, members_of_attempt(job, runs, first, judge)
+    end, ended = first.time, runs_of_attempt(job, runs, first, judge)
     if _is_over(attempts):
         # It has failed again before it ran again as a whole.
-        started_at = min(run.started_at for run in members)
+        started_at = min(run.started_at for run in ended)
         attempts = _opened(job, attempts, max(started_at, attempts[-1].end_time or started_at))
-    verdict = _verdict(job, members, observed, judge.now)
+    verdict = _verdict(job, ended, observed, judge.now)
     return closed(job, attempts, end, verdict)
 
 
@@ -184,7 +184,7 @@ def _with_late_ends(
     if last.verdict is None or not _may_prove_more(late, last.verdict):
         return attempts
     new = _persistable(_verdict(job, late, observed, now))
-    is_visible = any(run.member.pod.metadata.name == last.verdict.pod for run in late)
+    is_visible = any(run.failed_replica.pod.metadata.name == last.verdict.pod for run in late)
     better = _better(last.verdict, new, is_compared=is_visible)
     return (*before, attrs.evolve(last, verdict=better))
 
@@ -193,7 +193,7 @@ def _verdict(
     job: Job, runs: Sequence[EndedRun], observed: Observed, now: datetime.datetime
 ) -> Verdict:
     """Return the first cause of the end of some runs."""
-    verdict = first_cause(job, [run.member for run in runs], now)
+    verdict = first_cause(job, [run.failed_replica for run in runs], now)
     if verdict.node or not verdict.replica:
         return verdict
     # A launcher may blame a replica whose own pod shows no end.
@@ -204,7 +204,7 @@ def _verdict(
 def _may_prove_more(late: Sequence[EndedRun], verdict: Verdict) -> bool:
     """Return whether a verdict is worth another look, which costs time in large jobs."""
     is_proved = verdict.confidence is Confidence.HIGH
-    has_more = any(run.member.faulty_node for run in late)
+    has_more = any(run.failed_replica.faulty_node for run in late)
     return len(late) > verdict.collateral_count + 1 or (has_more and not is_proved)
 
 
@@ -258,7 +258,7 @@ def _verdict_of_failure(job: Job, observed: Observed, failure: Failure) -> Verdi
     the end of the last attempt, after which the job ran again.
     """
     runs = ended_runs(job, observed, failure.time) if failure.replica else []
-    if its_own := [run for run in runs if str(run.member.replica) == failure.replica]:
+    if its_own := [run for run in runs if str(run.failed_replica.replica) == failure.replica]:
         return _verdict(job, its_own, observed, failure.time)
     waiting = [
         FailedReplica(one.replica, one.pod, None)

@@ -30,7 +30,7 @@ _SECOND: Final = datetime.timedelta(seconds=1)
 class EndedRun:
     """The end of one run of a replica: of its container, or of its pod if that was deleted."""
 
-    member: FailedReplica
+    failed_replica: FailedReplica
     started_at: datetime.datetime
     time: datetime.datetime
     # True if it interrupts the job; the end of a replica that the job tolerates does not.
@@ -47,14 +47,16 @@ def ended_runs(job: Job, observed: Observed, now: datetime.datetime) -> list[End
     runs = [run for one in suspects if (run := _ended_run(job, one, now))]
     deleted = [one for one in suspects if _was_deleted(job, one)]
     if deleted and _has_run(job, observed):
-        members = (FailedReplica(one.replica, one.pod, None) for one in deleted if one.pod)
-        runs += (_run(member, now) for member in members)
+        failed_replicas = (FailedReplica(one.replica, one.pod, None) for one in deleted if one.pod)
+        runs += (_run(failed, now) for failed in failed_replicas)
     retired = {one.replica for one in suspects if one.state is ReplicaState.RETIRED}
-    runs = [run for run in runs if run.member.replica not in retired or not _is_known(job, run)]
+    runs = [
+        run for run in runs if run.failed_replica.replica not in retired or not _is_known(job, run)
+    ]
     launcher = observed.launcher
     if launcher is not None and launcher.last_failure and launcher.last_failed_pod:
-        member = FailedReplica(LAUNCHER_REPLICA, launcher.last_failed_pod, launcher.last_failure)
-        runs += [] if launcher.last_failure.is_ahead else [_run(member, now)]
+        failed = FailedReplica(LAUNCHER_REPLICA, launcher.last_failed_pod, launcher.last_failure)
+        runs += [] if launcher.last_failure.is_ahead else [_run(failed, now)]
     nodes, logs = observed.children.nodes, observed.children.logs
     if runs and nodes.lost:
         runs += _on_lost_nodes(observed, now)
@@ -81,30 +83,30 @@ def _ended_run(job: Job, one: ObservedReplica, now: datetime.datetime) -> EndedR
     return None
 
 
-def _run(member: FailedReplica, now: datetime.datetime, *, interrupts: bool = True) -> EndedRun:
+def _run(failed: FailedReplica, now: datetime.datetime, *, interrupts: bool = True) -> EndedRun:
     """Return a run, which was between the creation of its pod and now, whatever its node's clock.
 
     Of a container that could not start, kubelets report that it started in 1970.
     """
-    time = member.time(now)
-    created = min(member.pod.metadata.creation_timestamp or EPOCH, now)
-    started_at = member.termination.started_at if member.termination else None
+    time = failed.time(now)
+    created = min(failed.pod.metadata.creation_timestamp or EPOCH, now)
+    started_at = failed.termination.started_at if failed.termination else None
     if started_at is None:
-        started_at = created if member.pod.metadata.creation_timestamp else time
+        started_at = created if failed.pod.metadata.creation_timestamp else time
     time = max(time, created).replace(microsecond=0)
     started_at = max(started_at, created).replace(microsecond=0)
-    return EndedRun(member, min(started_at, time), time, interrupts, _is_ahead(member, now))
+    return EndedRun(failed, min(started_at, time), time, interrupts, _is_ahead(failed, now))
 
 
-def _is_ahead(member: FailedReplica, now: datetime.datetime) -> bool:
-    created, end = member.pod.metadata.creation_timestamp, member.termination
-    times = (created, None if end else member.asked_to_end_at)
+def _is_ahead(failed: FailedReplica, now: datetime.datetime) -> bool:
+    created, end = failed.pod.metadata.creation_timestamp, failed.termination
+    times = (created, None if end else failed.asked_to_end_at)
     return bool(end and end.is_ahead) or any(time > now for time in times if time is not None)
 
 
 def _is_known(job: Job, run: EndedRun) -> bool:
     """Return whether an attempt names a replica whose end seems to move with the clock."""
-    name, verdicts = str(run.member.replica), (one.verdict for one in job.status.attempts)
+    name, verdicts = str(run.failed_replica.replica), (one.verdict for one in job.status.attempts)
     return run.is_ahead and any(one.may_name(name) for one in verdicts if one is not None)
 
 
@@ -121,13 +123,17 @@ def _on_lost_nodes(observed: Observed, now: datetime.datetime) -> Iterator[Ended
 
 def _with_node(run: EndedRun, nodes: NodeStates) -> EndedRun:
     """Return the run with what is wrong with its node."""
-    state = nodes.by_name.get(run.member.node)
-    return attrs.evolve(run, member=attrs.evolve(run.member, faulty_node=state)) if state else run
+    state = nodes.by_name.get(run.failed_replica.node)
+    if state is None:
+        return run
+    return attrs.evolve(run, failed_replica=attrs.evolve(run.failed_replica, faulty_node=state))
 
 
 def _with_log(run: EndedRun, logs: Mapping[UID, str]) -> EndedRun:
-    log = logs.get(run.member.pod.metadata.uid, "")
-    return attrs.evolve(run, member=attrs.evolve(run.member, log=log)) if log else run
+    log = logs.get(run.failed_replica.pod.metadata.uid, "")
+    if not log:
+        return run
+    return attrs.evolve(run, failed_replica=attrs.evolve(run.failed_replica, log=log))
 
 
 def _after_restart(run: EndedRun, restart: RestartRecord | None) -> EndedRun:
@@ -137,7 +143,7 @@ def _after_restart(run: EndedRun, restart: RestartRecord | None) -> EndedRun:
     """
     if restart is None:
         return run
-    if restart.pod_uid == run.member.pod.metadata.uid:
+    if restart.pod_uid == run.failed_replica.pod.metadata.uid:
         # Its end was recorded; without a usable time in its pod, it would move on with the clock.
         time = min(run.time, restart.finished_at)
         started_at = min(run.started_at, time)

@@ -1,4 +1,4 @@
-"""Evidence of why one member of an attempt ended, and how it compares with that of others."""
+"""Evidence of why one replica of an attempt ended, and how it compares with that of others."""
 
 import enum
 
@@ -21,7 +21,7 @@ class Proof(enum.IntEnum):
 
 @attrs.frozen
 class Evidence:
-    """The evidence of one source about the end of one member."""
+    """The evidence of one source about the end of one replica."""
 
     cause: Cause
     proof: Proof
@@ -31,7 +31,7 @@ class Evidence:
     # The exit code of the process; None to take the container's.
     exit_code: int | None = None
     rank: int | None = None
-    # The host of the process, as its launcher names it; empty to blame the member itself.
+    # The host of the process, as its launcher names it; empty to blame the replica itself.
     host: str = ""
     # The node was taken down on purpose, which is no fault of it.
     is_planned: bool = False

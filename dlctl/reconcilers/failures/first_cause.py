@@ -1,4 +1,4 @@
-"""The first cause of the end of an attempt: which member is to blame, and for what. Pure."""
+"""The first cause of the end of an attempt: which replica is to blame, and for what. Pure."""
 
 import datetime
 from collections.abc import Iterator, Sequence
@@ -18,7 +18,7 @@ from dlctl.reconcilers.program_output.log_text import MAX_LOG_CHARS, log_lines, 
 from dlctl.reconcilers.program_output.torchrun import is_under_torchrun, torchrun_failures
 from dlctl.reconcilers.termination import UNOBSERVED_REASONS
 
-# The output of at most this number of members is read, and of as many that lost a peer.
+# The output of at most this number of replicas is read, and of as many that lost a peer.
 _MAX_READ: Final = 32
 _MAX_MESSAGE_CHARS: Final = 600
 _NO_EVIDENCE: Final = Evidence(
@@ -32,10 +32,10 @@ _DELETED: Final = Evidence(
 
 @attrs.frozen
 class _Suspect:
-    """A member with the evidence that needs no log."""
+    """A replica with the evidence that needs no log."""
 
-    member: FailedReplica
-    # Among equals, the first member is blamed.
+    failed_replica: FailedReplica
+    # Among equals, the first replica is blamed.
     index: int
     time: datetime.datetime
     output: str
@@ -43,7 +43,7 @@ class _Suspect:
     evidence: Evidence
     # The init container that failed; empty if the program has started.
     init_container: str = ""
-    # True if too many members come before it for its output to be read.
+    # True if too many replicas come before it for its output to be read.
     is_unread: bool = False
 
     @property
@@ -59,7 +59,7 @@ class _Suspect:
         return self.evidence.proof > Proof.POD and bool(self.output.strip())
 
     def with_tie_break(self) -> Self:
-        return attrs.evolve(self, evidence=tie_break(self.member, self.evidence))
+        return attrs.evolve(self, evidence=tie_break(self.failed_replica, self.evidence))
 
     def as_at_least(self, weight: Weight) -> Self:
         evidence = attrs.evolve(self.evidence, weight=max(weight, self.evidence.weight))
@@ -78,7 +78,7 @@ class _Suspect:
 
 @attrs.frozen
 class Judgement:
-    """The judgement of one member's end by itself."""
+    """The judgement of one replica's end by itself."""
 
     # True if it proves a cause that cannot be a mere consequence.
     shows_cause: bool
@@ -87,28 +87,30 @@ class Judgement:
     is_unread: bool
 
 
-def first_cause(job: Job, members: Sequence[FailedReplica], now: datetime.datetime) -> Verdict:
-    """Return why an attempt ended, from the members that ended in it.
+def first_cause(
+    job: Job, failed_replicas: Sequence[FailedReplica], now: datetime.datetime
+) -> Verdict:
+    """Return why an attempt ended, from the replicas that ended in it.
 
-    Stronger evidence wins, then the earlier end; what follows from another member's end never wins
-    while any member has a cause.
+    Stronger evidence wins, then the earlier end; what follows from another replica's end never wins
+    while any replica has a cause.
     """
-    if not members:
+    if not failed_replicas:
         return Verdict(Cause.UNKNOWN, Confidence.LOW, "no replica reported why it ended", now)
-    return _verdict(job, _blamed(job, members, now), members)
+    return _verdict(job, _blamed(job, failed_replicas, now), failed_replicas)
 
 
 def judgements(
-    job: Job, members: Sequence[FailedReplica], now: datetime.datetime
+    job: Job, failed_replicas: Sequence[FailedReplica], now: datetime.datetime
 ) -> list[Judgement]:
-    """Return the judgement of each member by itself; as many outputs are read as for a gang."""
-    judged = sorted(_suspects(job, members, now), key=lambda suspect: suspect.index)
+    """Return the judgement of each replica by itself; as many outputs are read as for a gang."""
+    judged = sorted(_suspects(job, failed_replicas, now), key=lambda suspect: suspect.index)
     return [_judgement(suspect) for suspect in judged]
 
 
 def _judgement(suspect: _Suspect) -> Judgement:
     weight = suspect.evidence.weight
-    # A member that lost a peer counts as a consequence if its output was not read.
+    # A replica that lost a peer counts as a consequence if its output was not read.
     is_unread_loser = suspect.is_unread and weight is Weight.COLLATERAL
     return Judgement(
         shows_cause=weight is Weight.CAUSE,
@@ -117,48 +119,48 @@ def _judgement(suspect: _Suspect) -> Judgement:
     )
 
 
-def _blamed(job: Job, members: Sequence[FailedReplica], now: datetime.datetime) -> _Suspect:
-    return min(_suspects(job, members, now), key=lambda suspect: suspect.order)
+def _blamed(job: Job, failed_replicas: Sequence[FailedReplica], now: datetime.datetime) -> _Suspect:
+    return min(_suspects(job, failed_replicas, now), key=lambda suspect: suspect.order)
 
 
 def _suspects(
-    job: Job, members: Sequence[FailedReplica], now: datetime.datetime
+    job: Job, failed_replicas: Sequence[FailedReplica], now: datetime.datetime
 ) -> Iterator[_Suspect]:
-    """Yield the members with the evidence about each."""
-    suspects = [_suspect(job, member, n, now) for n, member in enumerate(members)]
+    """Yield the replicas with the evidence about each."""
+    suspects = [_suspect(job, failed, n, now) for n, failed in enumerate(failed_replicas)]
     return (suspect.with_tie_break() for suspect in _judged(suspects))
 
 
-def _suspect(job: Job, member: FailedReplica, index: int, now: datetime.datetime) -> _Suspect:
-    spec = job.replica_spec(member.replica.type)
+def _suspect(job: Job, failed: FailedReplica, index: int, now: datetime.datetime) -> _Suspect:
+    spec = job.replica_spec(failed.replica.type)
     container = spec.container if spec else ""
-    message = member.termination_message(container)
-    log = member.log[-MAX_LOG_CHARS:]
+    message = failed.termination_message(container)
+    log = failed.log[-MAX_LOG_CHARS:]
     output = log if message in log else f"{log}\n{message[-MAX_LOG_CHARS:]}"
     return _Suspect(
-        member,
+        failed,
         index,
-        member.time(now),
+        failed.time(now),
         output,
-        _cheap_evidence(member, message),
-        _init_container(member, container),
+        _cheap_evidence(failed, message),
+        _init_container(failed, container),
     )
 
 
-def _init_container(member: FailedReplica, container: str) -> str:
-    failed = member.failed_container(container) if member.termination else None
-    return failed.name if failed and failed.name != container else ""
+def _init_container(failed: FailedReplica, container: str) -> str:
+    found = failed.failed_container(container) if failed.termination else None
+    return found.name if found and found.name != container else ""
 
 
-def _cheap_evidence(member: FailedReplica, message: str) -> Evidence:
-    if found := api_evidence(member, message):
+def _cheap_evidence(failed: FailedReplica, message: str) -> Evidence:
+    if found := api_evidence(failed, message):
         return found
-    code = _exit_code(member)
+    code = _exit_code(failed)
     if code:
         return exit_code_evidence(code)
-    if member.termination is not None:
-        return attrs.evolve(_NO_EVIDENCE, message=member.termination.message)
-    return _DELETED if member.pod.metadata.is_terminating else _NO_EVIDENCE
+    if failed.termination is not None:
+        return attrs.evolve(_NO_EVIDENCE, message=failed.termination.message)
+    return _DELETED if failed.pod.metadata.is_terminating else _NO_EVIDENCE
 
 
 def _judged(suspects: Sequence[_Suspect]) -> Iterator[_Suspect]:
@@ -167,9 +169,9 @@ def _judged(suspects: Sequence[_Suspect]) -> Iterator[_Suspect]:
     to_read = [(suspect, lost_peer(suspect.output)) for suspect in suspects if suspect.is_to_read]
     # A large gang ends within a second: those that may have a cause by their exit code come first.
     to_read.sort(key=lambda each: (each[0].evidence.weight, each[1], each[0].time))
-    # Without its output, the end of a member may be a mere consequence.
+    # Without its output, the end of a replica may be a mere consequence.
     yield from _read_first([one for one, lost in to_read if not lost], Weight.AMBIGUOUS)
-    # Members that lost a peer prove less, and must not use up the reads of the others.
+    # Replicas that lost a peer prove less, and must not use up the reads of the others.
     yield from _read_first([one for one, lost in to_read if lost], Weight.COLLATERAL)
 
 
@@ -181,7 +183,7 @@ def _read_first(suspects: Sequence[_Suspect], unread: Weight) -> Iterator[_Suspe
 
 def _read(suspect: _Suspect) -> _Suspect:
     lines = log_lines(suspect.output)
-    found = output_evidence(lines, _exit_code(suspect.member))
+    found = output_evidence(lines, _exit_code(suspect.failed_replica))
     if found is None:
         words = last_words(lines)
         message = "\n".join(filter(None, (suspect.evidence.message, words)))
@@ -189,22 +191,22 @@ def _read(suspect: _Suspect) -> _Suspect:
     return attrs.evolve(suspect, evidence=found)
 
 
-def _verdict(job: Job, blamed: _Suspect, members: Sequence[FailedReplica]) -> Verdict:
+def _verdict(job: Job, blamed: _Suspect, failed_replicas: Sequence[FailedReplica]) -> Verdict:
     evidence = blamed.evidence
-    replica = _replica_on(job, members, evidence.host) or blamed.member.replica
-    member = next((each for each in members if each.replica == replica), None)
-    others = [each.replica for each in members if each.replica != replica]
+    replica = _replica_on(job, failed_replicas, evidence.host) or blamed.failed_replica.replica
+    failed = next((each for each in failed_replicas if each.replica == replica), None)
+    others = [each.replica for each in failed_replicas if each.replica != replica]
     # Failures that the job does not tolerate come first: the failure policy must not miss them.
     others.sort(key=lambda one: not job.failure_policy_decides(one.type))
-    exit_code = evidence.exit_code if evidence.host else _exit_code(blamed.member)
+    exit_code = evidence.exit_code if evidence.host else _exit_code(blamed.failed_replica)
     return Verdict(
         cause=evidence.cause,
         confidence=evidence.confidence,
         message=printable(blamed.message, _MAX_MESSAGE_CHARS),
         time=blamed.time,
         replica=str(replica),
-        pod=member.pod.metadata.name if member else job.child_name(replica),
-        node=member.node if member else "",
+        pod=failed.pod.metadata.name if failed else job.child_name(replica),
+        node=failed.node if failed else "",
         rank=_rank(job, replica, blamed) if evidence.rank is None else evidence.rank,
         exit_code=exit_code if evidence.exit_code is None else evidence.exit_code,
         is_consequence=blamed.is_consequence,
@@ -222,16 +224,16 @@ def _rank(job: Job, replica: Replica, blamed: _Suspect) -> int | None:
     return failures[0].rank if failures else None
 
 
-def _replica_on(job: Job, members: Sequence[FailedReplica], host: str) -> Replica | None:
+def _replica_on(job: Job, failed_replicas: Sequence[FailedReplica], host: str) -> Replica | None:
     """Return the replica on a host, which a launcher names by its pod or by its node."""
     if not host:
         return None
     name = host.partition(".")[0]
     by_pod = (each for each in job.replicas if job.child_name(each) == name)
-    by_node = (each.replica for each in members if each.node == host)
+    by_node = (each.replica for each in failed_replicas if each.node == host)
     return next(by_pod, None) or next(by_node, None)
 
 
-def _exit_code(member: FailedReplica) -> int | None:
-    end = member.termination
+def _exit_code(failed: FailedReplica) -> int | None:
+    end = failed.termination
     return None if end is None or end.reason in UNOBSERVED_REASONS else end.exit_code

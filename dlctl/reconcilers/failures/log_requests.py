@@ -66,7 +66,7 @@ def log_requests(
     attempts = job.status.attempts
     runs = sorted(
         ended_runs(job, observed, now),
-        key=lambda run: (run.time, run.member.pod.metadata.uid not in known),
+        key=lambda run: (run.time, run.failed_replica.pod.metadata.uid not in known),
     )
     current = [run for run in runs if not is_recorded(run, attempts[:-1])]
     new = new_runs(job, current, attempts, RunJudge(job, now))
@@ -80,14 +80,14 @@ def log_requests(
 def _requests(job: Job, observed: Observed, runs: Sequence[EndedRun]) -> Iterator[LogTailRequest]:
     lost_nodes = observed.children.nodes.lost
     for run in runs:
-        member = run.member
-        spec = job.replica_spec(member.replica.type)
-        failed = member.failed_container(spec.container) if spec else None
-        if failed is None or member.termination is None or member.node in lost_nodes:
+        failed = run.failed_replica
+        spec = job.replica_spec(failed.replica.type)
+        container = failed.failed_container(spec.container) if spec else None
+        if container is None or failed.termination is None or failed.node in lost_nodes:
             continue
-        if api_evidence(member, failed.end.message or ""):
+        if api_evidence(failed, container.end.message or ""):
             continue
-        metadata = member.pod.metadata
+        metadata = failed.pod.metadata
         yield LogTailRequest(
-            metadata.key, metadata.uid, failed.name, failed.end, failed.is_previous
+            metadata.key, metadata.uid, container.name, container.end, container.is_previous
         )

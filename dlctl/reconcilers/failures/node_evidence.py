@@ -1,4 +1,4 @@
-"""Evidence from the state of a member's node about its end."""
+"""Evidence from the state of a replica's node about its end."""
 
 import re
 from typing import Final
@@ -20,20 +20,20 @@ _HARDWARE_FAULT: Final = re.compile(
 _RUNS_PODS_BEFORE: Final = (NodeFault.DRAINING, NodeFault.DELETED, NodeFault.DOWN)
 
 
-def api_evidence(member: FailedReplica, message: str) -> Evidence | None:
+def api_evidence(failed: FailedReplica, message: str) -> Evidence | None:
     """Return what the API proves: the state of the node, or else the pod's reasons."""
-    by_pod, node = pod_evidence(member, message), member.faulty_node
-    if node is not None and _has_ended(node, member, by_pod):
+    by_pod, node = pod_evidence(failed, message), failed.faulty_node
+    if node is not None and _has_ended(node, failed, by_pod):
         return _node_evidence(node)
     return by_pod
 
 
-def tie_break(member: FailedReplica, evidence: Evidence) -> Evidence:
-    """Return better evidence of a member that merely lost its peers, if its own node is draining.
+def tie_break(failed: FailedReplica, evidence: Evidence) -> Evidence:
+    """Return better evidence of a replica that merely lost its peers, if its own node is draining.
 
-    Also if the node went down after the member had ended.
+    Also if the node went down after the replica had ended.
     """
-    node = member.faulty_node
+    node = failed.faulty_node
     if node is None or node.fault_kind not in _RUNS_PODS_BEFORE:
         return evidence
     if evidence.weight is not Weight.COLLATERAL:
@@ -41,8 +41,8 @@ def tie_break(member: FailedReplica, evidence: Evidence) -> Evidence:
     return attrs.evolve(_node_evidence(node), confidence=Confidence.LOW, weight=Weight.COLLATERAL)
 
 
-def _has_ended(node: NodeState, member: FailedReplica, by_pod: Evidence | None) -> bool:
-    """Return whether the fault of its node is why a member ended.
+def _has_ended(node: NodeState, failed: FailedReplica, by_pod: Evidence | None) -> bool:
+    """Return whether the fault of its node is why a replica ended.
 
     A node without a fault of its own has ended pods that were disrupted, deleted or stopped, but
     programs on it may fail by themselves, or lose their peers. So may those that ended before it
@@ -51,20 +51,20 @@ def _has_ended(node: NodeState, member: FailedReplica, by_pod: Evidence | None) 
     if node.fault_kind is NodeFault.UNHEALTHY:
         return True
     if node.fault_kind is NodeFault.DOWN:
-        if node.fault_cause is Cause.NODE and reports_shutdown(member.pod):
+        if node.fault_cause is Cause.NODE and reports_shutdown(failed.pod):
             # A node that was shut down in order is down since.
             return False
-        if not _ended_before(node, member):
+        if not _ended_before(node, failed):
             return True
     if by_pod is not None:
         return by_pod.cause.is_infrastructure
-    end = member.termination
+    end = failed.termination
     return end is None or end.exit_code in STOPPED or end.exit_code == KILLED
 
 
-def _ended_before(node: NodeState, member: FailedReplica) -> bool:
-    """Return whether a member ended before its node went down, as far as is known."""
-    since, end = node.down_since, member.termination
+def _ended_before(node: NodeState, failed: FailedReplica) -> bool:
+    """Return whether a replica ended before its node went down, as far as is known."""
+    since, end = node.down_since, failed.termination
     return since is not None and end is not None and end.time < since
 
 

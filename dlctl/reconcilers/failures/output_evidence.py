@@ -1,4 +1,4 @@
-"""Evidence from a member's output about its end: launchers' summaries and classes of log lines."""
+"""Evidence from a replica's output about its end: launchers' summaries and classes of log lines."""
 
 import enum
 from collections.abc import Iterator, Sequence
@@ -66,7 +66,7 @@ def last_words(lines: Sequence[LogLine]) -> str:
 
 
 def lost_peer(output: str) -> PeerLoss:
-    """Return whether an output says, at its end, that a peer was lost; quick, for many members."""
+    """Return whether an output says, at its end, that a peer was lost; quick, for many replicas."""
     lines = output[-_TAIL_CHARS:].splitlines()[-_FINAL_LINES:]
     if is_of(COLLATERAL, "\n".join(lines[-_LAST_LINES:])):
         return PeerLoss.LAST

@@ -66,12 +66,12 @@ _SHUTDOWN_REASONS: Final = frozenset({"Terminated", "Shutdown", "NodeShutdown"})
 _PLANNED: Final = _SHUTDOWN_REASONS | {"DeletionByTaintManager", "DeletionByPodGC"}
 
 
-def pod_evidence(member: FailedReplica, message: str) -> Evidence | None:
+def pod_evidence(failed: FailedReplica, message: str) -> Evidence | None:
     """Return what the pod's and its containers' reasons prove, if anything.
 
     ``message`` is the container's, which the runtime writes if it could not start.
     """
-    found = (_by_reason(*each) for each in _reasons(member, message))
+    found = (_by_reason(*each) for each in _reasons(failed, message))
     return next((evidence for evidence in found if evidence), None)
 
 
@@ -80,16 +80,16 @@ def reports_shutdown(pod: Pod) -> bool:
     return pod.status_reason in _SHUTDOWN_REASONS
 
 
-def _reasons(member: FailedReplica, message: str) -> Iterator[tuple[str | None, str | None]]:
-    disruption = member.pod.condition("DisruptionTarget")
+def _reasons(failed: FailedReplica, message: str) -> Iterator[tuple[str | None, str | None]]:
+    disruption = failed.pod.condition("DisruptionTarget")
     if disruption is not None and disruption.status == "True":
         yield disruption.reason, disruption.message
-    if status := member.pod.status:
+    if status := failed.pod.status:
         yield status.reason, status.message
-    if member.termination is None:
-        yield from _waiting(member.pod)
+    if failed.termination is None:
+        yield from _waiting(failed.pod)
     else:
-        reason = member.termination.reason
+        reason = failed.termination.reason
         yield reason, message if _CAUSE_BY_REASON.get(reason) is _NOT_STARTED else None
 
 

@@ -174,9 +174,9 @@ def _is_due(job: Job, status: JobStatus, verdict: Verdict, observed: Observed) -
     before = None if is_first else _verdict_on_last_attempt(job.status)
     if before is not None and not _is_tolerated(job, before):
         return False
-    members = {verdict.replica, *verdict.collateral}
-    members -= {before.replica, *before.collateral} if before else set()
-    return any(map(job.failure_policy_decides, map(replica_type, members))) or any(
+    names = {verdict.replica, *verdict.collateral}
+    names -= {before.replica, *before.collateral} if before else set()
+    return any(map(job.failure_policy_decides, map(replica_type, names))) or any(
         one.state is ReplicaState.FAILED_RETRYABLE
         and job.failure_policy_decides(one.replica.type)
         and job.status.restarts.get(str(one.replica)) != status.restarts.get(str(one.replica))

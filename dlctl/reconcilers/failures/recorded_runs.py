@@ -36,7 +36,7 @@ def new_runs(
     ]
 
 
-def members_of_attempt(
+def runs_of_attempt(
     job: Job, runs: Sequence[EndedRun], first: EndedRun, judge: RunJudge
 ) -> list[EndedRun]:
     """Return the runs that belong to the attempt that the first of them has ended.
@@ -82,13 +82,13 @@ def _is_new_by_judgement(job: Job, run: EndedRun, judgement: Judgement) -> bool:
 
 def _is_counted(job: Job, run: EndedRun) -> bool:
     """Return whether the restart of the replica after this run is counted."""
-    restart = job.status.restarts.get(str(run.member.replica))
-    return restart is not None and restart.pod_uid == run.member.pod.metadata.uid
+    restart = job.status.restarts.get(str(run.failed_replica.replica))
+    return restart is not None and restart.pod_uid == run.failed_replica.pod.metadata.uid
 
 
 def _is_known(run: EndedRun, attempts: Sequence[Attempt]) -> bool:
     """Return whether the end of an uncounted run was seen when one of the attempts was recorded."""
-    name, pod = str(run.member.replica), run.member.pod
+    name, pod = str(run.failed_replica.replica), run.failed_replica.pod
     if pod.phase.finished and not pod.metadata.is_terminating:
         return False
     # While a pod is being deleted, only the verdict records it.
@@ -103,11 +103,11 @@ def _has_just_ended(run: EndedRun, attempts: Sequence[Attempt]) -> bool:
     last = attempts[-1]
     if last.end_time is None or last.verdict is None:
         return False
-    return last.verdict.may_name(str(run.member.replica))
+    return last.verdict.may_name(str(run.failed_replica.replica))
 
 
 def _is_named(run: EndedRun, attempts: Sequence[Attempt]) -> bool:
-    name = str(run.member.replica)
+    name = str(run.failed_replica.replica)
     verdicts = _verdicts_since_start(run, attempts)
     return any(name in (each.replica, *each.collateral) for each in verdicts)
 
@@ -131,10 +131,10 @@ def _is_late(job: Job, run: EndedRun, end: datetime.datetime) -> bool:
     On a node that is down, it ended with the node. A fault that a node shows may be older than the
     first end.
     """
-    member, policy, ended_at = run.member, job.run_policy.failure_policy, run.time
-    node = member.faulty_node
+    failed, policy, ended_at = run.failed_replica, job.run_policy.failure_policy, run.time
+    node = failed.faulty_node
     kind = node.fault_kind if node else None
-    is_lost = kind is NodeFault.DOWN and member.termination is None
+    is_lost = kind is NodeFault.DOWN and failed.termination is None
     if policy is None or kind is NodeFault.UNHEALTHY or not (policy.restarts_replicas or is_lost):
         return False
     if node is not None and kind is NodeFault.DOWN:
@@ -147,7 +147,7 @@ def _last_end(attempts: Sequence[Attempt]) -> datetime.datetime | None:
 
 
 def _decides(job: Job, run: EndedRun) -> bool:
-    return job.failure_policy_decides(run.member.replica.type)
+    return job.failure_policy_decides(run.failed_replica.replica.type)
 
 
 def _ended_by(run: EndedRun, end: datetime.datetime) -> bool:

@@ -28,7 +28,7 @@ class RunJudge:
     def judge(self, runs: Sequence[EndedRun]) -> None:
         """Judge some runs, the first to end first; of those with an output, a few are read."""
         new = {key: run for run in runs if (key := self._key(run)) not in self._found}
-        found = judgements(self.job, [run.member for run in new.values()], self.now)
+        found = judgements(self.job, [run.failed_replica for run in new.values()], self.now)
         self._found.update(zip(new, found, strict=True))
 
     def of(self, run: EndedRun) -> Judgement:
@@ -41,4 +41,4 @@ class RunJudge:
         return any(self.of(run).shows_cause for run in runs)
 
     def _key(self, run: EndedRun) -> tuple[UID, datetime.datetime]:
-        return run.member.pod.metadata.uid, run.member.time(self.now)
+        return run.failed_replica.pod.metadata.uid, run.failed_replica.time(self.now)

@@ -1,4 +1,4 @@
-"""Members of failed attempts: replicas with the ends of their pods."""
+"""Replicas of failed attempts, with the ends of their pods."""
 
 import datetime
 from collections.abc import Mapping
@@ -50,7 +50,7 @@ def disrupted(reason: str, message: str = "") -> Mapping[str, Any]:
     return {"conditions": [condition]}
 
 
-def member(
+def failed_replica(
     name: str,
     state: Mapping[str, Any] | None = None,
     *,
@@ -60,7 +60,7 @@ def member(
     faulty_node: NodeState | None = None,
     **status: Any,
 ) -> FailedReplica:
-    """Return a member by the name of its replica; ``status`` are fields of its pod's."""
+    """Return the failed replica of this name; ``status`` are fields of its pod's."""
     type_, _, index = name.rpartition("-")
     replica = Replica(type_, int(index))
     spec = job.replica_spec(type_)
@@ -84,8 +84,8 @@ def down_node(announced: str) -> NodeState:
     return NodeState("node", signal, None, "is not ready", NodeFault.DOWN)
 
 
-def verdict_of(*members: FailedReplica, job: Job = TORCH_JOB) -> Verdict:
-    return first_cause(job, members, NOW)
+def verdict_of(*replicas: FailedReplica, job: Job = TORCH_JOB) -> Verdict:
+    return first_cause(job, replicas, NOW)
 
 
 def said(message: str, state: JSON) -> JSON:

@@ -94,7 +94,7 @@ def test_scaled_job_has_lost_no_replica() -> None:
     assert attempts(after(smaller, without(pods(larger), "worker-3"), 45)) == ()
 
 
-def test_member_of_the_next_attempt_has_not_vanished_before_it_is_created() -> None:
+def test_replica_of_the_next_attempt_has_not_vanished_before_it_is_created() -> None:
     job = torch()
     job = after(job, without(pods(job), "worker-1"), 30)
     job = after(job, [], 60)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from dlctl.api.status.verdict import Cause
 from dlctl.reconcilers.program_output.torchrun import recovered_exit_code
 from tests.builders import make_job, training_job
-from tests.reconcilers.failures.gangs import ended, member, verdict_of
+from tests.reconcilers.failures.gangs import ended, failed_replica, verdict_of
 from tests.reconcilers.program_output import outputs
 from tests.reconcilers.program_output.outputs import raised, torchrun
 from tests.support.cost_growth import cost_growth
@@ -44,7 +44,7 @@ def test_any_output_has_a_bounded_verdict(output: str, code: int, is_log: bool) 
     # Statuses are UTF-8.
     valid = output.encode(errors="replace").decode()
     message, log = ("", output) if is_log else (valid, "")
-    found = verdict_of(member("worker-1", ended(code or 1, message), log=log))
+    found = verdict_of(failed_replica("worker-1", ended(code or 1, message), log=log))
     assert len(found.message) <= 600
     shown = set(found.message) - {"\n", "\t"}
     assert not {unicodedata.category(char) for char in shown} & {"Cc", "Cs", "Zl", "Zp"}
@@ -86,7 +86,7 @@ def test_time_to_read_hostile_output_grows_no_faster_than_its_size(
 ) -> None:
     def read(size: int) -> None:
         text = text_of(size)
-        verdict_of(member("worker-1", ended(1, text), log=text))
+        verdict_of(failed_replica("worker-1", ended(1, text), log=text))
 
     # Four times as much is not yet cut off.
     assert cost_growth(read, small=50) < 5
@@ -102,11 +102,13 @@ def test_time_to_read_hostile_output_grows_no_faster_than_its_size(
     ],
 )
 def test_time_for_the_verdict_about_a_gang_grows_no_faster_than_the_gang(output: str) -> None:
-    def judge(members: int) -> None:
-        job = make_job(training_job("PyTorchJob", Master=1, Worker=members))
-        others = [member(f"worker-{n}", ended(1, output), job=job) for n in range(members - 1)]
-        last = f"worker-{members - 1}"
-        culprit = member(last, ended(137, reason="OOMKilled"), job=job)
+    def judge(count: int) -> None:
+        job = make_job(training_job("PyTorchJob", Master=1, Worker=count))
+        others = [
+            failed_replica(f"worker-{n}", ended(1, output), job=job) for n in range(count - 1)
+        ]
+        last = f"worker-{count - 1}"
+        culprit = failed_replica(last, ended(137, reason="OOMKilled"), job=job)
         found = verdict_of(*others, culprit, job=job)
         assert (found.cause, found.replica) == (Cause.OUT_OF_MEMORY, last)
 
@@ -117,8 +119,8 @@ def test_number_of_logs_that_are_read_does_not_grow_with_the_gang() -> None:
     job = make_job(training_job("PyTorchJob", Master=1, Worker=128))
     log = "MPI_ABORT was invoked on rank 1 in communicator \n" * 2_000
 
-    def judge(members: int) -> None:
-        logged = [member(f"worker-{n}", ended(1), job=job, log=log) for n in range(members)]
+    def judge(count: int) -> None:
+        logged = [failed_replica(f"worker-{n}", ended(1), job=job, log=log) for n in range(count)]
         verdict_of(*logged, job=job)
 
     # No more of them are read.
@@ -127,8 +129,10 @@ def test_number_of_logs_that_are_read_does_not_grow_with_the_gang() -> None:
 
 def test_exception_is_found_among_thousands_that_lost_their_peer_in_the_same_second() -> None:
     job = make_job(training_job("PyTorchJob", Master=1, Worker=999))
-    others = [member(f"worker-{n}", ended(1, outputs.GLOO_CLOSED), job=job) for n in range(998)]
-    culprit = member("worker-998", ended(1, raised("ValueError: nan")), job=job)
+    others = [
+        failed_replica(f"worker-{n}", ended(1, outputs.GLOO_CLOSED), job=job) for n in range(998)
+    ]
+    culprit = failed_replica("worker-998", ended(1, raised("ValueError: nan")), job=job)
     found = verdict_of(*others, culprit, job=job)
     assert (found.replica, found.message, found.collateral_count) == (
         "worker-998", "ValueError: nan", 998,
@@ -137,6 +141,8 @@ def test_exception_is_found_among_thousands_that_lost_their_peer_in_the_same_sec
 
 def test_first_that_lost_its_peer_is_named_if_none_has_a_cause() -> None:
     job = make_job(training_job("PyTorchJob", Master=1, Worker=99))
-    members = [member(f"worker-{n}", ended(1, outputs.GLOO_CLOSED), job=job) for n in range(99)]
-    found = verdict_of(*members, job=job)
+    losers = [
+        failed_replica(f"worker-{n}", ended(1, outputs.GLOO_CLOSED), job=job) for n in range(99)
+    ]
+    found = verdict_of(*losers, job=job)
     assert (found.cause, found.replica, found.confidence) == (Cause.UNKNOWN, "worker-0", "Low")

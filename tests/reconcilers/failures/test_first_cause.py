@@ -1,4 +1,4 @@
-"""Which member of a failed attempt is blamed, and for what."""
+"""Which replica of a failed attempt is blamed, and for what."""
 
 import datetime
 from typing import Any
@@ -15,7 +15,7 @@ from tests.reconcilers.failures.gangs import unhealthy_node
 JOB = make_job(workers=8)
 
 
-def member(
+def failed_replica(
     index: int, *, job: Job = JOB, log: str = "", faulty_node: NodeState | None = None, **pod: Any
 ) -> FailedReplica:
     replica = Replica("worker", index)
@@ -26,11 +26,11 @@ def member(
     return FailedReplica(replica, made, end, log, faulty_node)
 
 
-def verdict(*members: FailedReplica) -> Verdict:
-    return first_cause(JOB, members, NOW)
+def verdict(*replicas: FailedReplica) -> Verdict:
+    return first_cause(JOB, replicas, NOW)
 
 
-def test_no_member_means_an_unknown_cause() -> None:
+def test_no_replica_means_an_unknown_cause() -> None:
     found = verdict()
     assert (found.cause, found.confidence, found.replica) == (Cause.UNKNOWN, Confidence.LOW, "")
 
@@ -38,24 +38,24 @@ def test_no_member_means_an_unknown_cause() -> None:
 def test_pod_reason_wins_over_an_earlier_exit_code() -> None:
     early = NOW - datetime.timedelta(minutes=1)
     found = verdict(
-        member(0, state=exited(1, at=early)),
-        member(1, state=exited(137, reason="OOMKilled")),
+        failed_replica(0, state=exited(1, at=early)),
+        failed_replica(1, state=exited(137, reason="OOMKilled")),
     )
     assert (found.cause, found.replica) == (Cause.OUT_OF_MEMORY, "worker-1")
     assert (found.collateral, found.collateral_count) == (("worker-0",), 1)
 
 
-def test_stopped_members_are_collateral_of_the_one_that_failed() -> None:
-    found = verdict(*(member(index, state=exited(143)) for index in range(7)),
-                    member(7, state=exited(139)))  # fmt: skip
+def test_stopped_replicas_are_collateral_of_the_one_that_failed() -> None:
+    found = verdict(*(failed_replica(index, state=exited(143)) for index in range(7)),
+                    failed_replica(7, state=exited(139)))  # fmt: skip
     assert (found.cause, found.replica, found.exit_code) == (Cause.USER_CODE, "worker-7", 139)
     assert (len(found.collateral), found.collateral_count) == (5, 7)
 
 
 def test_node_fault_wins_over_the_pods_reason() -> None:
     found = verdict(
-        member(0, state=exited(137, reason="OOMKilled")),
-        member(1, state=exited(1), faulty_node=unhealthy_node("has KernelDeadlock")),
+        failed_replica(0, state=exited(137, reason="OOMKilled")),
+        failed_replica(1, state=exited(1), faulty_node=unhealthy_node("has KernelDeadlock")),
     )
     assert (found.cause, found.replica) == (Cause.NODE, "worker-1")
     assert found.message == "its node has KernelDeadlock"
@@ -63,7 +63,8 @@ def test_node_fault_wins_over_the_pods_reason() -> None:
 
 def test_evicted_pod_is_blamed_rather_than_those_that_lost_it() -> None:
     found = verdict(
-        member(0, state=exited(1)), member(1, reason="Evicted", message="low on memory")
+        failed_replica(0, state=exited(1)),
+        failed_replica(1, reason="Evicted", message="low on memory"),
     )
     assert (found.cause, found.replica) == (Cause.EVICTION, "worker-1")
     assert found.message == "evicted by the kubelet: low on memory"
@@ -73,6 +74,6 @@ def test_init_container_that_failed_is_named() -> None:
     ended = exited(4)
     ended["terminated"]["message"] = "the bucket is missing: s3://x"
     init = [{"name": "fetch", "state": ended}]
-    found = verdict(member(0, initContainerStatuses=init, state={"waiting": {}}))
+    found = verdict(failed_replica(0, initContainerStatuses=init, state={"waiting": {}}))
     assert found.message.startswith("init container fetch: exit code 4: ")
     assert found.message.endswith("\nthe bucket is missing: s3://x")

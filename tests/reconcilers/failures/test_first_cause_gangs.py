@@ -1,4 +1,4 @@
-"""Which member of a gang is blamed, and that no member which only followed is."""
+"""Which replica of a gang is blamed, and that no replica which only followed is."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from tests.reconcilers.failures.gangs import (
     JAX_JOB,
     disrupted,
     ended,
-    member,
+    failed_replica,
     unhealthy_node,
     verdict_of,
 )
@@ -28,7 +28,7 @@ def gang(
     """Return the culprit and all others, which end before it was seen to end."""
     others = (name for name in _NAMES if name != str(culprit.replica))
     return [
-        *(member(name, ended(code, output, after_s=-before_s)) for name in others),
+        *(failed_replica(name, ended(code, output, after_s=-before_s)) for name in others),
         culprit,
     ]
 
@@ -77,7 +77,7 @@ _CULPRITS = {
 @pytest.mark.parametrize("culprit", _CULPRITS)
 def test_collateral_is_not_blamed_even_if_it_ended_first(culprit: str, collateral: str) -> None:
     state, cause = _CULPRITS[culprit]
-    found = verdict_of(*gang(member("worker-4", state), *_COLLATERAL[collateral]))
+    found = verdict_of(*gang(failed_replica("worker-4", state), *_COLLATERAL[collateral]))
     assert (found.cause, found.replica) == (cause, "worker-4")
     assert found.collateral_count == 7
     assert found.collateral == ("master-0", "worker-0", "worker-1", "worker-2", "worker-3")
@@ -98,14 +98,14 @@ def test_collateral_is_not_blamed_even_if_it_ended_first(culprit: str, collatera
 def test_disrupted_pod_is_blamed_for_all(
     status: dict[str, Any], cause: Cause, collateral: str
 ) -> None:
-    culprit = member("worker-4", ended(143), **status)
+    culprit = failed_replica("worker-4", ended(143), **status)
     found = verdict_of(*gang(culprit, *_COLLATERAL[collateral]))
     assert (found.cause, found.replica, found.collateral_count) == (cause, "worker-4", 7)
 
 
 @pytest.mark.parametrize("collateral", _COLLATERAL)
 def test_unhealthy_node_is_blamed_for_all(collateral: str) -> None:
-    culprit = member("worker-4", ended(1), faulty_node=unhealthy_node("XIDErrors: 79"))
+    culprit = failed_replica("worker-4", ended(1), faulty_node=unhealthy_node("XIDErrors: 79"))
     found = verdict_of(*gang(culprit, *_COLLATERAL[collateral]))
     assert (found.cause, found.replica) == (Cause.HARDWARE, "worker-4")
 
@@ -113,7 +113,8 @@ def test_unhealthy_node_is_blamed_for_all(collateral: str) -> None:
 @pytest.mark.parametrize("collateral", _COLLATERAL)
 def test_pod_that_is_being_deleted_is_blamed_without_a_termination(collateral: str) -> None:
     culprit = attrs.evolve(
-        member("worker-4", phase="Running", **disrupted("PreemptionByScheduler")), termination=None
+        failed_replica("worker-4", phase="Running", **disrupted("PreemptionByScheduler")),
+        termination=None,
     )
     found = verdict_of(*gang(culprit, *_COLLATERAL[collateral]))
     assert (found.cause, found.replica) == (Cause.PREEMPTION, "worker-4")
@@ -122,39 +123,46 @@ def test_pod_that_is_being_deleted_is_blamed_without_a_termination(collateral: s
 @pytest.mark.parametrize("collateral", _COLLATERAL)
 def test_deleted_pod_is_blamed_by_default(collateral: str) -> None:
     deleted = {"deletionTimestamp": NOW.isoformat(), "deletionGracePeriodSeconds": 30}
-    culprit = attrs.evolve(member("worker-4", phase="Running", metadata=deleted), termination=None)
+    culprit = attrs.evolve(
+        failed_replica("worker-4", phase="Running", metadata=deleted), termination=None
+    )
     found = verdict_of(*gang(culprit, *_COLLATERAL[collateral]))
     assert (found.cause, found.replica, found.confidence) == (Cause.PLATFORM, "worker-4", "Low")
-    with_cause = verdict_of(culprit, member("worker-2", ended(1, raised("ValueError: nan"))))
+    with_cause = verdict_of(
+        culprit, failed_replica("worker-2", ended(1, raised("ValueError: nan")))
+    )
     assert with_cause.replica == "worker-2"
 
 
 @pytest.mark.parametrize("name", _COLLATERAL)
 def test_collateral_alone_is_no_strong_verdict(name: str) -> None:
     code, output = _COLLATERAL[name]
-    found = verdict_of(*(member(each, ended(code, output)) for each in _NAMES))
+    found = verdict_of(*(failed_replica(each, ended(code, output)) for each in _NAMES))
     assert found.confidence in ("Low", "Medium")
     assert not (found.confidence == "Medium" and found.cause.is_infrastructure)
 
 
 def test_first_of_equal_causes_is_blamed() -> None:
     found = verdict_of(
-        member("worker-0", ended(1, raised("ValueError: a"), after_s=2)),
-        member("worker-1", ended(1, raised("ValueError: b"), after_s=0)),
-        member("worker-2", ended(1, raised("ValueError: c"), after_s=1)),
+        failed_replica("worker-0", ended(1, raised("ValueError: a"), after_s=2)),
+        failed_replica("worker-1", ended(1, raised("ValueError: b"), after_s=0)),
+        failed_replica("worker-2", ended(1, raised("ValueError: c"), after_s=1)),
     )
     assert (found.replica, found.message) == ("worker-1", "ValueError: b")
 
 
 def test_jax_process_that_died_is_blamed_for_its_peers() -> None:
     found = verdict_of(
-        *(member(f"worker-{n}", ended(134, outputs.JAX_PEER), job=JAX_JOB) for n in (0, 1, 2)),
-        member("worker-3", ended(1, raised("ValueError: nan"), after_s=9), job=JAX_JOB),
+        *(
+            failed_replica(f"worker-{n}", ended(134, outputs.JAX_PEER), job=JAX_JOB)
+            for n in (0, 1, 2)
+        ),
+        failed_replica("worker-3", ended(1, raised("ValueError: nan"), after_s=9), job=JAX_JOB),
         job=JAX_JOB,
     )
     assert (found.replica, found.rank, found.message) == ("worker-3", 3, "ValueError: nan")
 
 
-def test_many_members_are_counted_and_a_few_are_named() -> None:
-    found = verdict_of(*(member(name, ended(1)) for name in _NAMES))
+def test_many_replicas_are_counted_and_a_few_are_named() -> None:
+    found = verdict_of(*(failed_replica(name, ended(1)) for name in _NAMES))
     assert (len(found.collateral), found.collateral_count) == (MAX_COLLATERAL, 7)

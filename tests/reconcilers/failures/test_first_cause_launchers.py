@@ -7,7 +7,7 @@ import pytest
 
 from dlctl.api.status.verdict import Cause
 from dlctl.reconcilers.failures.failed_replica import FailedReplica
-from tests.reconcilers.failures.gangs import MPI_JOB, ended, member, verdict_of
+from tests.reconcilers.failures.gangs import MPI_JOB, ended, failed_replica, verdict_of
 from tests.reconcilers.program_output import outputs
 from tests.reconcilers.program_output.outputs import raised
 
@@ -16,7 +16,7 @@ from tests.reconcilers.program_output.outputs import raised
 class _Row:
     """Members and the verdict about it."""
 
-    members: Sequence[FailedReplica]
+    replicas: Sequence[FailedReplica]
     cause: Cause
     replica: str
     rank: int | None = None
@@ -25,11 +25,11 @@ class _Row:
 
 
 def launcher(output: str, code: int = 1) -> FailedReplica:
-    return member("launcher-0", ended(code, output), job=MPI_JOB)
+    return failed_replica("launcher-0", ended(code, output), job=MPI_JOB)
 
 
 def worker(index: int, code: int, output: str = "", *, reason: str = "Error") -> FailedReplica:
-    return member(f"worker-{index}", ended(code, output, reason=reason), job=MPI_JOB)
+    return failed_replica(f"worker-{index}", ended(code, output, reason=reason), job=MPI_JOB)
 
 
 _HOST = "linear-worker-1"
@@ -175,7 +175,7 @@ _LAUNCHED = {
 @pytest.mark.parametrize("name", _LAUNCHED)
 def test_launcher_names_the_process_to_blame(name: str) -> None:
     row = _LAUNCHED[name]
-    found = verdict_of(*row.members, job=MPI_JOB)
+    found = verdict_of(*row.replicas, job=MPI_JOB)
     assert (found.cause, found.replica) == (row.cause, row.replica)
     assert (found.rank, found.exit_code) == (row.rank, row.exit_code)
     assert row.text in found.message
@@ -190,7 +190,7 @@ def test_worker_that_a_launcher_names_has_its_pod_in_the_verdict() -> None:
 
 
 def test_blamed_worker_can_be_named_by_its_node() -> None:
-    on_node = member("worker-2", ended(143), job=MPI_JOB, node="node-b")
+    on_node = failed_replica("worker-2", ended(143), job=MPI_JOB, node="node-b")
     found = verdict_of(
         launcher(outputs.open_mpi_signal(3, on_node.node), 137), on_node, job=MPI_JOB
     )

@@ -1,4 +1,4 @@
-"""Whose output is read in gangs with more members than are read."""
+"""Whose output is read in gangs with more replicas than are read."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import pytest
 
 from dlctl.api.status.verdict import Cause, Verdict
 from tests.builders import make_job, training_job
-from tests.reconcilers.failures.gangs import ended, member, verdict_of
+from tests.reconcilers.failures.gangs import ended, failed_replica, verdict_of
 from tests.reconcilers.program_output import outputs
 from tests.reconcilers.program_output.outputs import raised
 
@@ -18,8 +18,8 @@ BUG = raised("ValueError: nan")
 
 def verdict(others: tuple[int, str], root: dict[str, Any]) -> Verdict:
     """Return the verdict on a gang that ends within a second, its root as the last."""
-    peers = (member(f"worker-{n}", ended(*others), job=JOB) for n in range(98))
-    return verdict_of(*peers, member("worker-98", root, job=JOB), job=JOB)
+    peers = (failed_replica(f"worker-{n}", ended(*others), job=JOB) for n in range(98))
+    return verdict_of(*peers, failed_replica("worker-98", root, job=JOB), job=JOB)
 
 
 @pytest.mark.parametrize(
@@ -58,11 +58,13 @@ def test_cause_of_an_abort_is_read_before_what_proves_less(others: tuple[int, st
     assert (found.replica, found.cause) == ("worker-98", Cause.HARDWARE)
 
 
-def test_first_of_equal_members_is_blamed_whatever_it_says() -> None:
-    found = verdict_of(member("worker-0", ended(42, "epoch 3")), member("worker-1", ended(42)))
+def test_first_of_equal_replicas_is_blamed_whatever_it_says() -> None:
+    found = verdict_of(
+        failed_replica("worker-0", ended(42, "epoch 3")), failed_replica("worker-1", ended(42))
+    )
     assert found.replica == "worker-0"
 
 
-def test_stopped_members_are_blamed_for_nothing_that_another_has_caused() -> None:
+def test_stopped_replicas_are_blamed_for_nothing_that_another_has_caused() -> None:
     found = verdict((143, "got SIGTERM, saving\n"), ended(1, RETRIED))
     assert found.replica == "worker-98"

@@ -1,4 +1,4 @@
-"""Why one member ended, by everything that may tell."""
+"""Why one replica ended, by everything that may tell."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from tests.reconcilers.failures.gangs import (
     disrupted,
     down_node,
     ended,
-    member,
+    failed_replica,
     unhealthy_node,
     verdict_of,
 )
@@ -61,7 +61,7 @@ _WORK = "".join(f"step {number}: loss 0.1\n" for number in range(5))
     ],
 )  # fmt: skip
 def test_reason_of_the_pod_is_the_cause(status: dict[str, Any], cause: Cause, text: str) -> None:
-    found = verdict_of(member("worker-1", ended(143), **status))
+    found = verdict_of(failed_replica("worker-1", ended(143), **status))
     assert (found.cause, found.confidence, found.replica) == (cause, Confidence.HIGH, "worker-1")
     assert text in found.message
 
@@ -77,19 +77,19 @@ def test_reason_of_the_pod_is_the_cause(status: dict[str, Any], cause: Cause, te
     ],
 )
 def test_reason_of_the_container_is_the_cause(code: int, reason: str, cause: Cause) -> None:
-    found = verdict_of(member("worker-1", ended(code, reason=reason)))
+    found = verdict_of(failed_replica("worker-1", ended(code, reason=reason)))
     assert (found.cause, found.confidence) == (cause, Confidence.HIGH)
 
 
 def test_message_of_the_runtime_says_what_could_not_start() -> None:
     message = 'exec: "tarin": executable file not found in $PATH: unknown'
-    found = verdict_of(member("worker-1", ended(128, message, reason="StartError")))
+    found = verdict_of(failed_replica("worker-1", ended(128, message, reason="StartError")))
     assert found.message == f"its container could not start: {message}"
 
 
 def test_exit_code_of_an_unobserved_end_is_not_given() -> None:
     state = ended(137, reason="ContainerStatusUnknown")
-    assert verdict_of(member("worker-1", state)).exit_code is None
+    assert verdict_of(failed_replica("worker-1", state)).exit_code is None
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_exit_code_of_an_unobserved_end_is_not_given() -> None:
 )
 def test_pod_that_never_started_shows_why(reason: str, cause: Cause) -> None:
     waiting = {"waiting": {"reason": reason, "message": 'secret "key" not found'}}
-    found = verdict_of(member("worker-1", waiting, phase="Pending"))
+    found = verdict_of(failed_replica("worker-1", waiting, phase="Pending"))
     assert found.cause is cause
     assert 'secret "key" not found' in found.message
 
@@ -129,7 +129,7 @@ def test_pod_that_never_started_shows_why(reason: str, cause: Cause) -> None:
     ],
 )
 def test_exit_code_alone_is_a_weak_proof(code: int, cause: Cause, text: str) -> None:
-    found = verdict_of(member("worker-1", ended(code)))
+    found = verdict_of(failed_replica("worker-1", ended(code)))
     assert (found.cause, found.confidence, found.exit_code) == (cause, Confidence.LOW, code)
     assert text in found.message
 
@@ -196,7 +196,7 @@ def test_exit_code_alone_is_a_weak_proof(code: int, cause: Cause, text: str) -> 
 )  # fmt: skip
 def test_output_shows_the_cause(code: int, output: str, cause: Cause, text: str) -> None:
     for message, log in ((output[-KEPT_BYTES:], ""), ("", output)):
-        found = verdict_of(member("worker-1", ended(code, message), log=log))
+        found = verdict_of(failed_replica("worker-1", ended(code, message), log=log))
         assert (found.cause, found.exit_code) == (cause, code)
         assert text in found.message
         assert "CUDA_LAUNCH_BLOCKING" not in found.message
@@ -204,13 +204,13 @@ def test_output_shows_the_cause(code: int, output: str, cause: Cause, text: str)
 
 def test_last_lines_stand_beside_an_exit_code() -> None:
     output = "epoch 3\n\x1b[31mloss 0.2\x1b[0m\n\x07cannot read shard 17\n\n"
-    found = verdict_of(member("worker-1", ended(9, output)))
+    found = verdict_of(failed_replica("worker-1", ended(9, output)))
     expected = "exit code 9: a program-defined error\nepoch 3\nloss 0.2\ncannot read shard 17"
     assert found.message == expected
 
 
 def test_stopped_program_is_not_blamed_for_what_it_logged_before() -> None:
-    found = verdict_of(member("worker-1", ended(143, raised("ValueError: retried later"))))
+    found = verdict_of(failed_replica("worker-1", ended(143, raised("ValueError: retried later"))))
     assert "SIGTERM" in found.message
 
 
@@ -226,7 +226,7 @@ def test_stopped_program_is_not_blamed_for_what_it_logged_before() -> None:
 )
 def test_fault_of_the_node_is_the_cause(node: NodeState, cause: Cause) -> None:
     state = ended(1, raised("ValueError: x"))
-    found = verdict_of(member("worker-1", state, faulty_node=node))
+    found = verdict_of(failed_replica("worker-1", state, faulty_node=node))
     assert (found.cause, found.confidence) == (cause, Confidence.HIGH)
     assert found.message == f"its node {node.fault}"
 
@@ -253,20 +253,20 @@ def test_summary_of_torchrun_names_rank_and_code(
     output: str, cause: Cause, rank: int, code: int, text: str, cut: int | None
 ) -> None:
     message = output[-cut:] if cut else output
-    found = verdict_of(member("worker-1", ended(1, message)))
+    found = verdict_of(failed_replica("worker-1", ended(1, message)))
     assert (found.cause, found.rank, found.exit_code) == (cause, rank, code)
     assert text in found.message
 
 
 def test_rank_that_the_memory_limit_ended_is_the_one_that_torchrun_reports() -> None:
-    found = verdict_of(member("worker-1", ended(1, torchrun(5, -9), reason="OOMKilled")))
+    found = verdict_of(failed_replica("worker-1", ended(1, torchrun(5, -9), reason="OOMKilled")))
     assert (found.cause, found.rank, found.exit_code) == (Cause.OUT_OF_MEMORY, 5, 137)
 
 
 def test_exception_above_the_summary_of_torchrun_is_the_cause() -> None:
     before = raised("ValueError: nan", tag="[rank6]: ") + outputs.GLOO_CLOSED
     output = torchrun(5, 1, others=[(6, 1)], before=before)
-    found = verdict_of(member("worker-1", ended(1, output)))
+    found = verdict_of(failed_replica("worker-1", ended(1, output)))
     assert (found.message, found.rank, found.confidence) == (
         "ValueError: nan", 6, Confidence.MEDIUM,
     )  # fmt: skip
@@ -280,7 +280,7 @@ def test_exception_above_the_summary_of_torchrun_is_the_cause() -> None:
 def test_rank_of_a_replica_with_one_process_is_its_position(
     name: str, rank: int | None, job: Any
 ) -> None:
-    assert verdict_of(member(name, ended(1), job=job), job=job).rank == rank
+    assert verdict_of(failed_replica(name, ended(1), job=job), job=job).rank == rank
 
 
 @pytest.mark.parametrize(
@@ -298,5 +298,5 @@ def test_rank_of_a_replica_with_one_process_is_its_position(
     ],
 )  # fmt: skip
 def test_output_that_only_misses_a_peer_is_a_consequence(output: str, is_consequence: bool) -> None:
-    found = verdict_of(member("worker-1", ended(1, output)))
+    found = verdict_of(failed_replica("worker-1", ended(1, output)))
     assert found.is_consequence is is_consequence

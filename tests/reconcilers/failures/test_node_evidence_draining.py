@@ -14,7 +14,7 @@ from dlctl.reconcilers.failures.run_judge import RunJudge
 from dlctl.reconcilers.nodes.node_states import LostNode, NodeFault, NodeState, NodeStates
 from dlctl.reconcilers.observe import Children, observe
 from tests.builders import NOW
-from tests.reconcilers.failures.gangs import disrupted, ended, member, verdict_of
+from tests.reconcilers.failures.gangs import disrupted, ended, failed_replica, verdict_of
 from tests.reconcilers.failures.torch_jobs import at, failed, pods, running, torch_job
 from tests.reconcilers.program_output import outputs
 from tests.reconcilers.program_output.outputs import raised, torchrun
@@ -27,7 +27,7 @@ BUG = raised("ValueError: nan")
 def leaving(state: dict[str, Any], **status: Any) -> FailedReplica:
     """Return worker-1, whose node is announced to go."""
     node = NodeState("b", DISRUPTED, None, DISRUPTED.text, NodeFault.DRAINING)
-    return member("worker-1", state, faulty_node=node, **status)
+    return failed_replica("worker-1", state, faulty_node=node, **status)
 
 
 @pytest.mark.parametrize(
@@ -41,11 +41,11 @@ def leaving(state: dict[str, Any], **status: Any) -> FailedReplica:
     ],
 )
 @pytest.mark.parametrize("ends_first", [False, True])
-def test_member_that_lost_its_peer_does_not_blame_its_node(
+def test_replica_that_lost_its_peer_does_not_blame_its_node(
     state: dict[str, Any], cause: Cause, ends_first: bool
 ) -> None:
     late_s = -5 if ends_first else 5
-    found = verdict_of(member("worker-0", state), leaving(ended(1, RESET, after_s=late_s)))
+    found = verdict_of(failed_replica("worker-0", state), leaving(ended(1, RESET, after_s=late_s)))
     assert (found.cause, found.replica) == (cause, "worker-0")
 
 
@@ -75,23 +75,23 @@ def test_own_failure_on_a_node_that_leaves_is_its_own(state: dict[str, Any], cau
     ],
 )
 def test_node_that_leaves_is_blamed_for_what_it_ends(culprit: FailedReplica) -> None:
-    found = verdict_of(member("worker-0", ended(1, RESET)), culprit)
+    found = verdict_of(failed_replica("worker-0", ended(1, RESET)), culprit)
     assert (found.cause, found.replica) == (Cause.SCALE_DOWN, "worker-1")
     assert (found.message, found.confidence) == (f"its node {DISRUPTED.text}", Confidence.HIGH)
 
 
-def test_node_that_leaves_decides_between_members_that_lost_a_peer() -> None:
-    others = [member(f"worker-{n}", ended(1, RESET, after_s=-2)) for n in (0, 2)]
+def test_node_that_leaves_decides_between_replicas_that_lost_a_peer() -> None:
+    others = [failed_replica(f"worker-{n}", ended(1, RESET, after_s=-2)) for n in (0, 2)]
     found = verdict_of(*others, leaving(ended(1, outputs.GLOO_CLOSED)))
     assert (found.cause, found.replica) == (Cause.SCALE_DOWN, "worker-1")
     assert found.confidence is Confidence.LOW
 
 
-def test_node_that_goes_down_decides_between_members_that_lost_a_peer_before() -> None:
-    first = member("worker-0", ended(1, RESET, after_s=-2))
+def test_node_that_goes_down_decides_between_replicas_that_lost_a_peer_before() -> None:
+    first = failed_replica("worker-0", ended(1, RESET, after_s=-2))
     down = NOW - datetime.timedelta(minutes=4)
     node = NodeState("b", DISRUPTED, None, "is not ready", NodeFault.DOWN, down)
-    second = member("worker-1", ended(1, RESET), faulty_node=node)
+    second = failed_replica("worker-1", ended(1, RESET), faulty_node=node)
     found = verdict_of(first, second)
     assert (found.replica, found.confidence) == ("worker-1", Confidence.LOW)
     assert not found.is_consequence

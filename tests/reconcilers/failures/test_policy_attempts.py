@@ -56,7 +56,7 @@ def test_numbers_of_attempts_are_those_of_restarts_after_a_time_without_controll
     assert [one.number for one in attempts(job)] == [0, 1]
 
 
-def test_late_member_of_an_attempt_ends_no_other_one() -> None:
+def test_late_replica_of_an_attempt_ends_no_other_one() -> None:
     job = torch(RESTART_WORKERS, limit=5)
     found = pods(job, worker1=failed(1, 30), worker0=aborted(200))
     job = after(job, found, 205)
