@@ -25,6 +25,9 @@ from dlctl.reconcilers.observe import Observed
 logger = logging.getLogger(__name__)
 # The limit for all jobs together.
 MAX_CONCURRENT_READS: Final = 16
+_STEP: Final = "planning"
+# An exception of the threads themselves is none of a job's.
+_log_requests: Final = wrap_content_errors(_STEP)(log_requests)
 
 
 @attrs.frozen
@@ -59,11 +62,10 @@ class FailureLogs:
         """Return the logs that the next verdict on a job needs; they are read in the background."""
         state, now = self._states.get(job.key), self.clock.now()
         known = frozenset(request.uid for request in state.deadlines) if state else frozenset()
-        with wrap_content_errors("planning"):
+        with wrap_content_errors(_STEP):
             cost = planning_cost(job, observed)
-        pure = wrap_content_errors("planning")(log_requests)
         wanted = await in_thread_if_slow(
-            job.key.namespace, cost, pure, job, observed, self.max_count, now, known
+            job.key.namespace, cost, _log_requests, job, observed, self.max_count, now, known
         )
         if not wanted.all:
             if state is not None:

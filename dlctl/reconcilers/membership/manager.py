@@ -10,12 +10,7 @@ from typing import Final
 import attrs
 
 from dlctl.api.job import WORKER, Job
-from dlctl.api.meta import (
-    Object,
-    ObjectKey,
-    Resource,
-    owner_reference,
-)
+from dlctl.api.meta import Object, ObjectKey, Resource, owner_reference
 from dlctl.api.objects.scalers import Scaler, ScalerObject
 from dlctl.api.status.membership import Membership
 from dlctl.backoff import Backoff
@@ -45,6 +40,9 @@ _RETRY_BACKOFF: Final = Backoff(base_s=0.5, cap_s=10.0)
 _CHECK_INTERVAL_S: Final = 0.25
 # Before unused workers are checked again: a launcher may be about to connect to the next one.
 _CONFIRM_S: Final = 1.0
+_STEP: Final = "planning"
+# An exception of the threads themselves is none of a job's.
+_plan_membership: Final = wrap_content_errors(_STEP)(plan_membership)
 
 
 @attrs.define(eq=False)
@@ -67,7 +65,7 @@ class MembershipManager:
 
         If the ``cost`` is high, this runs in a thread.
         """
-        with wrap_content_errors("planning"):
+        with wrap_content_errors(_STEP):
             job = attrs.evolve(job, status=without_future_times(job.status, now))
             membership = current_membership(job)
             if self.dialect is None or job.elasticity is None or membership is None:
@@ -92,8 +90,7 @@ class MembershipManager:
                     with_members(job, attrs.evolve(membership, hosts=tuple(hosts)))
                 ).host_files(),
             )
-        pure = wrap_content_errors("planning")(plan_membership)
-        return await in_thread_if_slow(job.key.namespace, cost, pure, state)
+        return await in_thread_if_slow(job.key.namespace, cost, _plan_membership, state)
 
     async def patch_scalers(
         self, job: Job, membership_plan: MembershipPlan | None, *, before_job: bool
