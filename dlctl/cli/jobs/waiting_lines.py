@@ -20,7 +20,7 @@ from dlctl.reconcilers.observe import (
     ObservedReplica,
     ReplicaState,
 )
-from dlctl.reconcilers.status.waiting_cause import wait_state
+from dlctl.reconcilers.status.waiting_cause import waiting_cause
 
 # Longer than a controller needs to take a job up.
 _UNCLAIMED_S: Final = 10.0
@@ -48,7 +48,7 @@ def waiting_lines(
     if about_status:
         yield about_status
     replicas = tuple(observed_replicas(job.job, pods, now))
-    found = wait_state(job.job, Observed(replicas), now, patience_s=0).waiting
+    found = waiting_cause(job.job, Observed(replicas), now)
     sentence = job.waiting_message or (found.message if found else "")
     if sentence:
         yield sentence

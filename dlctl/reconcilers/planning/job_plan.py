@@ -63,7 +63,7 @@ from dlctl.reconcilers.planning.replicas import (
 from dlctl.reconcilers.status import status_transitions
 from dlctl.reconcilers.status.completion import Completion, completion
 from dlctl.reconcilers.status.invalid_status import invalid_job_events
-from dlctl.reconcilers.status.waiting_cause import present_wait, with_waiting
+from dlctl.reconcilers.status.waiting_cause import waiting_cause, with_waiting
 
 
 @attrs.frozen
@@ -239,8 +239,9 @@ class _Planner:
         if failure is not None or left_s is None or left_s > 0:
             return failure
         current = attrs.evolve(job, status=status)
-        waits = present_wait(current, observed, self.desired.hold_reason, now, self.limits.backoff)
-        return starting_deadline_failure(job, waits, now)
+        hold_reason, backoff = self.desired.hold_reason, self.limits.backoff
+        cause = waiting_cause(current, observed, now, hold_reason=hold_reason, backoff=backoff)
+        return starting_deadline_failure(job, cause, now)
 
     def _deadline_left_s(self, status: JobStatus) -> float | None:
         """Return the seconds until the next of a job's deadlines; None if it has none."""

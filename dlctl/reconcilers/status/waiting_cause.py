@@ -40,8 +40,8 @@ _UNFINISHED: Final = frozenset(
 
 
 @attrs.frozen
-class WaitState:
-    """The cause of a job's wait, and the seconds until a wait is long enough to be reported."""
+class ReportedWait:
+    """The cause to report, and the seconds until another wait is long enough to be reported."""
 
     waiting: Waiting | None = None
     requeue_after_s: float | None = None
@@ -59,19 +59,19 @@ def with_waiting(
     if plan.status.phase not in _UNFINISHED:
         return plan
     current = attrs.evolve(job, status=plan.status)
-    state = _job_restart(current, limits, now) or wait_state(
+    wait = _job_restart(current, limits, now) or reported_wait(
         current, observed, now, hold_reason=hold_reason, backoff=limits.backoff
     )
     return attrs.evolve(
         plan,
         status=attrs.evolve(
-            plan.status, conditions=_with_condition(plan.status, state.waiting, now)
+            plan.status, conditions=_with_condition(plan.status, wait.waiting, now)
         ),
-        requeue_after_s=shortest_wait(plan.requeue_after_s, state.requeue_after_s),
+        requeue_after_s=shortest_wait(plan.requeue_after_s, wait.requeue_after_s),
     )
 
 
-def _job_restart(job: Job, limits: RestartLimits, now: datetime.datetime) -> WaitState | None:
+def _job_restart(job: Job, limits: RestartLimits, now: datetime.datetime) -> ReportedWait | None:
     """Return the wait for the restart of a whole job, if its back-off is worth a message."""
     if job.status.phase is not JobPhase.RESTARTING:
         return None
@@ -81,10 +81,27 @@ def _job_restart(job: Job, limits: RestartLimits, now: datetime.datetime) -> Wai
     if left_s <= 0 or (left_s < PATIENCE_S and not is_reported):
         return None
     due = now + datetime.timedelta(seconds=left_s)
-    return _state(reasons.RESTART_BACK_OFF, f"the whole job failed and restarts at {utc(due)}")
+    return _reported(reasons.RESTART_BACK_OFF, f"the whole job failed and restarts at {utc(due)}")
 
 
-def wait_state(
+def waiting_cause(
+    job: Job,
+    observed: Observed,
+    now: datetime.datetime,
+    *,
+    hold_reason: str = "",
+    backoff: Backoff = RESTART_BACKOFF,
+) -> Waiting | None:
+    """Return what a job that has not ended waits for now, however short the wait has been so far.
+
+    None if it waits for nothing. ``hold_reason`` says why its pods are not created yet, if at all.
+    """
+    return reported_wait(
+        job, observed, now, hold_reason=hold_reason, backoff=backoff, patience_s=0
+    ).waiting
+
+
+def reported_wait(
     job: Job,
     observed: Observed,
     now: datetime.datetime,
@@ -92,33 +109,30 @@ def wait_state(
     hold_reason: str = "",
     backoff: Backoff = RESTART_BACKOFF,
     patience_s: float = PATIENCE_S,
-) -> WaitState:
-    """Return what a job that has not ended waits for: the first cause that holds up the others."""
+) -> ReportedWait:
+    """Return what to report of a job that has not ended: the cause that holds up the others.
+
+    Replicas that have waited for less than ``patience_s`` are not reported yet.
+    """
     if job.invalid_reason:
-        return _state(job.messages.invalid_reason(), job.invalid_reason)
+        return _reported(job.messages.invalid_reason(), job.invalid_reason)
     if observed.children.kueue_wait is not None:
-        return WaitState(observed.children.kueue_wait)
+        return ReportedWait(observed.children.kueue_wait)
     if job.run_policy.suspended:
         name = f"{job.resource.kind.lower()}/{job.key.name}"
-        return _state(reasons.SUSPENDED, f"the job is suspended: `dlctl resume {name}` starts it")
+        return _reported(
+            reasons.SUSPENDED, f"the job is suspended: `dlctl resume {name}` starts it"
+        )
     if observed.children.rejection_wait is not None:
-        return WaitState(observed.children.rejection_wait)
+        return ReportedWait(observed.children.rejection_wait)
     if hold_reason:
-        return _state(reasons.POD_GROUP_NOT_ADMITTED, hold_reason)
+        return _reported(reasons.POD_GROUP_NOT_ADMITTED, hold_reason)
     return _of_replicas(job, observed, now, backoff, patience_s)
-
-
-def present_wait(
-    job: Job, observed: Observed, hold_reason: str, now: datetime.datetime, backoff: Backoff
-) -> Waiting | None:
-    """Return what a job waits for now, however short the wait has been so far."""
-    state = wait_state(job, observed, now, hold_reason=hold_reason, backoff=backoff, patience_s=0)
-    return state.waiting
 
 
 def _of_replicas(
     job: Job, observed: Observed, now: datetime.datetime, backoff: Backoff, patience_s: float
-) -> WaitState:
+) -> ReportedWait:
     """Return the wait of the replicas that hold up the others, all those of one reason."""
     times = _restart_times(job, now, backoff, patience_s)
     longest: dict[tuple[int, str], tuple[ReplicaWait, list[str]]] = {}
@@ -134,12 +148,12 @@ def _of_replicas(
     if requeue_after_s is not None:
         requeue_after_s = max(requeue_after_s, min(total / _REPLICAS_PER_S, _MAX_BETWEEN_CHECKS_S))
     if not longest:
-        return WaitState(None, requeue_after_s)
+        return ReportedWait(None, requeue_after_s)
     wait, names = longest[min(longest)]
     count = f" ({len(names)} of {total} replicas)" if total > 1 else ""
     verb = "waits" if len(names) == 1 else "wait"
-    state = _state(wait.reason, f"{first_names(names)}{count} {verb}: {wait.text}")
-    return attrs.evolve(state, requeue_after_s=requeue_after_s)
+    reported = _reported(wait.reason, f"{first_names(names)}{count} {verb}: {wait.text}")
+    return attrs.evolve(reported, requeue_after_s=requeue_after_s)
 
 
 def _restart_times(
@@ -157,8 +171,8 @@ def _restart_times(
     return times
 
 
-def _state(reason: str, message: str) -> WaitState:
-    return WaitState(Waiting(reason, truncated(message)))
+def _reported(reason: str, message: str) -> ReportedWait:
+    return ReportedWait(Waiting(reason, truncated(message)))
 
 
 def _with_condition(

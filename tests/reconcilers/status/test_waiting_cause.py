@@ -20,7 +20,7 @@ from dlctl.reconcilers.observe import Observed
 from dlctl.reconcilers.plan import Plan
 from dlctl.reconcilers.status import invalid_status, status_transitions
 from dlctl.reconcilers.status.status_debounce import MAX_INTERVAL_S, debounce_counts
-from dlctl.reconcilers.status.waiting_cause import PATIENCE_S, wait_state, with_waiting
+from dlctl.reconcilers.status.waiting_cause import PATIENCE_S, reported_wait, with_waiting
 from tests.builders import NOW, RUNNING, exited, make_job, make_pod, observed_of, training_job
 
 LATER = NOW + datetime.timedelta(minutes=1)
@@ -68,7 +68,7 @@ def _replaced(struct: Any, **fields: Any) -> Any:
 def waiting(
     *pods: Pod, job: Job = JOB, now: datetime.datetime = LATER, **children: Any
 ) -> tuple[str, str]:
-    found = wait_state(job, observed_of(job, *pods, **children), now).waiting
+    found = reported_wait(job, observed_of(job, *pods, **children), now).waiting
     return (found.reason, found.message) if found else ("", "")
 
 
@@ -173,9 +173,9 @@ def test_pending_replica_waits_for_the_first_obstacle(pod: Pod, reason: str, tex
 @pytest.mark.parametrize("reason", ["", "ContainerCreating", "PodInitializing"])
 def test_replica_that_starts_does_not_wait_until_it_takes_long(reason: str) -> None:
     observed = observed_of(JOB, pending(reason=reason))
-    early = wait_state(JOB, observed, NOW + datetime.timedelta(seconds=1))
+    early = reported_wait(JOB, observed, NOW + datetime.timedelta(seconds=1))
     assert (early.waiting, early.requeue_after_s) == (None, PATIENCE_S - 1)
-    late = wait_state(JOB, observed, NOW + datetime.timedelta(seconds=PATIENCE_S))
+    late = reported_wait(JOB, observed, NOW + datetime.timedelta(seconds=PATIENCE_S))
     assert late.waiting is not None
     assert late.requeue_after_s is None
 
@@ -189,7 +189,7 @@ def test_waits_of_a_large_job_are_looked_at_together() -> None:
         for n, replica in enumerate(job.replicas)
     )
     observed = observed_of(job, *pods)
-    state = wait_state(job, observed, NOW + datetime.timedelta(seconds=PATIENCE_S - 1))
+    state = reported_wait(job, observed, NOW + datetime.timedelta(seconds=PATIENCE_S - 1))
     assert (state.waiting, state.requeue_after_s) == (None, 6)
 
 
