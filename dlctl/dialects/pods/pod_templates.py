@@ -1,4 +1,4 @@
-"""The entries of replica specs: replica types and pod templates.
+"""Pod templates of replica specs, and their training containers.
 
 The API server validates the values in templates. Only what its CRDs cannot is checked here, so that
 nothing is created for a job whose pods it would refuse.
@@ -7,11 +7,8 @@ nothing is created for a job whose pods it would refuse.
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from dlctl.api.job import ReplicaSpec
-from dlctl.dialects.field_reader import FieldReader
 from dlctl.dialects.pods.pod_canonicalization import canonicalize_pod_template
 from dlctl.errors import InvalidJobError, quoted
-from dlctl.frameworks.dljob import DLJob
 
 # Of the labels and other parts of a template of which each pod has its own copy in memory.
 MAX_ITEMS: Final = 128
@@ -22,24 +19,6 @@ _COUNTED: Final = (
     ("spec", "initContainers"),
     ("spec", "schedulingGates"),
 )
-
-
-def read_replica_type(
-    entry: FieldReader, name: str, framework: type[DLJob], *, default: str = ""
-) -> str:
-    """Read a replica type case-insensitively.
-
-    :raises InvalidJobError: if it is missing with no default, or not one of the framework's.
-    """
-    text = entry.string(name, default)
-    types = ", ".join(type_.upper() for type_ in framework.replica_types)
-    if not text:
-        raise InvalidJobError(f"is missing: give one of {types}", field=entry.path_of(name))
-    if text.lower() not in framework.replica_types:
-        raise InvalidJobError(
-            f"is {quoted(text)}, but must be one of {types}", field=entry.path_of(name)
-        )
-    return text.lower()
 
 
 def read_pod_template(value: Any, path: str, *, restart_policy: str = "") -> Mapping[str, Any]:
@@ -115,27 +94,3 @@ def training_container(template: Mapping[str, Any], names: Sequence[str]) -> str
     """Return the container whose exit is the replica's: one of these names, else the first."""
     listed = [str(container["name"]) for container in template["spec"]["containers"]]
     return next((name for name in names if name in listed), listed[0])
-
-
-def check_replica_types(specs: Sequence[ReplicaSpec], framework: type[DLJob], path: str) -> None:
-    """Reject a job that lists a replica type twice, or several replicas of a singleton."""
-    for index, spec in enumerate(specs):
-        if any(other.type == spec.type for other in specs[:index]):
-            raise InvalidJobError(
-                f"lists {spec.type.upper()} twice: give one entry a type", field=f"{path}[{index}]"
-            )
-        if spec.type in framework.singletons and spec.replicas != 1:
-            raise InvalidJobError(
-                f"is {spec.replicas}, but there must be exactly 1 {spec.type.upper()}",
-                field=f"{path}[{index}].replicas",
-            )
-
-
-def check_singletons(specs: Sequence[ReplicaSpec], framework: type[DLJob], path: str) -> None:
-    """Reject a job without a replica that its framework requires."""
-    listed = {spec.type for spec in specs}
-    for type_ in framework.singletons:
-        if type_ not in listed:
-            raise InvalidJobError(
-                f"lists no {type_.upper()}, but there must be exactly 1: add it", field=path
-            )

@@ -17,14 +17,13 @@ from dlctl.dialects.child_names import MAX_PREFIX_LENGTH, check_names_with_runti
 from dlctl.dialects.dialect import DecodedObject, Dialect
 from dlctl.dialects.failure_policy import reader as failure_policy_reader
 from dlctl.dialects.field_reader import MAX_REPLICAS, FieldReader, read_objects
-from dlctl.dialects.pods.pod_templates import (
+from dlctl.dialects.pods.pod_templates import read_pod_template, training_container
+from dlctl.dialects.replica_lists import list_schema, list_status
+from dlctl.dialects.replica_lists.replica_types import (
     check_replica_types,
     check_singletons,
-    read_pod_template,
     read_replica_type,
-    training_container,
 )
-from dlctl.dialects.replica_lists import list_schema, list_status
 from dlctl.errors import InvalidJobError
 from dlctl.frameworks.dljob import DLJob
 

@@ -19,16 +19,15 @@ from dlctl.dialects import run_policy_field
 from dlctl.dialects.child_names import MAX_PREFIX_LENGTH, check_names_with_runtime_id, runtime_id
 from dlctl.dialects.dialect import DecodedObject, Dialect
 from dlctl.dialects.field_reader import MAX_REPLICAS, FieldReader
-from dlctl.dialects.pods.pod_templates import (
-    check_replica_types,
-    check_singletons,
-    read_pod_template,
-    read_replica_type,
-    training_container,
-)
+from dlctl.dialects.pods.pod_templates import read_pod_template, training_container
 from dlctl.dialects.replica_lists import list_schema, list_status, shared_status
 from dlctl.dialects.replica_lists.image_server import ImageServer
 from dlctl.dialects.replica_lists.messages import ReplicaListMessages
+from dlctl.dialects.replica_lists.replica_types import (
+    check_replica_types,
+    check_singletons,
+    read_replica_type,
+)
 from dlctl.errors import InvalidJobError
 from dlctl.frameworks.dljob import DLJob
 
