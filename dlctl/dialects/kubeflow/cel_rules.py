@@ -55,6 +55,24 @@ def child_name_length(field: str) -> JSON:
     }
 
 
+def worker_name_length(field: str) -> JSON:
+    """Return the rule at the root that limits the names of workers.
+
+    A stored job is exempt while it has the same workers, so that its status can be written.
+    """
+    count, old = (
+        f"{job}.?spec.?{field}[?'Worker'].?replicas.orValue(1)" for job in ("self", "oldSelf")
+    )
+    return {
+        "rule": "self.metadata.name.size() + '-worker-'.size() + "
+        f"string({count} - 1).size() <= {MAX_LENGTH} || "
+        f"oldSelf.hasValue() && {old} == {count}",
+        "optionalOldSelf": True,
+        "message": "metadata.name is too long: the names of workers, <name>-worker-<index>, "
+        f"may have {MAX_LENGTH} characters",
+    }
+
+
 def replica_specs_rules(kind: KubeflowKind, *, case_insensitive: bool) -> list[JSON]:
     """Return the rules of the map of replica specs."""
     type_names = [kind.type_name(type_) for type_ in kind.replica_types]

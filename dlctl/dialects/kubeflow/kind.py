@@ -117,6 +117,19 @@ class KubeflowKind:
         """Return a replica type as users write it: ``Worker``."""
         return self.replicas.type_names.get(replica_type, replica_type.capitalize())
 
+    def label(self, name: str) -> str:
+        """Return the full name of a label of a job's children."""
+        return f"{self.label_prefix}{name}"
+
+    def type_labels(self, job: str, replica_type: str) -> dict[str, str]:
+        """Return the labels that the children of all replicas of a type share."""
+        label, value = self.operator_label
+        return {
+            self.label("job-name"): job,
+            label: value,
+            self.label("replica-type"): replica_type,
+        }
+
     def condition_messages(self, job: Job) -> KubeflowMessages:
         """Return the messages of a job of this kind."""
         return KubeflowMessages(

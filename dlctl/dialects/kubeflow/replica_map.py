@@ -10,24 +10,20 @@ import attrs
 
 from dlctl.api.job import Job, Replica, ReplicaSpec, SpecWarning, SuccessPolicy
 from dlctl.api.json_types import ReadOnlyJSON
-from dlctl.api.policies.retry_policy import RetryPolicy
 from dlctl.api.policies.run_policy import CleanPodPolicy, RunPolicy
 from dlctl.api.status.condition_messages import ConditionMessages
 from dlctl.api.status.job_status import JobStatus
 from dlctl.dialects import run_policy_field, schema_parts
-from dlctl.dialects.annotations import EXIT_CODE_POLICY_ANNOTATION
 from dlctl.dialects.child_names import check_child_names
 from dlctl.dialects.dialect import DecodedObject, Dialect
 from dlctl.dialects.failure_policy import effects as failure_policy_effects
-from dlctl.dialects.field_reader import MAX_REPLICAS, FieldReader, parse_enum
-from dlctl.dialects.kubeflow import cel_rules, replica_map_schema, replica_validation
+from dlctl.dialects.field_reader import FieldReader
+from dlctl.dialects.kubeflow import cel_rules, replica_map_schema
 from dlctl.dialects.kubeflow.kind import KubeflowKind
-from dlctl.dialects.pods.pod_templates import read_pod_template, training_container
-from dlctl.dialects.restart_policy import RestartPolicy
+from dlctl.dialects.kubeflow.replica_spec_reader import read_replica_specs
 from dlctl.dialects.status import replica_map_status, status_codec
 from dlctl.errors import InvalidJobError
 from dlctl.frameworks.kubeflow.job import KubeflowJob
-from dlctl.frameworks.pod_changes import append_items
 
 _PRINTER_COLUMNS: Final = (
     ("State", ".status.conditions[-1:].type", "string", 0),
@@ -56,7 +52,7 @@ class ReplicaMap(Dialect):
 
     @property
     def replica_labels(self) -> Collection[str]:
-        return self._label("replica-type"), self._label("replica-index")
+        return self.kind.label("replica-type"), self.kind.label("replica-index")
 
     @property
     def printer_columns(self) -> Sequence[tuple[str, str, str, int]]:
@@ -79,7 +75,7 @@ class ReplicaMap(Dialect):
 
     def read(self, obj: DecodedObject) -> Job:
         fields = FieldReader(obj.spec, "spec")
-        specs = self._read_replica_specs(fields, obj)
+        specs = read_replica_specs(self.kind, fields, obj.metadata)
         name = obj.metadata.name
         names = [_last_child_name(name, spec) for spec in specs]
         check_child_names(name, names, has_services=self.has_services)
@@ -134,15 +130,15 @@ class ReplicaMap(Dialect):
         return replica_map_status.write(status, self.kind)
 
     def labels(self, job: Job, replica: Replica) -> Mapping[str, str]:
-        labels = self._type_labels(job.key.name, replica.type)
+        labels = self.kind.type_labels(job.key.name, replica.type)
         spec = job.replica_spec(replica.type)
         if spec is None or spec.indexed:
-            labels[self._label("replica-index")] = str(replica.index)
+            labels[self.kind.label("replica-index")] = str(replica.index)
         return labels
 
     def pod_labels(self, job: Job, replica: Replica) -> Mapping[str, str]:
         master = self.framework(job).is_master(replica)
-        return {self._label("job-role"): "master"} if master else {}
+        return {self.kind.label("job-role"): "master"} if master else {}
 
     def publishes_not_ready_addresses(self, job: Job) -> bool:
         return False
@@ -180,84 +176,6 @@ class ReplicaMap(Dialect):
             "labelSelectorPath": f"{status}.selector",
         }
 
-    def _label(self, name: str) -> str:
-        return f"{self.kind.label_prefix}{name}"
-
-    def _type_labels(self, name: str, type_: str) -> dict[str, str]:
-        label, value = self.kind.operator_label
-        return {
-            self._label("job-name"): name,
-            label: value,
-            self._label("replica-type"): type_,
-        }
-
-    def _read_replica_specs(
-        self, fields: FieldReader, obj: DecodedObject
-    ) -> tuple[ReplicaSpec, ...]:
-        entries = fields.object(self.kind.replica_specs_field)
-        replica_validation.check_replica_types(
-            self.kind, fields.value(self.kind.replica_specs_field), entries.path
-        )
-        # tf-operator's first draft had one policy for all replicas.
-        policy = fields.string("restartPolicy") if self.kind.schema.has_policies_in_spec else ""
-        specs = [self._read_replica_spec(entries, name, obj, policy) for name in entries.names()]
-        if not specs:
-            types = ", ".join(map(self.kind.type_name, self.kind.replica_types))
-            raise InvalidJobError(
-                f"is missing: give a spec of at least one of {types}",
-                field=fields.path_of(self.kind.replica_specs_field),
-            )
-        for type_ in self.framework.singletons:
-            if not any(spec.type == type_ for spec in specs):
-                title = self.kind.type_name(type_)
-                raise InvalidJobError(
-                    f"lists no {title}, but there must be exactly 1: add it",
-                    field=fields.path_of(self.kind.replica_specs_field),
-                )
-        self.kind.check(fields, specs)
-        return tuple(sorted(specs, key=lambda s: self.kind.replica_types.index(s.type)))
-
-    def _read_replica_spec(
-        self, entries: FieldReader, name: str, obj: DecodedObject, default_policy: str
-    ) -> ReplicaSpec:
-        kind = self.kind
-        type_ = replica_validation.read_replica_type(kind, name, entries.path_of(name))
-        entry = entries.object(name)
-        default = kind.replicas.default_counts.get(type_, 1)
-        replicas = entry.integer("replicas", default, maximum=MAX_REPLICAS)
-        if type_ in kind.framework.singletons and replicas != 1:
-            title = kind.type_name(type_)
-            raise InvalidJobError(
-                f"is {replicas}, but there must be exactly 1 {title}",
-                field=entry.path_of("replicas"),
-            )
-        policy = parse_enum(
-            entry.string("restartPolicy") or default_policy or kind.replicas.default_policy(type_),
-            [policy for policy in RestartPolicy if policy in kind.replicas.restart_policies],
-            field=entry.path_of("restartPolicy"),
-        )
-        template = read_pod_template(
-            entry.value("template"),
-            entry.path_of("template"),
-            restart_policy=policy.pod_restart_policy,
-        )
-        replica_validation.check_containers(kind, template, entry.path_of("template"))
-        container = training_container(template, kind.container_names)
-        template = self._with_port(self._with_metadata(template, entry), container)
-        ports = dict(_named_ports(template, container))
-        return ReplicaSpec(
-            type=type_,
-            replicas=replicas,
-            template=template,
-            container=container,
-            port=ports.get(kind.port_name, kind.framework.default_port()),
-            ports=_unique_ports(ports, kind.port_name),
-            retry_policy=_retry_policy(policy, obj),
-            indexed=type_ not in kind.replicas.unindexed_types,
-            gated=type_ in kind.replicas.gated_types,
-            label_selector=self._label_selector(obj.metadata.name, type_),
-        )
-
     def _warnings(self, fields: FieldReader) -> Iterator[SpecWarning]:
         entries = fields.object(self.kind.replica_specs_field)
         templates = [entries.object(name).object("template") for name in entries.names()]
@@ -269,65 +187,7 @@ class ReplicaMap(Dialect):
             fields.object("runPolicy"), policies
         )
 
-    def _with_metadata(self, template: ReadOnlyJSON, entry: FieldReader) -> ReadOnlyJSON:
-        """Add the annotations that were once fields of the replica spec, and drop finalizers."""
-        metadata = dict(template.get("metadata") or {})
-        if not self.kind.copies_finalizers:
-            metadata.pop("finalizers", None)
-        given = {
-            annotation: value
-            for field, annotation in self.kind.annotation_by_field.items()
-            if (value := entry.string(field))
-        }
-        if given:
-            metadata["annotations"] = {**given, **(metadata.get("annotations") or {})}
-        return {**template, "metadata": metadata}
-
-    def _with_port(self, template: Mapping[str, Any], container: str) -> Mapping[str, Any]:
-        """Add the framework's port to the training container, unless it has it."""
-        name, number = self.kind.port_name, self.framework.default_port()
-        ports = dict(_named_ports(template, container))
-        if not self.kind.has_services or name in ports or number in ports.values():
-            return template
-        port = {"name": name, "containerPort": number}
-        containers = [
-            append_items(each, ports=[port]) if each["name"] == container else each
-            for each in template["spec"]["containers"]
-        ]
-        return {**template, "spec": {**template["spec"], "containers": containers}}
-
-    def _label_selector(self, name: str, type_: str) -> str:
-        if not self.kind.is_scalable:
-            return ""
-        labels = self._type_labels(name, type_)
-        return ",".join(f"{label}={value}" for label, value in sorted(labels.items()))
-
 
 def _last_child_name(name: str, spec: ReplicaSpec) -> str:
     index = f"-{max(spec.replicas - 1, 0)}" if spec.indexed else ""
     return f"{name}-{spec.type}{index}"
-
-
-def _named_ports(template: Mapping[str, Any], container: str) -> Iterator[tuple[str, int]]:
-    """Yield the named ports of a container: in a service with several, each needs a name."""
-    for each in template["spec"]["containers"]:
-        if each["name"] != container:
-            continue
-        for port in each.get("ports") or ():
-            if port.get("name") and port.get("containerPort"):
-                yield port["name"], port["containerPort"]
-
-
-def _unique_ports(ports: Mapping[str, int], preferred: str) -> Mapping[str, int]:
-    """Return the ports of a service, each number once under its preferred name."""
-    names = {number: name for name, number in reversed(list(ports.items()))}
-    if preferred in ports:
-        names[ports[preferred]] = preferred
-    return {name: number for name, number in ports.items() if names[number] == name}
-
-
-def _retry_policy(policy: RestartPolicy, obj: DecodedObject) -> RetryPolicy:
-    if policy is not RestartPolicy.EXIT_CODE:
-        return RetryPolicy.NONE if policy is RestartPolicy.NEVER else RetryPolicy.ALL
-    annotation = obj.metadata.annotation(EXIT_CODE_POLICY_ANNOTATION)
-    return RetryPolicy.SIGNALS if annotation == "kubeflow" else RetryPolicy.TABLE_AND_SIGNALS

@@ -4,9 +4,10 @@ A job may come from a server with another schema, or none.
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from dlctl.api.job import ReplicaSpec
 from dlctl.dialects.field_reader import FieldReader
 from dlctl.dialects.kubeflow.kind import KubeflowKind
 from dlctl.errors import InvalidJobError
@@ -32,6 +33,17 @@ def check_replica_types(kind: KubeflowKind, specs: Any, path: str) -> None:
     if duplicate is not None:
         shown = kind.type_name(duplicate)
         raise InvalidJobError(f"lists {shown} twice: give one spec a type", field=path)
+
+
+def check_listed_types(kind: KubeflowKind, specs: Sequence[ReplicaSpec], path: str) -> None:
+    """Reject a job that lists no type, or lacks one of which there must be a replica."""
+    if not specs:
+        types = ", ".join(map(kind.type_name, kind.replica_types))
+        raise InvalidJobError(f"is missing: give a spec of at least one of {types}", field=path)
+    for type_ in kind.framework.singletons:
+        if not any(spec.type == type_ for spec in specs):
+            message = f"lists no {kind.type_name(type_)}, but there must be exactly 1: add it"
+            raise InvalidJobError(message, field=path)
 
 
 def check_containers(kind: KubeflowKind, template: Mapping[str, Any], path: str) -> None:

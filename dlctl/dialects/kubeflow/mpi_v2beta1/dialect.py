@@ -22,8 +22,8 @@ from dlctl.dialects.annotations import TTL_DELETES_JOB_ANNOTATION
 from dlctl.dialects.dialect import DecodedObject
 from dlctl.dialects.failure_policy import effects as failure_policy_effects
 from dlctl.dialects.field_reader import MAX_INT32, FieldReader
+from dlctl.dialects.kubeflow import cel_rules
 from dlctl.dialects.kubeflow.kind import LABEL_PREFIX
-from dlctl.dialects.kubeflow.mpi_v2beta1 import name_rule
 from dlctl.dialects.kubeflow.mpi_v2beta1.fields import AT_STARTUP, FORM_FIELD, WAIT_FOR_WORKERS
 from dlctl.dialects.kubeflow.mpi_v2beta1.messages import MPIJobMessages
 from dlctl.dialects.kubeflow.replica_map import ReplicaMap
@@ -134,7 +134,7 @@ class MPIJobV2beta1(ReplicaMap):
 
     @property
     def validation_rules(self) -> Sequence[ReadOnlyJSON]:
-        return [name_rule.WORKER_NAME_LENGTH]
+        return [cel_rules.worker_name_length(self.kind.replica_specs_field)]
 
     def _warnings(self, fields: FieldReader) -> Iterator[SpecWarning]:
         entries = fields.object(self.kind.replica_specs_field)
