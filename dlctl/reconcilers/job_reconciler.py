@@ -146,13 +146,15 @@ class JobReconciler:
             cache.last_good_spec = None if read.status.is_finished else stored.spec
 
     async def _adopt(self, job: Job, dialect: Dialect, cache: JobCache) -> bool:
-        """Label children that lack dlctl's label; return whether there were any."""
+        """Label children that lack dlctl's label; return whether any child was written."""
         other_operator, selector = job.status.written_by_other_operator, dialect.orphan_selector
         cache.has_adopted &= other_operator
         if other_operator and selector and not cache.has_adopted:
-            adopted = await self.adopter.adopt(job, selector)
+            dependents = self.stores.dependents_of(job.key.namespace, job.uid)
+            changed = await self.adopter.reset_applied(job, dependents)
+            changed |= await self.adopter.adopt(job, selector)
             cache.has_adopted = True
-            if adopted:
+            if changed:
                 return True
         if await self._adopt_retries(job, cache):
             return True

@@ -26,16 +26,19 @@ from dlctl.api.meta import (
     Resource,
 )
 from dlctl.api.objects.batch_jobs import BatchJob
+from dlctl.api.objects.dependents import DependentObject
 from dlctl.api.objects.pods import Pod
 from dlctl.api.policies.run_policy import CleanPodPolicy
 from dlctl.api.status.job_status import JobPhase
 from dlctl.clock import Clock
 from dlctl.controller.object_writer import MAX_PARALLEL, ObjectWriter
 from dlctl.kube.errors import ConflictError, NotFoundError
+from dlctl.reconcilers.children.dependents import APPLIED_HASH, ExistingDependents, applied_hash
 from dlctl.tasks import map_all
 
 _CONTROLLER_UID_LABEL: Final = "batch.kubernetes.io/controller-uid"
 _LABELS: Final = {MANAGED_BY_LABEL: MANAGED_BY}
+_WITHOUT_HASH: Final = {"metadata": {"annotations": {APPLIED_HASH: None}}}
 UNLABELLED: Final = f"{MANAGED_BY_LABEL}!={MANAGED_BY}"
 # A child created after its namespace was listed is found by its name, when the job creates it.
 LISTING_TTL_S: Final = 30.0
@@ -102,6 +105,28 @@ class Adopter:
         await map_all(label, [o for o in adopted if o.resource != BATCH_JOBS], limit=MAX_PARALLEL)
         await map_all(label, [o for o in adopted if o.resource == BATCH_JOBS], limit=MAX_PARALLEL)
         return bool(adopted)
+
+    async def reset_applied(self, job: Job, dependents: ExistingDependents) -> bool:
+        """Remove the hash of what dlctl applied before another operator ran the job, if it did.
+
+        That operator may have edited these dependents: they are written once more. Return whether
+        there were any.
+
+        :raises ConflictError: if one has changed since the stores showed it.
+        """
+        applied = [
+            (resource, one)
+            for resource, found in dependents.items()
+            for one in found
+            if applied_hash(one) and not one.metadata.is_terminating
+        ]
+
+        async def reset(target: tuple[Resource, DependentObject]) -> None:
+            with suppress(NotFoundError):
+                await self.writer.patch(job.uid, *target, _WITHOUT_HASH)
+
+        await map_all(reset, applied, limit=MAX_PARALLEL)
+        return bool(applied)
 
     async def adopt_retries(self, job: Job, batch_job: BatchJob) -> bool:
         """Label the pods of a launcher's adopted Job; return whether there were any without.

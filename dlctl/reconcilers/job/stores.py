@@ -16,6 +16,7 @@ from dlctl.api.objects.workloads import Workload
 from dlctl.api.status.waiting import Waiting
 from dlctl.controller.expectations import ChildStore, Expectations
 from dlctl.informers.store import Store, owner_value
+from dlctl.reconcilers.children.dependents import ExistingDependents
 from dlctl.reconcilers.children.rejected_children import RejectedChildren
 from dlctl.reconcilers.kueue.workload_waiting import workload_waiting
 from dlctl.reconcilers.nodes.node_tracker import NodeTracker
@@ -103,16 +104,19 @@ class JobStores:
         return Children(
             pods=pods,
             services=self.services.owned_by(namespace, job),
-            dependents={
-                resource: store.owned_by(namespace, job)
-                for resource, store in self.dependents.items()
-            },
+            dependents=self.dependents_of(namespace, job),
             rejection_wait=rejected.waiting,
             launcher_jobs=launcher_jobs,
             launcher_pods=[pod for uid in launchers for pod in self.pods.owned_by(namespace, uid)],
             nodes=self.nodes.current,
             kueue_wait=self._kueue_wait(namespace, job, pods),
         )
+
+    def dependents_of(self, namespace: str, job: UID) -> ExistingDependents:
+        """Return the dependents of a job."""
+        return {
+            resource: store.owned_by(namespace, job) for resource, store in self.dependents.items()
+        }
 
     def _kueue_wait(self, namespace: str, job: UID, pods: Sequence[Pod]) -> Waiting | None:
         """Return what Kueue's Workload of a job waits for; it belongs to the job or to its pods."""
