@@ -15,7 +15,7 @@ from dlctl.dialects.field_reader import FieldReader
 from dlctl.dialects.kind import Kind, make_kind
 from dlctl.dialects.kubeflow import (
     cel_rules,
-    elastic_policy_schema,
+    elastic_policy_field,
     list_forms,
     replica_map_schema,
 )
@@ -169,10 +169,10 @@ _PYTORCH: Final = KubeflowKind(
             },
         },
         replica_rules=(cel_rules.at_most_one("Master"), cel_rules.at_least_one("Worker")),
-        v1_properties={"elasticPolicy": elastic_policy_schema.pytorch_schema()},
-        v1_rules=elastic_policy_schema.PYTORCH_RULES,
+        v1_properties={"elasticPolicy": elastic_policy_field.pytorch_schema()},
+        v1_rules=elastic_policy_field.PYTORCH_RULES,
     ),
-    check=elastic_policy_schema.check_pytorch,
+    check=elastic_policy_field.check_pytorch,
     messages=KindMessages(ttl_deletion_reason=_DELETED_AS_POD),
 )
 _XGBOOST: Final = KubeflowKind(
@@ -214,10 +214,10 @@ _PADDLE: Final = KubeflowKind(
     is_scalable=True,
     replicas=ReplicaRules(default_restart_policy="OnFailure"),
     schema=KindSchema(
-        spec_properties={"elasticPolicy": elastic_policy_schema.paddle_schema()},
-        spec_rules=elastic_policy_schema.PADDLE_RULES,
+        spec_properties={"elasticPolicy": elastic_policy_field.paddle_schema()},
+        spec_rules=elastic_policy_field.PADDLE_RULES,
     ),
-    check=elastic_policy_schema.check_paddle,
+    check=elastic_policy_field.check_paddle,
     messages=KindMessages(ttl_deletion_reason=_DELETED_AS_POD),
 )
 _JAX: Final = KubeflowKind(

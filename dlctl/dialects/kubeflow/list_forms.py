@@ -9,6 +9,7 @@ from dlctl.api.policies.retry_policy import RetryPolicy
 from dlctl.api.policies.run_policy import CleanPodPolicy
 from dlctl.dialects.kubeflow.kind import GROUP, KubeflowKind
 from dlctl.dialects.replica_lists.image_server import MXNET_SERVER, ImageServer
+from dlctl.dialects.replica_lists.list_form import ListForm
 from dlctl.dialects.replica_lists.replica_list import ReplicaList
 from dlctl.frameworks.mxnet import MXJob
 from dlctl.frameworks.pytorch import LegacyPyTorchJob
@@ -32,8 +33,8 @@ _DEFAULT_PARAMETER_SERVER: Final = ImageServer(
 
 def mx_operator_v1alpha1(storage_kind: KubeflowKind) -> ReplicaList:
     """Return the form of jzp1025's mx-operator."""
-    return ReplicaList(
-        MXJob,
+    form = ListForm(
+        framework=MXJob,
         group_label=GROUP,
         field_prefix="mx",
         type_field="mxReplicaType",
@@ -47,12 +48,13 @@ def mx_operator_v1alpha1(storage_kind: KubeflowKind) -> ReplicaList:
         retry_policy=RetryPolicy.TABLE,
         port_name="ps-root-port",
     )
+    return ReplicaList(form)
 
 
 def tf_operator_v1alpha1(storage_kind: KubeflowKind | None, group: str = GROUP) -> ReplicaList:
     """Return the form of tf-operator up to its version 0.3, in either of its groups."""
-    return ReplicaList(
-        LegacyTFJob,
+    form = ListForm(
+        framework=LegacyTFJob,
         group_label=group,
         field_prefix="tf",
         type_field="tfReplicaType",
@@ -70,19 +72,19 @@ def tf_operator_v1alpha1(storage_kind: KubeflowKind | None, group: str = GROUP) 
         port_name="tf-port",
         service_per_replica=True,
     )
+    return ReplicaList(form)
 
 
 def first_tf_operator() -> ReplicaList:
     """Return the form of tf-operator before it had Kubeflow's group."""
-    return attrs.evolve(
-        tf_operator_v1alpha1(None, TENSORFLOW_GROUP), image_server=_DEFAULT_PARAMETER_SERVER
-    )
+    form = tf_operator_v1alpha1(None, TENSORFLOW_GROUP).form
+    return ReplicaList(attrs.evolve(form, image_server=_DEFAULT_PARAMETER_SERVER))
 
 
 def pytorch_operator_v1alpha1(storage_kind: KubeflowKind) -> ReplicaList:
     """Return the form of pytorch-operator up to its version 0.3."""
-    return ReplicaList(
-        LegacyPyTorchJob,
+    form = ListForm(
+        framework=LegacyPyTorchJob,
         group_label=GROUP,
         field_prefix="pytorch",
         type_field="replicaType",
@@ -101,3 +103,4 @@ def pytorch_operator_v1alpha1(storage_kind: KubeflowKind) -> ReplicaList:
         port_name="tf-port",
         service_per_replica=True,
     )
+    return ReplicaList(form)

@@ -8,6 +8,7 @@ from dlctl.api.policies.run_policy import CleanPodPolicy
 from dlctl.dialects.kind import Kind, make_kind
 from dlctl.dialects.replica_lists.bare_list import BareList
 from dlctl.dialects.replica_lists.image_server import MXNET_SERVER
+from dlctl.dialects.replica_lists.list_form import ListForm
 from dlctl.dialects.replica_lists.replica_list import ReplicaList
 from dlctl.frameworks.dljob import DLJob
 from dlctl.frameworks.mxnet import MXJob
@@ -27,8 +28,8 @@ def served_kinds(frameworks: Mapping[str, type[DLJob]]) -> Iterator[Kind]:
 
 def _fioravanzo_v1alpha1(framework: type[DLJob]) -> ReplicaList:
     """Return the form of fioravanzo.org's mx-operator."""
-    return ReplicaList(
-        framework,
+    form = ListForm(
+        framework=framework,
         group_label=_MX_OPERATOR_GROUP,
         field_prefix="mx",
         type_field="mxReplicaType",
@@ -44,6 +45,7 @@ def _fioravanzo_v1alpha1(framework: type[DLJob]) -> ReplicaList:
         service_per_replica=True,
         extra_env={"PS_VERBOSE": "2"},
     )
+    return ReplicaList(form)
 
 
 def _bare_list(framework: type[DLJob]) -> BareList:

@@ -4,15 +4,14 @@ Names of fields and replica types are read case-insensitively, so the schema val
 documented spelling, and other spellings are validated when the job is read.
 """
 
-from collections.abc import Mapping
-from typing import Final, Protocol
+from typing import Final
 
 from dlctl.api.json_types import JSON
 from dlctl.dialects import run_policy_field, schema_parts
 from dlctl.dialects.field_reader import MAX_PORT, MAX_REPLICAS
 from dlctl.dialects.pods.pod_schema import PRESERVE_UNKNOWN, pod_template_schema
 from dlctl.dialects.replica_lists.image_server import ImageServer
-from dlctl.dialects.status.replica_map_status import ReplicaTypeNames
+from dlctl.dialects.replica_lists.list_form import ListForm, StorageKind
 from dlctl.frameworks.dljob import DLJob
 
 # Bounds keep the server's cost estimate of validation rules within its budget.
@@ -24,74 +23,27 @@ _MAX_REPLICAS_RULE: Final[JSON] = {
 }
 
 
-class StorageSchema(Protocol):
-    """The schemas of a kind's own fields in spec."""
-
-    @property
-    def spec_properties(self) -> Mapping[str, JSON]: ...
-    @property
-    def list_properties(self) -> Mapping[str, JSON] | None: ...
-    @property
-    def v1_properties(self) -> Mapping[str, JSON]: ...
-
-
-class StorageKind(ReplicaTypeNames, Protocol):
-    """A kind of Kubeflow that stores jobs of the list form beside those of its own map form."""
-
-    @property
-    def replica_specs_field(self) -> str: ...
-    @property
-    def schema(self) -> StorageSchema: ...
-
-
-class ListForm(Protocol):
-    """The names and defaults in which the API groups of the list form differ."""
-
-    @property
-    def framework(self) -> type[DLJob]: ...
-    @property
-    def field_prefix(self) -> str: ...
-    @property
-    def type_field(self) -> str: ...
-    @property
-    def default_type(self) -> str: ...
-    @property
-    def port_field(self) -> str: ...
-    @property
-    def default_port(self) -> int: ...
-    @property
-    def chief_field(self) -> str: ...
-    @property
-    def chief_index_field(self) -> str: ...
-    @property
-    def case_insensitive_templates(self) -> bool: ...
-    @property
-    def storage_kind(self) -> StorageKind | None: ...
-    @property
-    def image_server(self) -> ImageServer | None: ...
-
-
-def replica_list_schema(dialect: ListForm) -> JSON:
-    framework = dialect.framework
+def replica_list_schema(form: ListForm) -> JSON:
+    framework = form.framework
     types = _type_names(framework)
     entry = _entry_schema(
         {
-            dialect.type_field: {
+            form.type_field: {
                 "type": "string",
-                "description": f"One of {', '.join(types)}; {dialect.default_type} by default.",
+                "description": f"One of {', '.join(types)}; {form.default_type} by default.",
                 "maxLength": 63,
             },
-            dialect.port_field: {
+            form.port_field: {
                 **schema_parts.int32(1),
                 "maximum": MAX_PORT,
-                "description": f"Port of the replicas; {dialect.default_port} by default.",
+                "description": f"Port of the replicas; {form.default_port} by default.",
             },
         },
-        case_insensitive=dialect.case_insensitive_templates,
+        case_insensitive=form.case_insensitive_templates,
     )
     entry["x-kubernetes-validations"] = [
-        _known_type_rule(dialect.type_field, framework),
-        *_singleton_rules(dialect.type_field, framework),
+        _known_type_rule(form.type_field, framework),
+        *_singleton_rules(form.type_field, framework),
     ]
     schema: JSON = {
         "type": "object",
@@ -116,12 +68,12 @@ def replica_list_schema(dialect: ListForm) -> JSON:
             ),
             "runPolicy": run_policy_field.schema(framework.replica_types),
             "schedulerName": {"type": "string", "description": "Scheduler of the job's pods."},
-            f"{dialect.field_prefix}Image": _string(_image_description(dialect.image_server)),
-            "terminationPolicy": _termination_policy(dialect),
+            f"{form.field_prefix}Image": _string(_image_description(form.image_server)),
+            "terminationPolicy": _termination_policy(form),
         },
     }
-    if dialect.storage_kind is not None:
-        _add_v1_properties(schema, dialect.storage_kind)
+    if form.storage_kind is not None:
+        _add_v1_properties(schema, form.storage_kind)
     return schema
 
 
@@ -212,20 +164,20 @@ def _image_description(server: ImageServer | None) -> str:
     return f"Image of a {server.replica_type.upper()} entry that has no template{default}."
 
 
-def _termination_policy(dialect: ListForm) -> JSON:
+def _termination_policy(form: ListForm) -> JSON:
     chief = {
         "type": "object",
         **PRESERVE_UNKNOWN,
         "properties": {
             "replicaName": {"type": "string"},
-            dialect.chief_index_field: {"type": "integer", "minimum": 0},
+            form.chief_index_field: {"type": "integer", "minimum": 0},
         },
     }
     return {
         "type": "object",
         **PRESERVE_UNKNOWN,
         "description": "Names the replica whose end is the end of the job.",
-        "properties": {dialect.chief_field: chief},
+        "properties": {form.chief_field: chief},
     }
 
 

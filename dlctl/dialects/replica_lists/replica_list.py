@@ -4,14 +4,13 @@ tf-operator had it at first, and both mx-operators; defaults are those of each.
 """
 
 import enum
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import attrs
 
 from dlctl.api.job import Job, Replica, ReplicaSpec, SuccessPolicy
 from dlctl.api.json_types import ReadOnlyJSON
-from dlctl.api.policies.retry_policy import RetryPolicy
 from dlctl.api.policies.run_policy import CleanPodPolicy, RunPolicy
 from dlctl.api.status.condition_messages import ConditionMessages
 from dlctl.api.status.job_status import JobStatus
@@ -21,7 +20,7 @@ from dlctl.dialects.dialect import DecodedObject, Dialect
 from dlctl.dialects.field_reader import MAX_REPLICAS, FieldReader
 from dlctl.dialects.pods.pod_templates import read_pod_template, training_container
 from dlctl.dialects.replica_lists import list_schema, list_status, shared_status
-from dlctl.dialects.replica_lists.image_server import ImageServer
+from dlctl.dialects.replica_lists.list_form import ListForm
 from dlctl.dialects.replica_lists.messages import ReplicaListMessages
 from dlctl.dialects.replica_lists.replica_types import (
     check_replica_types,
@@ -41,41 +40,27 @@ class JobMode(enum.StrEnum):
 
 @attrs.frozen
 class ReplicaList(Dialect):
-    """The list form of one API group.
+    """The list form of one API group."""
 
-    ``field_prefix`` begins the names that carry the framework's: ``mx`` in ``mxImage``.
-    """
-
-    framework: type[DLJob]
-    group_label: str
-    field_prefix: str
-    type_field: str
-    # The name of the type's field in the status.
-    status_type_field: str
-    port_field: str
-    default_port: int
-    default_type: str
-    default_clean_pod_policy: CleanPodPolicy
-    retry_policy: RetryPolicy
-    # The kind of Kubeflow's v1 as which jobs are stored, so that its typed clients read them.
-    storage_kind: list_schema.StorageKind | None = None
-    # In ``terminationPolicy``, the replica that decides the job, and its index there.
-    chief_field: str = "chief"
-    chief_index_field: str = "replicaIndex"
-    # True if the fields of core/v1 may be written in any case, too.
-    case_insensitive_templates: bool = True
-    # The replicas that need no template, if there are such.
-    image_server: ImageServer | None = None
-    # Fields of a spec that were ignored then, and are now.
-    ignored_fields: Sequence[str] = ()
-    # True if a type of which there is exactly one replica has to be listed.
-    requires_singletons: bool = True
-    port_name: str = "dljob-port"
-    service_per_replica: bool = False
+    form: ListForm
+    framework: type[DLJob] = attrs.field(init=False)
+    service_per_replica: bool = attrs.field(init=False)
+    extra_env: Mapping[str, str] = attrs.field(init=False)
     replica_labels = ("job_type", "task_index")
     patches_spec: bool = True
     supports_ttl: bool = True
-    extra_env: Mapping[str, str] = attrs.field(factory=dict)
+
+    @framework.default
+    def _framework_of_form(self) -> type[DLJob]:
+        return self.form.framework
+
+    @service_per_replica.default
+    def _services_of_form(self) -> bool:
+        return self.form.service_per_replica
+
+    @extra_env.default
+    def _env_of_form(self) -> Mapping[str, str]:
+        return self.form.extra_env
 
     def matches(self, spec: Any) -> bool:
         return isinstance(spec, Mapping) and any(
@@ -89,7 +74,7 @@ class ReplicaList(Dialect):
         chief = self._read_chief(fields)
         if local:
             specs, chief = _local_worker(specs, fields)
-        elif self.requires_singletons:
+        elif self.form.requires_singletons:
             check_singletons(specs, self.framework, fields.path_of("replicaSpecs"))
         given_id = fields.string("RuntimeId")
         job = Job(
@@ -123,45 +108,46 @@ class ReplicaList(Dialect):
         return ReplicaListMessages(job.resource.kind, job.key)
 
     def read_status(self, obj: DecodedObject) -> JobStatus:
-        if self.storage_kind is not None:
-            return shared_status.read(obj.status, self.status_type_field)
-        return list_status.read(obj.status, self.status_type_field)
+        if self.form.storage_kind is not None:
+            return shared_status.read(obj.status, self.form.status_type_field)
+        return list_status.read(obj.status, self.form.status_type_field)
 
     def write_status(self, status: JobStatus) -> ReadOnlyJSON:
-        if self.storage_kind is not None:
-            return shared_status.write(status, self.status_type_field, self.storage_kind)
-        return list_status.write(status, self.status_type_field)
+        if self.form.storage_kind is not None:
+            return shared_status.write(status, self.form.status_type_field, self.form.storage_kind)
+        return list_status.write(status, self.form.status_type_field)
 
     def labels(self, job: Job, replica: Replica) -> Mapping[str, str]:
         return {
-            self.group_label: "",
+            self.form.group_label: "",
             "job_type": replica.type.upper(),
             "runtime_id": job.runtime_id,
-            f"{self.field_prefix}_job_name": job.key.name,
+            f"{self.form.field_prefix}_job_name": job.key.name,
             "task_index": str(replica.index),
         }
 
     def status_schema(self) -> ReadOnlyJSON:
-        return list_schema.status_schema(shared=self.storage_kind is not None)
+        return list_schema.status_schema(shared=self.form.storage_kind is not None)
 
     def spec_schema(self) -> ReadOnlyJSON:
-        return list_schema.replica_list_schema(self)
+        return list_schema.replica_list_schema(self.form)
 
     def manifest_schema(self) -> ReadOnlyJSON:
         schema = self.spec_schema()
-        former = (self.storage_kind.schema.list_properties if self.storage_kind else None) or {}
-        ignored: ReadOnlyJSON = {name: {} for name in self.ignored_fields}
+        kind = self.form.storage_kind
+        former = (kind.schema.list_properties if kind else None) or {}
+        ignored: ReadOnlyJSON = {name: {} for name in self.form.ignored_fields}
         return {**schema, "properties": {**former, **ignored, **schema["properties"]}}
 
     def _read_run_policy(self, fields: FieldReader) -> RunPolicy:
-        clean = fields.enum("cleanupPodPolicy", CleanPodPolicy, self.default_clean_pod_policy)
+        clean = fields.enum("cleanupPodPolicy", CleanPodPolicy, self.form.default_clean_pod_policy)
         types = {type_: type_ for type_ in self.framework.replica_types}
         return run_policy_field.read(fields, clean, types)
 
     def _read_replica_specs(self, fields: FieldReader) -> tuple[ReplicaSpec, ...]:
         if "replica_specs" in fields:
             raise InvalidJobError("is not a field: write replicaSpecs", field="spec.replica_specs")
-        image = fields.string(f"{self.field_prefix}Image")
+        image = fields.string(f"{self.form.field_prefix}Image")
         specs = tuple(
             self._read_replica_spec(entry, image) for entry in fields.items("replicaSpecs")
         )
@@ -169,21 +155,23 @@ class ReplicaList(Dialect):
         return specs
 
     def _read_replica_spec(self, entry: FieldReader, image: str) -> ReplicaSpec:
-        type_ = read_replica_type(entry, self.type_field, self.framework, default=self.default_type)
+        type_ = read_replica_type(
+            entry, self.form.type_field, self.framework, default=self.form.default_type
+        )
         template = entry.value("template")
-        server = self.image_server
+        server = self.form.image_server
         if template is None and server and type_ == server.replica_type:
             template = server.template(self.framework.container_name(), image)
         template = read_pod_template(template, entry.path_of("template"))
-        port = entry.port(self.port_field, self.default_port)
+        port = entry.port(self.form.port_field, self.form.default_port)
         return ReplicaSpec(
             type=type_,
             replicas=entry.integer("replicas", 1, maximum=MAX_REPLICAS),
             template=template,
             container=training_container(template, [self.framework.container_name()]),
             port=port,
-            ports={self.port_name: port},
-            retry_policy=self.retry_policy,
+            ports={self.form.port_name: port},
+            retry_policy=self.form.retry_policy,
         )
 
     def _read_chief(self, fields: FieldReader) -> Replica:
@@ -191,16 +179,16 @@ class ReplicaList(Dialect):
         if "terminationPolicy" not in fields:
             return framework.default_chief()
         policy = fields.object("terminationPolicy")
-        if self.chief_field not in policy:
+        if self.form.chief_field not in policy:
             raise InvalidJobError(
                 "is missing: name the replica that decides the job, or leave out terminationPolicy",
-                field=policy.path_of(self.chief_field),
+                field=policy.path_of(self.form.chief_field),
             )
-        chief = policy.object(self.chief_field)
+        chief = policy.object(self.form.chief_field)
         type_ = read_replica_type(
             chief, "replicaName", framework, default=framework.default_chief().type
         )
-        return Replica(type_, chief.integer(self.chief_index_field, 0))
+        return Replica(type_, chief.integer(self.form.chief_index_field, 0))
 
     def _check_chief(self, job: Job, chief: Replica, fields: FieldReader) -> None:
         policy = fields.path_of("terminationPolicy")
@@ -215,7 +203,7 @@ class ReplicaList(Dialect):
             raise InvalidJobError(
                 f"is {chief.index}, but there are {count} {chief.type.upper()} replicas: "
                 "indexes begin at 0",
-                field=f"{policy}.{self.chief_field}.{self.chief_index_field}",
+                field=f"{policy}.{self.form.chief_field}.{self.form.chief_index_field}",
             )
 
 

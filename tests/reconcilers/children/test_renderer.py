@@ -190,7 +190,8 @@ def test_framework_volumes_get_valid_names_and_yield_to_user_mounts() -> None:
     job = make_job(replicaSpecs=[entry("SCHEDULER", template=pod_template)])
     dialect = kind_of().dialects["v1alpha1"]
     assert isinstance(dialect, ReplicaList)
-    pod = Renderer(job, attrs.evolve(dialect, framework=VolumeJob)).pod(SCHEDULER)
+    form = attrs.evolve(dialect.form, framework=VolumeJob)
+    pod = Renderer(job, ReplicaList(form)).pod(SCHEDULER)
     own, *mounts = pod["spec"]["containers"][0]["volumeMounts"]
     assert own == mine
     assert [mount["mountPath"] for mount in mounts] == ["/data/set-1", "/data/set_1", "/a" * 40]
