@@ -23,10 +23,10 @@ from bench.tables import Figure, show
 from dlctl.api.meta import PODS
 from dlctl.api.objects.pods import Pod
 from dlctl.informers.informer import Informer
-from dlctl.informers.source import PAGE_SIZE
 from dlctl.kube.client import Client
 from dlctl.kube.config import ClusterConfig
 from dlctl.kube.decoding import decode_page
+from dlctl.kube.queries import PAGE_SIZE
 
 TOTAL: Final = 5000
 ROUNDS: Final = 2

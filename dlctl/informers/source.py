@@ -13,11 +13,10 @@ from dlctl.api.meta import Object, Resource
 from dlctl.kube.client import Client
 from dlctl.kube.decoding import Malformed
 from dlctl.kube.errors import ExpiredError
-from dlctl.kube.queries import Selection
+from dlctl.kube.queries import PAGE_SIZE, Selection
 
 T = TypeVar("T", bound=Object)
 
-PAGE_SIZE: Final = 500
 # No object has this name.
 _NO_OBJECT: Final = "metadata.name=-"
 

@@ -11,7 +11,7 @@ import msgspec
 from dlctl.api.meta import EVENTS, PODS, Object, ObjectKey, Resource
 from dlctl.kube.config import ClusterConfig
 from dlctl.kube.decoding import ListPage, decode_object, decode_page, is_status
-from dlctl.kube.errors import DeadlineExceededError, NotFoundError
+from dlctl.kube.errors import DeadlineExceededError, NotFoundError, ResponseTooLargeError
 from dlctl.kube.flowcontrol.rate_limiter import RateLimiter
 from dlctl.kube.flowcontrol.write_limiter import WriteLimiter
 from dlctl.kube.framing import split_lines
@@ -22,6 +22,7 @@ from dlctl.kube.queries import (
     WatchOptions,
     delete_body,
     query,
+    with_smaller_pages,
 )
 from dlctl.kube.streams import execs, port_forwards
 from dlctl.kube.transport import Request, Transport
@@ -40,6 +41,8 @@ REQUEST_TIMEOUT_S: Final = 60.0
 MAX_RETRIES: Final = 10
 # Bookmarks arrive about once a minute: if two are missing, the connection is dead.
 WATCH_IDLE_TIMEOUT_S: Final = 130.0
+# Of a page of a list, of which tenants choose how large its objects are; one object has a few MB.
+MAX_PAGE_BYTES: Final = 32 << 20
 # A server that stops in time can still say so.
 _TIMEOUT_MARGIN_S: Final = 5.0
 
@@ -94,27 +97,42 @@ class Client:
         return decode_object(await self.get_raw(_path(resource, key)), as_)
 
     async def list(
-        self, resource: Resource, as_: type[T], **options: Unpack[ListOptions]
+        self,
+        resource: Resource,
+        as_: type[T],
+        *,
+        max_bytes: int | None = None,
+        **options: Unpack[ListOptions],
     ) -> ListPage[T]:
-        """Return one page: all objects, or up to ``limit``."""
+        """Return one page: all objects, or up to ``limit``.
+
+        :raises ResponseTooLargeError: if its text is longer than ``max_bytes``.
+        """
         path = resource.path(options.get("namespace", ""))
-        return await decode_page(await self.get_raw(path, query(options)), as_)
+        request = Request("GET", path, query(options), max_bytes=max_bytes)
+        return await decode_page(await self._transport.send(request), as_)
 
     async def pages(
         self, resource: Resource, as_: type[T], **options: Unpack[ListOptions]
     ) -> AsyncIterator[ListPage[T]]:
-        """Yield all objects, in pages of up to ``limit``.
+        """Yield all objects, in pages of up to ``limit``, and of fewer where they are large.
 
         :raises ExpiredError: if the version of the first page has expired before the last one.
         """
-        page = await self.list(resource, as_, **options)
-        yield page
-        # The token implies the version, which must not be sent along with it.
-        options.pop("resource_version", None)
-        while page.continue_:
-            options["continue_"] = page.continue_
-            page = await self.list(resource, as_, **options)
+        while True:
+            # There is no smaller page than one object.
+            max_bytes = None if options.get("limit") == 1 else MAX_PAGE_BYTES
+            try:
+                page = await self.list(resource, as_, max_bytes=max_bytes, **options)
+            except ResponseTooLargeError:
+                options = with_smaller_pages(options)
+                continue
             yield page
+            if not page.continue_:
+                return
+            # The token implies the version, which must not be sent along with it.
+            options["resource_version"] = None
+            options["continue_"] = page.continue_
 
     @asynccontextmanager
     async def watch(

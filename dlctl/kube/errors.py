@@ -107,6 +107,10 @@ class OutputLimitError(DlctlError):
     """A command in a container exceeded its output limit; it may still be running."""
 
 
+class ResponseTooLargeError(RequestError):
+    """The response to a read has more bytes than are kept in memory."""
+
+
 class UnexpectedResponseError(RequestError):
     """Not the response of an API server: a proxy's page, or an object of another type."""
 

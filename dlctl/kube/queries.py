@@ -9,6 +9,12 @@ from typing import Any, Final, TypedDict
 
 from dlctl.api.meta import UID
 
+# Objects in a page, unless they are large.
+PAGE_SIZE: Final = 500
+_SHRINK_FACTOR: Final = 8
+# Whatever version the server has at hand.
+_ANY_VERSION: Final = "0"
+
 
 class PatchKind(enum.StrEnum):
     """The format of a patch, by its media type."""
@@ -64,6 +70,15 @@ _PARAMETER_NAMES: Final[Mapping[str, str]] = {
     "bookmarks": "allowWatchBookmarks",
     "send_initial_events": "sendInitialEvents",
 }
+
+
+def with_smaller_pages(options: ListOptions) -> ListOptions:
+    """Return the options of a list of which a page was too large to be kept in memory."""
+    limit = options.get("limit")
+    if options.get("resource_version") == _ANY_VERSION:
+        # At that version, a server ignores the limit.
+        return {**options, "limit": limit or PAGE_SIZE, "resource_version": None}
+    return {**options, "limit": max(1, limit // _SHRINK_FACTOR) if limit else PAGE_SIZE}
 
 
 def query(options: Mapping[str, Any]) -> dict[str, str]:

@@ -30,6 +30,7 @@ from dlctl.kube.errors import (
 )
 from dlctl.kube.flowcontrol.rate_limiter import RateLimiter
 from dlctl.kube.flowcontrol.write_limiter import WriteLimiter
+from dlctl.kube.limited_reader import LimitedReader
 from dlctl.kube.retries import delay_s
 from dlctl.kube.streams import websockets
 from dlctl.metrics import Metrics
@@ -55,6 +56,8 @@ class Request:
     # The timeout of a request on many objects, which takes long on any server; its response is not
     # kept. None for the client's timeout.
     timeout_s: float | None = None
+    # Of the response: a longer one raises ResponseTooLargeError.
+    max_bytes: int | None = None
     # Renders the body once it is the turn of the write: until then, a large body takes no memory.
     render: Callable[[], bytes] | None = attrs.field(default=None, repr=False)
 
@@ -94,6 +97,7 @@ class Transport:
         self._may_write = may_write
         self._rate_limiter = rate_limiter
         self._rendering = asyncio.Lock()
+        self._limited_reader = LimitedReader()
         self._session: aiohttp.ClientSession | None = None
         self._websocket_session: aiohttp.ClientSession | None = None
 
@@ -152,7 +156,9 @@ class Transport:
             request = attrs.evolve(request, body=await self._rendered(request.render))
         async with self._authorized(request, limits) as response:
             with translate_errors(request.description):
-                if request.timeout_s is None:
+                if request.max_bytes is not None:
+                    body = await self._limited_reader.read(response, request.max_bytes)
+                elif request.timeout_s is None:
                     body = await response.read()
                 else:
                     body = b""

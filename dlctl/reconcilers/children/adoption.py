@@ -33,6 +33,7 @@ from dlctl.api.status.job_status import JobPhase
 from dlctl.clock import Clock
 from dlctl.controller.object_writer import MAX_PARALLEL, ObjectWriter
 from dlctl.kube.errors import ConflictError, NotFoundError
+from dlctl.kube.queries import PAGE_SIZE
 from dlctl.reconcilers.children.dependents import APPLIED_HASH, ExistingDependents, applied_hash
 from dlctl.tasks import map_all
 
@@ -42,7 +43,6 @@ _WITHOUT_HASH: Final = {"metadata": {"annotations": {APPLIED_HASH: None}}}
 UNLABELLED: Final = f"{MANAGED_BY_LABEL}!={MANAGED_BY}"
 # A child created after its namespace was listed is found by its name, when the job creates it.
 LISTING_TTL_S: Final = 30.0
-PAGE_SIZE: Final = 500
 # The maximum number of missing pods that are looked up at a time.
 _MAX_LOOKUPS: Final = 16
 

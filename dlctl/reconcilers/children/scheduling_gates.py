@@ -8,8 +8,8 @@ from dlctl.api.objects.pods import WORKERS_RUNNING_GATE, Pod
 from dlctl.controller.object_writer import patch_if_unchanged
 from dlctl.kube.client import Client
 from dlctl.kube.errors import ConflictError, NotFoundError
+from dlctl.kube.queries import PAGE_SIZE
 
-PAGE_SIZE: Final = 500
 MAX_TRIES: Final = 5
 
 
