@@ -35,6 +35,7 @@ from dlctl.manager import Manager
 from dlctl.metrics import Metrics
 from dlctl.options import Options
 from dlctl.probes.authorization import Authorize, DelegatedAuthorization, allow_all
+from dlctl.probes.exposition import exposition
 from dlctl.probes.server import Health, serving
 
 logger = logging.getLogger(__name__)
@@ -106,8 +107,9 @@ async def _serve(
             )
             access = DelegatedAuthorization(await stack.enter_async_context(reviewer))
         health = Health(live={"leadership": leadership.healthy}, ready=manager.readiness_checks())
+        render = partial(exposition, metrics.registry)
         for address in filter(None, sorted({options.metrics_address, options.health_address})):
-            shown = metrics.registry if address == options.metrics_address else None
+            shown = render if address == options.metrics_address else None
             probed = health if address == options.health_address else None
             await stack.enter_async_context(serving(address, shown, probed, access))
         # attrs keeps the source of the methods that it generates, for debuggers.

@@ -5,17 +5,13 @@ skips one, and each has a path of its own below the endpoint.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, closing
-from copy import copy
 from typing import Final
 
 import attrs
 from aiohttp import web
-from prometheus_client import CollectorRegistry
-from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
-from prometheus_client.metrics_core import Metric
-from prometheus_client.registry import Collector
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from dlctl.errors import ConfigError
 from dlctl.http_logger import HTTP_LOGGER
@@ -28,8 +24,7 @@ METRICS_CACHE_S: Final = 1.0
 # Anybody in the cluster may open them and do nothing, and a process has few sockets. Probes and
 # scrapers need some at the same time, for less than a second.
 MAX_CONNECTIONS: Final = 32
-# A few milliseconds.
-_SAMPLES_PER_TURN: Final = 1000
+RenderMetrics = Callable[[], Awaitable[bytes]]
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -44,20 +39,21 @@ class Health:
 @asynccontextmanager
 async def serving(
     bind_address: str,
-    registry: CollectorRegistry | None,
+    render_metrics: RenderMetrics | None,
     health: Health | None,
     authorize: Authorize = allow_all,
 ) -> AsyncIterator[str]:
     """Serve ``/metrics``, ``/healthz`` and ``/readyz`` for the duration of the block.
 
     ``bind_address`` is ``host:port``; yields the URL, with the actual port if it was 0.
-    ``authorize`` guards the metrics; probes need no credentials. Endpoints that are None are not
-    served. Metrics are up to a second old. One connection too many ends the oldest.
+    ``render_metrics`` returns the metrics in the text format of Prometheus; those that are served
+    are up to a second old. ``authorize`` guards them; probes need no credentials. Endpoints that
+    are None are not served. One connection too many ends the oldest.
     """
     host, port = _parse_address(bind_address)
     app = web.Application()
-    if registry:
-        app.router.add_get("/metrics", _metrics(registry, authorize))
+    if render_metrics:
+        app.router.add_get("/metrics", _metrics(render_metrics, authorize))
     if health:
         for path, checks in (("healthz", health.live), ("readyz", health.ready)):
             app.router.add_get(f"/{path}", _health(path, checks))
@@ -92,13 +88,13 @@ def _limited(server: web.Server | None) -> Callable[[], asyncio.Protocol]:
     return connect
 
 
-def _metrics(registry: CollectorRegistry, authorize: Authorize) -> _Handler:
+def _metrics(render_metrics: RenderMetrics, authorize: Authorize) -> _Handler:
     body, rendered_at = b"", float("-inf")
     rendering = asyncio.Lock()
 
     async def render(now: float) -> None:
         nonlocal body, rendered_at
-        body, rendered_at = await _render(registry), now
+        body, rendered_at = await render_metrics(), now
 
     async def handle(request: web.Request) -> web.Response:
         await authorize(request.headers.get("Authorization", ""))
@@ -113,39 +109,6 @@ def _metrics(registry: CollectorRegistry, authorize: Authorize) -> _Handler:
         return response
 
     return handle
-
-
-async def _render(registry: CollectorRegistry) -> bytes:
-    """Return the metrics as text; yields to the event loop after a part of each metric."""
-    lines: list[bytes] = []
-    headers = set[bytes]()
-    for metric in registry.collect():
-        for part in _parts(metric):
-            text = generate_latest(_SingleMetric(part)).splitlines(keepends=True)
-            # Each part begins with the name, help and type of the metric.
-            lines += (line for line in text if not line.startswith(b"#") or line not in headers)
-            headers.update(line for line in text if line.startswith(b"#"))
-            await asyncio.sleep(0)
-    return b"".join(lines)
-
-
-def _parts(metric: Metric) -> Iterator[Metric]:
-    """Yield a metric with some of its samples at a time; times of creation are one of their own."""
-    samples = sorted(metric.samples, key=lambda sample: sample.name.endswith("_created"))
-    for start in range(0, max(len(samples), 1), _SAMPLES_PER_TURN):
-        part = copy(metric)
-        part.samples = samples[start : start + _SAMPLES_PER_TURN]
-        yield part
-
-
-@attrs.frozen
-class _SingleMetric(Collector):
-    """A registry of one metric with its samples."""
-
-    metric: Metric
-
-    def collect(self) -> Iterable[Metric]:
-        return (self.metric,)
 
 
 def _health(path: str, checks: Checks) -> _Handler:

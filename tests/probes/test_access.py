@@ -10,6 +10,7 @@ from dlctl.kube.client import Client
 from dlctl.kube.config import ClusterConfig
 from dlctl.metrics import Metrics
 from dlctl.probes.authorization import CACHE_SIZE, CACHE_TTL_S, DelegatedAuthorization
+from dlctl.probes.exposition import exposition
 from dlctl.probes.server import Health
 from dlctl.probes.server import serving as probes
 from tests.kube.scripted_server import Server, fails, replies, serving
@@ -22,6 +23,10 @@ KNOWN: dict[str, Any] = {
 UNKNOWN: dict[str, Any] = {"status": {"authenticated": False}}
 ALLOWED = {"status": {"allowed": True}}
 DENIED = {"status": {"allowed": False}}
+
+
+async def rendered_metrics() -> bytes:
+    return await exposition(Metrics().registry)
 
 
 @pytest.fixture
@@ -37,7 +42,7 @@ async def scrape(api: Server, *tokens: str | None) -> list[int]:
     config = ClusterConfig.with_token(api.url, "our-own")
     async with (
         Client(config, user_agent="dlctl/metrics") as client,
-        probes("127.0.0.1:0", Metrics().registry, Health(), DelegatedAuthorization(client)) as url,
+        probes("127.0.0.1:0", rendered_metrics, Health(), DelegatedAuthorization(client)) as url,
         aiohttp.ClientSession(url) as session,
     ):
         for token in tokens:
@@ -88,7 +93,7 @@ async def test_token_that_is_not_ascii_is_rejected_without_a_review(
     config = ClusterConfig.with_token(api.url, "our-own")
     async with (
         Client(config, user_agent="dlctl/metrics") as client,
-        probes("127.0.0.1:0", Metrics().registry, Health(), DelegatedAuthorization(client)) as url,
+        probes("127.0.0.1:0", rendered_metrics, Health(), DelegatedAuthorization(client)) as url,
     ):
         code, _ = await send_raw(url, b"GET /metrics", b"Authorization: Bearer " + token)
     assert (code, api.seen) == (401, [])
