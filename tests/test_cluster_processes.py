@@ -65,12 +65,11 @@ def test_process_with_a_reused_pid_does_not_count(
             other.kill()
 
 
-def test_ports_are_different_ones_that_nobody_has(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ports_are_different_ones_that_nobody_has() -> None:
     ports = addresses.free_ports(3)
     assert len(set(ports)) == 3
-    monkeypatch.setattr(addresses, "_PORTS", ports)
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", ports[0]))
-        assert sorted(addresses.free_ports(2)) == sorted(ports[1:])
+        assert sorted(addresses.free_ports(2, ports)) == sorted(ports[1:])
         with pytest.raises(ClusterError, match="fewer than 3 ports are free"):
-            addresses.free_ports(3)
+            addresses.free_ports(3, ports)

@@ -2,6 +2,7 @@
 
 import random
 import socket
+from collections.abc import Sequence
 from contextlib import suppress
 from itertools import islice
 from typing import Final
@@ -34,13 +35,14 @@ def free_port() -> int:
     return free_ports(1)[0]
 
 
-def free_ports(count: int) -> list[int]:
-    """Return as many different ports of that kind."""
+def free_ports(count: int, candidates: Sequence[int] = _PORTS) -> list[int]:
+    """Return as many different ports of that kind, which are some of the candidates."""
     # Tests seed the generator that all share, and two of them at once would draw the same.
-    drawn = random.Random().sample(_PORTS, len(_PORTS))
+    drawn = random.Random().sample(candidates, len(candidates))
     found = list(islice(filter(_is_free, drawn), count))
     if len(found) < count:
-        raise ClusterError(f"fewer than {count} ports are free from {_PORTS[0]} to {_PORTS[-1]}")
+        first, last = min(candidates), max(candidates)
+        raise ClusterError(f"fewer than {count} ports are free from {first} to {last}")
     return found
 
 

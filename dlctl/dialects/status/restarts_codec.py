@@ -34,9 +34,17 @@ _SECOND: Final = datetime.timedelta(seconds=1)
 
 
 def write(restarts: Mapping[str, RestartRecord]) -> JSON:
-    """Return the wire form, by replica or by type."""
-    if len(restarts) <= MAX_SINGLE:
-        return {name: _write_one(restart) for name, restart in sorted(restarts.items())}
+    """Return the wire form of the restarts by replica, such as ``worker-0``."""
+    return write_single(restarts) if len(restarts) <= MAX_SINGLE else write_grouped(restarts)
+
+
+def write_single(restarts: Mapping[str, RestartRecord]) -> JSON:
+    """Return an object of each replica, by its name."""
+    return {name: _write_one(restart) for name, restart in sorted(restarts.items())}
+
+
+def write_grouped(restarts: Mapping[str, RestartRecord]) -> JSON:
+    """Return the groups of replicas, by their type."""
     wire: JSON = {}
     groups: dict[tuple[str, str, int | None], dict[int, RestartRecord]] = {}
     for name in sorted(restarts):

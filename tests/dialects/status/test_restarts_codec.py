@@ -3,7 +3,7 @@
 import datetime
 import random
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -33,7 +33,8 @@ RECORDS = st.builds(
     CODES,
 )
 RESTARTS = st.dictionaries(REPLICA_NAMES, RECORDS, max_size=6)
-LIMITS = st.integers(min_value=0, max_value=6)
+Write = Callable[[Mapping[str, RestartRecord]], JSON]
+FORMS = st.sampled_from([restarts_codec.write_single, restarts_codec.write_grouped])
 
 
 def stored(wire: JSON) -> JSON:
@@ -41,18 +42,21 @@ def stored(wire: JSON) -> JSON:
     return dict(msgspec.json.decode(msgspec.json.encode(wire)))
 
 
-def written(restarts: Mapping[str, RestartRecord], *, limit: int) -> JSON:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(restarts_codec, "MAX_SINGLE", limit)
-        return stored(restarts_codec.write(restarts))
-
-
-@given(restarts=RESTARTS, limit=LIMITS)
-def test_what_is_written_is_read_back(restarts: dict[str, RestartRecord], limit: int) -> None:
-    wire = written(restarts, limit=limit)
+@given(restarts=RESTARTS, write=FORMS)
+def test_what_is_written_is_read_back(restarts: dict[str, RestartRecord], write: Write) -> None:
+    wire = stored(write(restarts))
     again = restarts_codec.read(wire)
     assert again == restarts
-    assert written(again, limit=limit) == wire
+    assert stored(write(again)) == wire
+
+
+@pytest.mark.parametrize(
+    ("count", "type_"),
+    [(restarts_codec.MAX_SINGLE, dict), (restarts_codec.MAX_SINGLE + 1, list)],
+)
+def test_restarts_of_many_replicas_are_grouped(count: int, type_: type) -> None:
+    restarts = {f"worker-{n}": RestartRecord(1, 2, "u", "Error", NOW, 1) for n in range(count)}
+    assert {type(value) for value in restarts_codec.write(restarts).values()} == {type_}
 
 
 def test_few_restarts_have_an_object_of_each_replica() -> None:
@@ -77,7 +81,7 @@ def test_many_restarts_are_grouped_by_how_the_replicas_ended() -> None:
         "worker-8": RestartRecord(0, 1, "u8", "Evicted", later),
         "launcher-0": RestartRecord(3, 4, "", "Deleted", NOW),
     }
-    assert written(restarts, limit=3) == {
+    assert restarts_codec.write_grouped(restarts) == {
         "launcher": [
             {"reason": "Deleted", "finishedAt": "2026-01-01T12:00:00Z", "replicas": ["0 3 4 0 "]}
         ],
@@ -122,23 +126,23 @@ def test_restarts_of_all_replicas_of_the_largest_job_are_less_than_half_of_what_
 
 
 @pytest.mark.parametrize("field", ["restarts", "dlctl"])
-@given(before=RESTARTS, after=RESTARTS, old_limit=LIMITS, new_limit=LIMITS)
+@given(before=RESTARTS, after=RESTARTS, old_form=FORMS, new_form=FORMS)
 def test_patch_replaces_restarts_in_any_stored_form(
     field: str,
     before: dict[str, RestartRecord],
     after: dict[str, RestartRecord],
-    old_limit: int,
-    new_limit: int,
+    old_form: Write,
+    new_form: Write,
 ) -> None:
     def status(restarts: JSON) -> JSON:
         part = {"restarts": restarts} if restarts else {}
         return {"dlctl": {"phase": "Running", **part}} if field == "dlctl" else part
 
-    found = status(written(before, limit=old_limit))
+    found = status(stored(old_form(before)))
     known = restarts_codec.as_stored(
-        status(written(before, limit=new_limit)), msgspec.Raw(msgspec.json.encode(found))
+        status(stored(new_form(before))), msgspec.Raw(msgspec.json.encode(found))
     )
-    new = status(written(after, limit=new_limit))
+    new = status(stored(new_form(after)))
     assert merged(found, merge_diff(known, new)) == new
 
 
