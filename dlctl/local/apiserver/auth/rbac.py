@@ -21,11 +21,11 @@ from dlctl.api.meta import (
 )
 from dlctl.local.apiserver import request_bodies, resource_traits, status
 from dlctl.local.apiserver.auth.default_roles import ALL_RESOURCES
+from dlctl.local.apiserver.label_matching import selects
 from dlctl.local.apiserver.requests import ApiRequest
 from dlctl.local.apiserver.status import StatusError
 from dlctl.local.apiserver.storage.storage import Storage
 from dlctl.local.apiserver.users import User
-from dlctl.local.apiserver.validation.jobs import selects
 
 # Readable by every user, so that clients can discover the API.
 DISCOVERY_PATHS: Final = ("/version", "/api", "/apis", "/openapi")

@@ -4,8 +4,10 @@ All methods are synchronous, so each is one transaction. Deletion is in ``deleti
 and patches are not known here.
 """
 
+import random
 import uuid
 from collections.abc import Callable, Mapping
+from typing import Final
 
 import attrs
 
@@ -27,8 +29,11 @@ PrepareForCreate = Callable[[JSON], JSON]
 PrepareForUpdate = Callable[[JSON, JSON], JSON]
 # Returns the new object with its field managers, from the old one, empty if there was none.
 TrackFields = Callable[[JSON, JSON], JSON]
-_GENERATE_TRIES = 8
-_IMMUTABLE_METADATA = (
+_GENERATE_TRIES: Final = 8
+# No vowels and no characters that look alike, so that no words come out.
+_SUFFIX_ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
+_GENERATED_LENGTH: Final = 63
+_IMMUTABLE_METADATA: Final = (
     "name",
     "creationTimestamp",
     "deletionTimestamp",
@@ -80,7 +85,7 @@ class Objects:
         if meta.get("name") or not prefix:
             return self._create_named(served, obj, track, dry_run=dry_run)
         for _ in range(_GENERATE_TRIES - 1):
-            named = {**obj, "metadata": meta | {"name": metadata.generated_name(prefix)}}
+            named = {**obj, "metadata": meta | {"name": _generated_name(prefix)}}
             if self.storage.get(resource, _key(named)) is None:
                 return self._create_named(served, named, track, dry_run=dry_run)
         raise status.no_free_name(resource, prefix)
@@ -226,6 +231,12 @@ class Objects:
         if "generation" in before and not subresource and _spec_differs(served, old, new):
             new = {**new, "metadata": new["metadata"] | {"generation": before["generation"] + 1}}
         return new
+
+
+def _generated_name(prefix: str) -> str:
+    """Return a name that begins with the prefix; it may be taken."""
+    suffix = "".join(random.choices(_SUFFIX_ALPHABET, k=5))
+    return prefix[: _GENERATED_LENGTH - len(suffix)] + suffix
 
 
 def _key(obj: JSON) -> ObjectKey:

@@ -1,1 +1,4 @@
-"""Validation of metadata and of pods, with the messages of the real server."""
+"""Validation of metadata, and of the kinds that this cluster acts on: pods, Jobs and roles.
+
+The messages are those of the real server.
+"""

@@ -3,10 +3,11 @@
 Updates and statuses have modules of their own. Defaults have been set before.
 """
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import Final
 
 from dlctl.api.json_types import JSON
+from dlctl.local.apiserver.label_matching import selects
 from dlctl.local.apiserver.status import FieldError
 from dlctl.local.apiserver.validation.metadata import template_metadata_errors
 from dlctl.local.apiserver.validation.names import dns_subdomain
@@ -126,27 +127,3 @@ def _selector(spec: JSON) -> Iterator[FieldError]:
     if "selector" not in spec or not selects(spec["selector"], labels or {}):
         detail = "`selector` does not match template `labels`"
         yield FieldError.invalid("spec.template.metadata.labels", labels, detail)
-
-
-def selects(selector: JSON, labels: Mapping[str, str]) -> bool:
-    """Return whether a label selector matches the labels."""
-    wanted: Mapping[str, str] = selector.get("matchLabels") or {}
-    return wanted.items() <= labels.items() and all(
-        _matches(each, labels) for each in selector.get("matchExpressions") or ()
-    )
-
-
-def _matches(requirement: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
-    value, values = labels.get(requirement.get("key", "")), requirement.get("values") or ()
-    match requirement.get("operator"):
-        case "In":
-            return value in values
-        case "NotIn":
-            return bool(values) and value not in values
-        case "Exists":
-            return value is not None
-        case "DoesNotExist":
-            return value is None
-        case _:
-            # A malformed selector selects nothing.
-            return False

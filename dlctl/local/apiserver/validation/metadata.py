@@ -1,9 +1,8 @@
 """Validation of ``metadata``, the same for every kind: names, labels, owners, finalizers.
 
-Pure functions that raise ``StatusError``; the server sets its own fields elsewhere.
+Pure functions that return the errors; the server sets its own fields elsewhere.
 """
 
-import random
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -13,17 +12,8 @@ from dlctl.local.apiserver.status import FieldError
 from dlctl.local.apiserver.validation import names
 
 _ANNOTATIONS_LIMIT_BYTES: Final = 256 * 1024
-# No vowels and no characters that look alike, so that no words come out.
-_SUFFIX_ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
-_GENERATED_LENGTH: Final = 63
 _FINALIZERS: Final = ("kubernetes", "orphan", "foregroundDeletion")
 _LABEL_NAMES: Final = ("namespaces", "services")
-
-
-def generated_name(prefix: str) -> str:
-    """Return a name that begins with the prefix; it may be taken."""
-    suffix = "".join(random.choices(_SUFFIX_ALPHABET, k=5))
-    return prefix[: _GENERATED_LENGTH - len(suffix)] + suffix
 
 
 def errors(obj: JSON, resource: Resource) -> list[FieldError]:
