@@ -64,7 +64,7 @@ def screen(
 
 def table(job: JobProgress, now: datetime.datetime, *, width: int, max_rows: int) -> Table:
     """Return a row per replica, the chief first; of very many, those that need attention."""
-    columns = [name for name, least in _COLUMNS.items() if width >= least]
+    columns = [name for name, min_width in _COLUMNS.items() if width >= min_width]
     gap = 3 if width >= _NUMBERS_WIDTH else 2
     shown = Table(box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="dim")
     for name in columns:

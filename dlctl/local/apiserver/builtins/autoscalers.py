@@ -73,17 +73,17 @@ def autoscaler_errors(scaler: JSON) -> Sequence[FieldError]:
 
 
 def _range(spec: JSON) -> Iterator[FieldError]:
-    least, most = spec["minReplicas"], spec.get("maxReplicas", 0)
-    if least < 1:
+    minimum, maximum = spec["minReplicas"], spec.get("maxReplicas", 0)
+    if minimum < 1:
         detail = "must be greater than or equal to 1"
-        yield FieldError.invalid("spec.minReplicas", least, detail)
-    if most < 1:
+        yield FieldError.invalid("spec.minReplicas", minimum, detail)
+    if maximum < 1:
         yield FieldError.required("spec.maxReplicas", "must be set and greater than 0")
-    if most < least:
+    if maximum < minimum:
         detail = "must be greater than or equal to `minReplicas`"
-        yield FieldError.invalid("spec.maxReplicas", most, detail)
+        yield FieldError.invalid("spec.maxReplicas", maximum, detail)
     types = {metric.get("type") for metric in spec["metrics"]}
-    if least == 0 and not types & {"Object", "External"}:
+    if minimum == 0 and not types & {"Object", "External"}:
         detail = (
             "must specify at least one Object or External metric to support scaling to zero "
             "replicas"

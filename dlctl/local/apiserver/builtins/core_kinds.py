@@ -106,8 +106,8 @@ def lease_errors(lease: JSON) -> list[FieldError]:
     errors = []
     for name in ("leaseDurationSeconds", "leaseTransitions"):
         value = spec.get(name)
-        least = 1 if name == "leaseDurationSeconds" else 0
-        if value is not None and value < least:
-            words = "must be greater than 0" if least else "must be greater than or equal to 0"
+        minimum = 1 if name == "leaseDurationSeconds" else 0
+        if value is not None and value < minimum:
+            words = "must be greater than 0" if minimum else "must be greater than or equal to 0"
             errors.append(FieldError.invalid(f"spec.{name}", value, words))
     return errors

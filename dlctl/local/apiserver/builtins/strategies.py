@@ -78,28 +78,28 @@ class BuiltinStrategy:
 
     def unknown_fields(self, obj: JSON) -> list[str]:
         """Return the paths of the fields that will be dropped."""
-        shaping = TypedDecoder(self.resource)
-        shaping.decode(obj)
-        return shaping.unknown
+        decoder = TypedDecoder(self.resource)
+        decoder.decode(obj)
+        return decoder.unknown
 
     def admit_create(self, obj: JSON) -> JSON:
-        shaped = TypedDecoder(self.resource).decode(obj)
-        self.default(shaped)
-        self._reject(shaped, self.errors(self.completed(shaped)))
-        return shaped
+        decoded = TypedDecoder(self.resource).decode(obj)
+        self.default(decoded)
+        self._reject(decoded, self.errors(self.completed(decoded)))
+        return decoded
 
     def admit_update(self, old: JSON, new: JSON) -> JSON:
-        shaped = TypedDecoder(self.resource).decode(new)
-        self.default_update(old, shaped)
-        self.default(shaped)
-        self._reject(shaped, [*self.errors(shaped), *self.update_errors(old, shaped)])
-        return shaped
+        decoded = TypedDecoder(self.resource).decode(new)
+        self.default_update(old, decoded)
+        self.default(decoded)
+        self._reject(decoded, [*self.errors(decoded), *self.update_errors(old, decoded)])
+        return decoded
 
     def admit_status(self, old: JSON, new: JSON) -> JSON:
-        shaped = TypedDecoder(self.resource).decode(new)
+        decoded = TypedDecoder(self.resource).decode(new)
         kept = {key: value for key, value in old.items() if key not in ("metadata", "status")}
-        result = kept | {"metadata": shaped["metadata"]}
-        result |= {"status": shaped["status"]} if "status" in shaped else {}
+        result = kept | {"metadata": decoded["metadata"]}
+        result |= {"status": decoded["status"]} if "status" in decoded else {}
         self.default_status(result)
         self._reject(result, self.status_errors(old, result))
         return result

@@ -73,58 +73,58 @@ class CustomStrategy:
         return prune(_copied(obj), self.schema)
 
     def admit_create(self, obj: JSON) -> JSON:
-        shaped = self._coerced(obj)
+        coerced = self._coerced(obj)
         if self.has_status:
-            shaped.pop("status", None)
-        found = [*validate(shaped, self.schema), *self._scale_errors(shaped, _SCALE_PATHS)]
-        self._reject(shaped, self._errors(shaped, found))
-        return _stored(shaped)
+            coerced.pop("status", None)
+        found = [*validate(coerced, self.schema), *self._scale_errors(coerced, _SCALE_PATHS)]
+        self._reject(coerced, self._errors(coerced, found))
+        return _stored(coerced)
 
     def admit_update(self, old: JSON, new: JSON) -> JSON:
-        shaped = self._coerced(new)
+        coerced = self._coerced(new)
         if self.has_status:
-            shaped.pop("status", None)
+            coerced.pop("status", None)
             if "status" in old:
-                shaped["status"] = old["status"]
+                coerced["status"] = old["status"]
         old = self.as_read(old)
-        found = validate(shaped, self.schema, old=old)
-        found += self._scale_errors(shaped, _SCALE_PATHS)
-        self._reject(shaped, self._errors(shaped, found, old))
-        return _stored(shaped)
+        found = validate(coerced, self.schema, old=old)
+        found += self._scale_errors(coerced, _SCALE_PATHS)
+        self._reject(coerced, self._errors(coerced, found, old))
+        return _stored(coerced)
 
     def admit_status(self, old: JSON, new: JSON) -> JSON:
         """Take only the status of ``new``."""
         old = self.as_read(old)
-        shaped = {name: value for name, value in old.items() if name != "status"}
-        shaped["metadata"] = new["metadata"]
-        coerced = self._coerced({**shaped, "status": new.get("status")})
+        result = {name: value for name, value in old.items() if name != "status"}
+        result["metadata"] = new["metadata"]
+        coerced = self._coerced({**result, "status": new.get("status")})
         if "status" in new and "status" in coerced:
-            shaped["status"] = coerced["status"]
+            result["status"] = coerced["status"]
         found: list[FieldError] = []
         schema = self.schema.get("properties", {}).get("status")
-        if schema is not None and "status" in shaped:
+        if schema is not None and "status" in result:
             before = old.get("status", ABSENT)
-            found = validate(shaped["status"], schema, old=before, under="status")
-        found += self._scale_errors(shaped, _SCALE_PATHS[1:])
-        self._reject(shaped, self._errors(shaped, found, old))
-        return _stored(shaped)
+            found = validate(result["status"], schema, old=before, under="status")
+        found += self._scale_errors(result, _SCALE_PATHS[1:])
+        self._reject(result, self._errors(result, found, old))
+        return _stored(result)
 
     def _coerced(self, obj: JSON) -> JSON:
         """Return an object as a request of this version is stored."""
-        shaped = _copied(obj)
-        _coerce(shaped, self.schema)
-        return shaped
+        copy = _copied(obj)
+        _coerce(copy, self.schema)
+        return copy
 
     def as_read(self, obj: JSON) -> JSON:
         """Return a stored object as this version reads it, without its own defaults.
 
         Objects stored before a change of the CRD are coerced alike.
         """
-        shaped = _copied(obj)
-        _coerce(shaped, self.storage_schema)
+        copy = _copied(obj)
+        _coerce(copy, self.storage_schema)
         if self.schema is not self.storage_schema and not self.schema.get(PRESERVE):
-            prune(shaped, self.schema)
-        return shaped
+            prune(copy, self.schema)
+        return copy
 
     def _errors(
         self, obj: JSON, found: Sequence[FieldError], old: Any = ABSENT

@@ -187,11 +187,11 @@ class _Validation:
         yield FieldError.unsupported(self._field(path), value, names)
 
     def _string(self, value: str, schema: JSON, path: str) -> Iterator[FieldError]:
-        limit, least, pattern = (schema.get(k) for k in ("maxLength", "minLength", "pattern"))
-        if limit is not None and len(value) > limit:
-            yield FieldError.too_long(self._field(path), limit)
-        elif least is not None and len(value) < least:
-            yield self._invalid(path, value, f"should be at least {least} chars long")
+        maximum, minimum, pattern = (schema.get(k) for k in ("maxLength", "minLength", "pattern"))
+        if maximum is not None and len(value) > maximum:
+            yield FieldError.too_long(self._field(path), maximum)
+        elif minimum is not None and len(value) < minimum:
+            yield self._invalid(path, value, f"should be at least {minimum} chars long")
         elif pattern and not matches(value, pattern):
             yield self._invalid(path, value, f"should match '{pattern}'")
         check = CHECKS.get(schema.get("format", ""))
@@ -206,22 +206,22 @@ class _Validation:
                 kind = f"with format {format_}" if format_ else "(default format)"
                 detail = f"Checked value must be of type integer {kind} in {path}"
                 yield FieldError.invalid(self.under or ROOT, "", detail)
-        factor, least, most = (schema.get(k) for k in ("multipleOf", "minimum", "maximum"))
+        factor, minimum, maximum = (schema.get(k) for k in ("multipleOf", "minimum", "maximum"))
         if factor is not None and factor <= 0:
             detail = f"factor MultipleOf declared for {path} must be positive: {number(factor)}"
             yield FieldError.invalid(self._field(path), factor, detail)
         elif factor is not None and value % factor:
             yield self._invalid(path, value, f"should be a multiple of {number(factor)}")
-        if least is not None:
+        if minimum is not None:
             strict = schema.get("exclusiveMinimum")
-            if value < least or (strict and value == least):
+            if value < minimum or (strict and value == minimum):
                 words = "greater than" if strict else "greater than or equal to"
-                yield self._invalid(path, value, f"should be {words} {number(least)}")
-        if most is not None:
+                yield self._invalid(path, value, f"should be {words} {number(minimum)}")
+        if maximum is not None:
             strict = schema.get("exclusiveMaximum")
-            if value > most or (strict and value == most):
+            if value > maximum or (strict and value == maximum):
                 words = "less than" if strict else "less than or equal to"
-                yield self._invalid(path, value, f"should be {words} {number(most)}")
+                yield self._invalid(path, value, f"should be {words} {number(maximum)}")
 
     def _array(self, value: list[Any], schema: JSON, path: str, old: Any) -> Iterator[FieldError]:
         if "items" in schema:
@@ -247,12 +247,12 @@ class _Validation:
                 yield FieldError.required(self._field(f"{path}.{key}"))
 
     def _size(self, path: str, count: int, schema: JSON, unit: str) -> Iterator[FieldError]:
-        least, most = schema.get(f"min{unit}"), schema.get(f"max{unit}")
-        if least is not None and count < least:
-            yield self._invalid(path, count, f"should have at least {least} {unit.lower()}")
-        if most is not None and count > most:
-            items = "item" if most == 1 else "items"
-            message = f"Too many: {count}: must have at most {most} {items}"
+        minimum, maximum = schema.get(f"min{unit}"), schema.get(f"max{unit}")
+        if minimum is not None and count < minimum:
+            yield self._invalid(path, count, f"should have at least {minimum} {unit.lower()}")
+        if maximum is not None and count > maximum:
+            items = "item" if maximum == 1 else "items"
+            message = f"Too many: {count}: must have at most {maximum} {items}"
             yield FieldError(self._field(path), message, "FieldValueTooMany")
 
 

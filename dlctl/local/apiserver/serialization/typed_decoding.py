@@ -97,9 +97,9 @@ class TypedDecoder:
                 continue
             go_field = f"{go_path}.{key}" if go_path else key
             owner = f"{kind.name}.{go_field}"
-            shaped = self._value(item, field, field.shape, where, (owner, go_field))
-            if shaped is not _DROPPED:
-                result[key] = shaped
+            decoded = self._value(item, field, field.shape, where, (owner, go_field))
+            if decoded is not _DROPPED:
+                result[key] = decoded
         return result
 
     def _value(

@@ -114,8 +114,8 @@ def path_segment(text: str) -> list[str]:
     return [f"may not contain '{char}'" for char in "/%" if char in text]
 
 
-def _limit(text: str, most: int, unit: str = "characters") -> list[str]:
-    return [f"must be no more than {most} {unit}"] if len(text.encode()) > most else []
+def _limit(text: str, maximum: int, unit: str = "characters") -> list[str]:
+    return [f"must be no more than {maximum} {unit}"] if len(text.encode()) > maximum else []
 
 
 def _match(text: str, pattern: str, rule: str, *examples: str) -> list[str]:
