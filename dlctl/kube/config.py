@@ -83,6 +83,8 @@ async def in_cluster(folder: Path = _SERVICE_ACCOUNT) -> ClusterConfig:
         configuration.host,
         credentials,
         namespace.read_text().strip() if namespace.exists() else "default",
+        # As client-go's in-cluster config does.
+        proxy_for(configuration.host, os.environ),
     )
 
 

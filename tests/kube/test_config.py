@@ -226,6 +226,15 @@ async def test_in_cluster_config_is_found(account: Path) -> None:
     assert await authorization(cluster) == "Bearer first"
 
 
+async def test_in_cluster_config_reads_the_proxy_of_the_environment(
+    account: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", "http://proxy.example:3128")
+    assert (await in_cluster(account)).proxy == "http://proxy.example:3128"
+    monkeypatch.setenv("NO_PROXY", "10.0.0.0/8")
+    assert (await in_cluster(account)).proxy is None
+
+
 async def test_token_file_is_reread_every_minute(account: Path) -> None:
     cluster = await in_cluster(account)
     (account / "token").write_text("second")
