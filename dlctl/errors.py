@@ -61,6 +61,11 @@ def describe(error: BaseException) -> str:
     return str(error) or type(error).__name__
 
 
+def counted(count: int, noun: str) -> str:
+    """Return a number with the noun that it counts, in the plural unless it is one."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
 def quoted(value: Any) -> str:
     """Return a user's value, as decoded from JSON, as a message quotes it: its beginning."""
     text = ""

@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 
+from dlctl.errors import counted
 from dlctl.kube import config
 from dlctl.kube.client import Client
 from dlctl.reconcilers.children.scheduling_gates import ungate_all
@@ -30,4 +31,4 @@ async def _release(kubeconfig: str, context: str, namespace: str) -> None:
         pods = await ungate_all(client, namespace)
     for pod in pods:
         print(f"pod {pod} released")
-    print(f"{len(pods)} pods released")
+    print(f"{counted(len(pods), 'pod')} released")

@@ -14,7 +14,7 @@ from dlctl.cli.embedded.argument_checks import path_of
 from dlctl.cli.embedded.cluster_options import ClusterOptions
 from dlctl.cli.manifests.job_forms import JobForm, Program, complete_kinds, job_form
 from dlctl.cli.manifests.text import commented
-from dlctl.errors import ConfigError
+from dlctl.errors import ConfigError, counted
 
 _WORKERS: Final = 1
 _GPU: Final = "nvidia.com/gpu"
@@ -100,7 +100,7 @@ class ScriptJob:
     def text(self) -> str:
         """Return the manifest with comments on what to change for a cluster."""
         header = [
-            f"{self.form.kind} with {self.workers} workers: {self.form.workers_note}.",
+            f"{self.form.kind} with {counted(self.workers, 'worker')}: {self.form.workers_note}.",
             "On this machine:",
             f"    dlctl run FILE --workdir {self.working_dir} --image {self._mapping}",
             "For a cluster, change what the comments name; then kubectl apply -f FILE.",

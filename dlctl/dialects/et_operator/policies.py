@@ -136,12 +136,12 @@ def _worker_bounds(worker: FieldReader, replicas: int) -> tuple[int, int | None]
     maximum = worker.optional_integer("maxReplicas", minimum=1, maximum=MAX_REPLICAS)
     if replicas < minimum:
         raise InvalidJobError(
-            f"is {minimum}, but there are only {replicas} replicas: it must not be more",
+            f"is {minimum}, but replicas is {replicas}: it must not be more",
             field=worker.path_of("minReplicas"),
         )
     if maximum is not None and maximum < replicas:
         raise InvalidJobError(
-            f"is {maximum}, but there are {replicas} replicas: it must not be less",
+            f"is {maximum}, but replicas is {replicas}: it must not be less",
             field=worker.path_of("maxReplicas"),
         )
     return minimum, maximum

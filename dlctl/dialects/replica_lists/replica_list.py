@@ -27,7 +27,7 @@ from dlctl.dialects.replica_lists.replica_types import (
     check_singletons,
     read_replica_type,
 )
-from dlctl.errors import InvalidJobError
+from dlctl.errors import InvalidJobError, counted
 from dlctl.frameworks.dljob import DLJob
 
 
@@ -200,9 +200,9 @@ class ReplicaList(Dialect):
                 field=fields.path_of("replicaSpecs"),
             )
         if chief.index >= count:
+            there = counted(count, f"{chief.type.upper()} replica")
             raise InvalidJobError(
-                f"is {chief.index}, but there are {count} {chief.type.upper()} replicas: "
-                "indexes begin at 0",
+                f"is {chief.index}, but the job has {there}: indexes begin at 0",
                 field=f"{policy}.{self.form.chief_field}.{self.form.chief_index_field}",
             )
 

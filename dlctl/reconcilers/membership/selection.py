@@ -14,7 +14,7 @@ from dlctl.api.objects.scalers import Scaler
 from dlctl.api.status.membership import Membership
 from dlctl.dialects.child_names import MAX_LENGTH
 from dlctl.dialects.field_reader import MAX_REPLICAS
-from dlctl.errors import truncated
+from dlctl.errors import counted, truncated
 from dlctl.name_lists import first_names
 from dlctl.reconcilers.membership.membership_state import MembershipState
 
@@ -94,7 +94,7 @@ def choose_removed(state: MembershipState, scaler: Scaler) -> tuple[int, ...]:
     left = len(set(state.alive) - set(chosen))
     if left < state.elasticity.min_replicas:
         raise ScaleRejectedError(
-            f"{left} workers would be left, but minReplicas of "
+            f"{counted(left, 'worker')} would be left, but minReplicas of "
             f"{state.job.resource.kind} {state.job.key} is {state.elasticity.min_replicas}"
         )
     return chosen

@@ -64,6 +64,11 @@ def test_printed_manifest_says_what_to_change_for_a_cluster(dlctl: Dlctl, script
     assert {"name": "LOCAL_RANK", "value": "0"} in env
 
 
+def test_header_counts_one_worker_in_the_singular(dlctl: Dlctl, script: Path) -> None:
+    text, _ = dry_run(dlctl, str(script), "--kind", "pytorch", "--workers", "1")
+    assert text.startswith("# PyTorchJob with 1 worker: ")
+
+
 def test_processes_that_train_get_the_gpus(dlctl: Dlctl, script: Path) -> None:
     _, job = dry_run(dlctl, "--kind", "mpi", "--gpus", "2", str(script))
     worker = container(job, "mpiReplicaSpecs", "Worker")

@@ -32,12 +32,12 @@ def refusal(wire: dict[str, Any]) -> str:
         ),
         pytest.param(
             {"worker": {"minReplicas": 3}},
-            f"{SPECS}.worker.minReplicas: is 3, but there are only 2 replicas: it must not be more",
+            f"{SPECS}.worker.minReplicas: is 3, but replicas is 2: it must not be more",
             id="too few",
         ),
         pytest.param(
             {"worker": {"maxReplicas": 1}},
-            f"{SPECS}.worker.maxReplicas: is 1, but there are 2 replicas: it must not be less",
+            f"{SPECS}.worker.maxReplicas: is 1, but replicas is 2: it must not be less",
             id="too many",
         ),
         pytest.param(

@@ -100,7 +100,7 @@ def test_port_out_of_range_is_rejected(port: int) -> None:
         ),
         pytest.param(
             {"terminationPolicy": {"chief": {"replicaName": "WORKER", "replicaIndex": 2}}},
-            "spec.terminationPolicy.chief.replicaIndex: is 2, but there are 2 WORKER replicas: "
+            "spec.terminationPolicy.chief.replicaIndex: is 2, but the job has 2 WORKER replicas: "
             "indexes begin at 0",
             id="chief out of range",
         ),

@@ -91,6 +91,12 @@ def test_scale_out_within_the_maximum_takes_the_next_indexes() -> None:
         choose_added(state, 3)
 
 
+def test_rejection_counts_one_worker_in_the_singular() -> None:
+    state = make_state(elasticity=Elasticity(min_replicas=2))
+    with pytest.raises(ScaleRejectedError, match=r"^1 worker would be left, but minReplicas"):
+        choose_removed(state, scaler_in(toDelete={"count": 1}))
+
+
 def test_scale_out_beyond_what_any_job_may_have_is_rejected() -> None:
     state = make_state(elasticity=Elasticity())
     with pytest.raises(ScaleRejectedError, match="would make 10001 workers, but a job may have"):
