@@ -9,12 +9,13 @@ import attrs
 
 from dlctl.cli.installed_kinds import installed_kinds
 from dlctl.cli.manifests.checks import Problem, can_admit, in_order, manifest_problems
+from dlctl.cli.manifests.end_notes import end_notes
 from dlctl.cli.manifests.loading import (
     Manifest,
     job_kind,
     load,
+    read_valid,
     scaler_resource,
-    spec_warnings,
 )
 from dlctl.cli.manifests.operators import operator_of
 from dlctl.cli.manifests.pod_references import containers, entry, templates
@@ -79,6 +80,8 @@ class Report:
     differences: Sequence[str] = ()
     # Warnings that the controller will report as events.
     warnings: Sequence[str] = ()
+    # What it leaves running at its end without saying so.
+    notes: Sequence[str] = ()
     ignored: Sequence[str] = ()
     # Why it would not start on this machine as it is.
     start_problems: Sequence[Problem] = ()
@@ -97,6 +100,7 @@ class Report:
             "operator": self.operator,
             "differences": list(self.differences),
             "warnings": list(self.warnings),
+            "notes": list(self.notes),
             "ignoredLocally": list(self.ignored),
             "problems": [_wire(problem) for problem in self.problems],
             "startProblems": [_wire(problem) for problem in self.start_problems],
@@ -117,6 +121,8 @@ class Report:
             yield f"  differs: {difference}"
         for warning in self.warnings:
             yield f"  warning: {warning}"
+        for note in self.notes:
+            yield f"  note: {note}"
         if self.ignored:
             yield f"  ignored by dlctl run: {', '.join(self.ignored)}"
         for problem in self.start_problems:
@@ -146,13 +152,15 @@ def manifest_reports(
             yield Report(manifest=manifest, problems=own, checked=is_scaler)
             continue
         operator = operator_of(manifest.obj)
+        job = None if own else read_valid(kind, manifest.obj)
         yield Report(
             manifest=manifest,
             problems=own,
             operator=operator.name,
             page=operator.page,
             differences=operator.differences_of(manifest.obj),
-            warnings=[] if own else spec_warnings(kind, manifest.obj),
+            warnings=[warning.message for warning in job.warnings] if job else [],
+            notes=list(end_notes(job, manifest.obj)) if job else [],
             ignored=_ignored(manifest),
             start_problems=[problem for problem in unstartable if problem.manifest is manifest],
         )

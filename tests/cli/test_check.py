@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from dlctl.cli.manifests.operators import operator_of
-from tests.builders import KINDS, mxjob
+from tests.builders import KINDS, mxjob, training_job
 from tests.dialects.et_operator.manifests import elastic_job
 from tests.docs.pages import ROOT
+from tests.mpi_v2beta1 import mpi_job
 from tests.support.command_line import Dlctl, Written
 
 
@@ -45,6 +46,38 @@ def test_policy_of_a_template_that_is_overwritten_is_a_warning(
     assert f"  warning: {warning}\n" in done.out
     (report,) = json.loads(dlctl("check", "-o", "json", written(job)).out)
     assert report["warnings"] == [warning]
+
+
+@pytest.mark.parametrize(
+    ("counts", "policy", "noted"),
+    [
+        pytest.param({"PS": 1, "Worker": 2}, {}, True, id="default"),
+        pytest.param(
+            {"PS": 1, "Worker": 2}, {"runPolicy": {"cleanPodPolicy": ""}}, True, id="empty"
+        ),
+        pytest.param({"PS": 1, "Worker": 2}, {"cleanPodPolicy": "None"}, False, id="chosen"),
+        pytest.param(
+            {"PS": 1, "Worker": 2}, {"runPolicy": {"cleanPodPolicy": "None"}}, False, id="in policy"
+        ),
+        pytest.param({"Worker": 2}, {}, False, id="no servers"),
+    ],
+)
+def test_servers_that_outlive_their_job_are_noted(
+    dlctl: Dlctl, written: Written, counts: dict[str, int], policy: dict[str, Any], *, noted: bool
+) -> None:
+    job = training_job("TFJob", **counts)
+    job["spec"].update(policy)
+    done = dlctl("check", written(job))
+    assert (done.code, done.err) == (0, "")
+    assert ("note: PS replicas run on after the job has ended" in done.out) == noted
+    (report,) = json.loads(dlctl("check", "-o", "json", written(job)).out)
+    assert len(report["notes"]) == noted
+
+
+def test_workers_that_outlive_their_launcher_are_noted(dlctl: Dlctl, written: Written) -> None:
+    done = dlctl("check", written(mpi_job(2)))
+    assert "note: Worker replicas run on after the job has ended" in done.out
+    assert "note:" not in dlctl("check", written(mxjob())).out
 
 
 def test_job_with_only_a_generate_name_is_valid(dlctl: Dlctl, written: Written) -> None:

@@ -7,6 +7,7 @@ import attrs
 
 from dlctl.api.job import LAUNCHER_REPLICA, Job
 from dlctl.api.objects.pods import Pod
+from dlctl.api.policies.run_policy import CleanPodPolicy
 from dlctl.api.status.job_status import RestartRecord
 from dlctl.api.status.verdict import Verdict, last_verdict
 from dlctl.cli.jobs.attempt_lines import attempt_lines, verdict_lines
@@ -23,6 +24,7 @@ from dlctl.cli.jobs.job_snapshot import JobSnapshot
 from dlctl.cli.jobs.tables import duration
 from dlctl.cli.jobs.waiting_lines import waiting_lines
 from dlctl.errors import InvalidJobError
+from dlctl.name_lists import first_names
 
 
 @attrs.frozen
@@ -88,6 +90,7 @@ def explain(
         *_section("Attempts", attempt_lines(job.status.attempts, now)),
         *_section("Waits for", waiting_lines(job, pods, events, now)),
         *_section("Restarts", _restarts(job, pods, now)),
+        *_section("Still running", _kept(job, pods)),
     ]
     yield from above
     happened = moments(job, pods, events, "\n".join(above))
@@ -136,6 +139,23 @@ def _first_cause(
         yield from (f"  | {line}" for line in output)
     elif job.state == "Failed":
         yield job.status.reason or "the status names none"
+
+
+def _kept(job: JobSnapshot, pods: Sequence[Pod]) -> Iterator[str]:
+    """Yield which pods outlive a job that has ended, and how to delete them."""
+    if not job.is_decided or not isinstance(job.job, Job):
+        return
+    names = replica_names(job, pods)
+    kept = [
+        names[pod.metadata.name]
+        for pod in pods
+        if not (pod.is_terminal or pod.metadata.is_terminating)
+    ]
+    if kept and job.job.run_policy.clean_pod_policy is CleanPodPolicy.NONE:
+        yield (
+            f"{first_names(kept)}: cleanPodPolicy is None; spec.runPolicy.cleanPodPolicy: Running "
+            "deletes them, also now"
+        )
 
 
 def _failures(job: JobSnapshot, pods: Sequence[Pod]) -> Iterator[FirstFailure]:

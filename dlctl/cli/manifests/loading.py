@@ -12,7 +12,7 @@ import attrs
 import msgspec
 import yaml
 
-from dlctl.api.job import JobObject
+from dlctl.api.job import Job, JobObject
 from dlctl.api.json_types import JSON
 from dlctl.api.meta import Resource
 from dlctl.cli.manifests.pod_references import containers
@@ -230,11 +230,10 @@ def replica_names(kind: Kind, manifest: JSON) -> list[str]:
     return [] if job.elasticity else [str(replica) for replica in job.replicas]
 
 
-def spec_warnings(kind: Kind, manifest: JSON) -> list[str]:
-    """Return what in a valid job has another effect than it seems to have."""
+def read_valid(kind: Kind, manifest: JSON) -> Job:
+    """Return the job that a valid manifest describes."""
     named = with_example_name(as_new(manifest, "default"))
-    job = kind.read(kind.decode(as_job_object(kind, named)))
-    return [warning.message for warning in job.warnings]
+    return kind.read(kind.decode(as_job_object(kind, named)))
 
 
 def images(manifest: Any) -> Iterator[str]:

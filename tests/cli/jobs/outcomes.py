@@ -287,12 +287,24 @@ def succeeded() -> Situation:
     return Situation(job)
 
 
+def parameter_server_left() -> Situation:
+    job = snapshot(
+        training_job("TFJob", "sum", PS=1, Worker=1),
+        conditions=[CREATED, condition("Succeeded", 30, "TFJob ml/sum successfully completed.")],
+        startTime=at(0),
+        completionTime=at(30),
+        dlctl={"phase": "Done"},
+    )
+    worker = pod(job, "worker-0", phase="Succeeded", state=ended(0, 2, 30))
+    return Situation(job, (pod(job, "ps-0", state=running(2)), worker))
+
+
 SITUATIONS = {
     made.__name__: made
     for made in (
         *(failed, lost_gang, crash_loop, failing_init_container, unschedulable),
         *(missing_secret, name_taken),
-        *(suspended, unclaimed, invalid, succeeded),
+        *(suspended, unclaimed, invalid, succeeded, parameter_server_left),
         *(unknown_version, launcher_waits, launcher_waits_for_workers),
     )
 }

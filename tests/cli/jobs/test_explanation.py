@@ -9,6 +9,7 @@ import pytest
 
 from dlctl.api.meta import ObjectMeta
 from dlctl.cli.jobs.explanation import explain, first_failure
+from dlctl.cli.jobs.job_snapshot import JobSnapshot
 from tests.builders import NOW
 from tests.cli.jobs.outcomes import (
     BEGIN,
@@ -22,6 +23,7 @@ from tests.cli.jobs.outcomes import (
     event,
     failed,
     lost_gang,
+    parameter_server_left,
     pod,
     running,
     snapshot,
@@ -80,6 +82,17 @@ def test_output_of_the_first_failure_is_that_of_its_run(
     failure = first_failure(job, [pod(job, "worker-0", state=state, last_state=ended(7, 2, 60))])
     assert failure is not None
     assert (failure.message[:11], failure.previous) == ("exit code 7", previous)
+
+
+def test_pods_that_the_clean_up_deletes_are_not_called_kept() -> None:
+    left = parameter_server_left()
+    assert "Still running" in why(left)
+    spec = {**left.job.manifest["spec"], "runPolicy": {"cleanPodPolicy": "Running"}}
+    job = JobSnapshot.of(left.job.kind, {**left.job.manifest, "spec": spec})
+    assert "Still running" not in why(Situation(job, left.pods))
+    deleted = {"deletionTimestamp": at(40)}
+    leaving = pod(left.job, "ps-0", state=running(2), metadata=deleted)
+    assert "Still running" not in why(Situation(left.job, (leaving, *left.pods[1:])))
 
 
 def test_event_that_repeats_what_a_pod_shows_is_left_out() -> None:
