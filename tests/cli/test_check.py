@@ -80,6 +80,18 @@ def test_workers_that_outlive_their_launcher_are_noted(dlctl: Dlctl, written: Wr
     assert "note:" not in dlctl("check", written(mxjob())).out
 
 
+def test_empty_fields_that_a_template_leaves_mean_the_default(
+    dlctl: Dlctl, written: Written
+) -> None:
+    job = pytorch_job()
+    template = job["spec"]["pytorchReplicaSpecs"]["Master"]["template"]["spec"]
+    template |= {"schedulerName": "", "serviceAccountName": "", "dnsPolicy": ""}
+    template["containers"][0]["imagePullPolicy"] = ""
+    done = dlctl("check", written(job))
+    assert (done.code, done.err) == (0, "")
+    assert "problem" not in done.out
+
+
 def test_job_with_only_a_generate_name_is_valid(dlctl: Dlctl, written: Written) -> None:
     job = pytorch_job()
     job["metadata"] = {"generateName": "train-"}

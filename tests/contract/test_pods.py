@@ -164,6 +164,27 @@ async def test_malformed_pod_is_invalid(api: Api, body: object, said: str) -> No
     assert api.failure_text(answer) == said
 
 
+async def test_empty_string_of_a_pod_means_the_default_unless_it_is_a_value(api: Api) -> None:
+    probe = {"httpGet": {"port": 80, "path": "", "scheme": ""}}
+    main = {"name": "main", "image": "x:1", "imagePullPolicy": "", "terminationMessagePath": ""}
+    main |= {"env": [{"name": "A", "value": ""}], "workingDir": "", "readinessProbe": probe}
+    main |= {"ports": [{"containerPort": 80, "name": "", "protocol": ""}]}
+    empty = ("restartPolicy", "dnsPolicy", "schedulerName", "serviceAccountName", "hostname")
+    volumes = [{"name": "v", "hostPath": {"path": "/", "type": ""}}]
+    body = pod(containers=[main], volumes=volumes, **dict.fromkeys(empty, ""))
+    # No scheduler is to find it.
+    answer = await api.post(f"{api.path('pods')}?dryRun=All", body)
+    spec = answer.body["spec"]
+    assert [spec.get(name) for name in empty] == [
+        *("Always", "ClusterFirst", "default-scheduler", "default", None)
+    ]
+    (shown,) = spec["containers"]
+    assert (shown["imagePullPolicy"], shown["ports"][0]["protocol"]) == ("IfNotPresent", "TCP")
+    assert shown["readinessProbe"]["httpGet"] == {"port": 80, "path": "/", "scheme": "HTTP"}
+    assert (shown["env"], "workingDir" in shown) == ([{"name": "A"}], False)
+    assert spec["volumes"] == volumes
+
+
 @pytest.mark.parametrize(
     ("body", "said"),
     [

@@ -1,8 +1,8 @@
 """The fields of the Kubernetes types that pods and metrics consist of, read from tables.
 
 A table has sections ``[package]`` and lines ``Name = field:type field:type``; a type may be a list
-(``[]T``) or a map (``{}T``), ``!`` marks a required field, ``@key`` the merge key of a list in
-strategic merge patches. The CRDs, the decoder of jobs and the embedded API server share these
+(``[]T``) or a map (``{}T``), ``!`` marks a required field, ``?`` an optional string of which Go
+tells empty from absent, ``@key`` the merge key of a list in strategic merge patches. The CRDs, the decoder of jobs and the embedded API server share these
 tables.
 """
 
@@ -14,7 +14,7 @@ from typing import Final
 
 import attrs
 
-_FIELD: Final = re.compile(r"(?P<name>[^:]+):(?P<shape>(\[\]|\{\})*)(?P<type>\w+)(?P<rest>[!@\w]*)")
+_FIELD: Final = re.compile(r"(?P<name>[^:]+):(?P<shape>(\[\]|\{\})*)(?P<type>\w+)(?P<rest>[!?@\w]*)")
 _TABLES: Final = ("meta", "metrics", "pods")
 
 
@@ -28,6 +28,8 @@ class Field:
     type: str
     required: bool = False
     merge_key: str | None = None
+    # For strings: whether an empty one is encoded, as without omitempty or behind a pointer.
+    keeps_empty: bool = False
 
 
 @attrs.frozen
@@ -66,5 +68,6 @@ def _parse_field(word: str) -> Field:
     match = _FIELD.fullmatch(word)
     assert match is not None, word
     shape = tuple(re.findall(r"\[\]|\{\}", match["shape"]))
-    required, at, key = match["rest"].partition("@")
-    return Field(match["name"], shape, match["type"], bool(required), key if at else None)
+    mark, at, key = match["rest"].partition("@")
+    merge_key = key if at else None
+    return Field(match["name"], shape, match["type"], mark == "!", merge_key, bool(mark))

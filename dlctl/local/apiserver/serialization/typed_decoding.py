@@ -89,7 +89,8 @@ class TypedDecoder:
             field = kind.fields.get(key)
             if type(item) is str and field and field.type == "str" and not field.shape:
                 # Most values are strings, which cannot be wrong here and need no path.
-                result[key] = item
+                if item or field.keeps_empty:
+                    result[key] = item
                 continue
             where = f"{path}.{key}" if path else key
             if field is None:
