@@ -67,6 +67,12 @@ class ServedResource:
     as_read: Callable[[JSON], JSON] | None = attrs.field(default=None, eq=False)
     schema_revision: int = attrs.field(default=0, eq=False)
 
+    @property
+    def group_version_kind(self) -> JSON:
+        """Return the group, version and kind as discovery and OpenAPI spell them."""
+        resource = self.resource
+        return {"group": resource.group, "version": resource.version, "kind": resource.kind}
+
 
 class ResourceRegistry:
     """The served resources by group, version and plural; it changes as CRDs come and go."""

@@ -8,13 +8,12 @@ from itertools import groupby
 from typing import Any, Final
 
 from dlctl.api.json_types import JSON
-from dlctl.api.meta import PODS
+from dlctl.local.apiserver.discovery.subresources import subresources
 from dlctl.local.apiserver.resources import ResourceRegistry, ServedResource
 
 _AGGREGATED: Final = "apidiscovery.k8s.io"
 AGGREGATED_TYPE: Final = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 _VERBS: Final = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
-_STATUS_VERBS: Final = ("get", "patch", "update")
 
 
 def wants_aggregated(accept: str) -> bool:
@@ -142,23 +141,24 @@ def _resources(served: ServedResource) -> list[JSON]:
         "namespaced": resource.namespaced,
         "kind": resource.kind,
         "verbs": list(verbs(served)),
-        **_nicknames(served),
+        **_short_names_and_categories(served),
     }
     below = [
         {
-            "name": f"{resource.plural}/{each['subresource']}",
+            "name": f"{resource.plural}/{each.name}",
             "singularName": "",
             "namespaced": resource.namespaced,
-            "kind": each["responseKind"]["kind"],
-            **{key: each["responseKind"][key] for key in ("group", "version") if each["other"]},
-            "verbs": each["verbs"],
+            "kind": each.kind["kind"],
+            # Left out where they are those of the list.
+            **({} if each.kind["group"] == resource.group else each.kind),
+            "verbs": list(each.verbs),
         }
         for each in subresources(served)
     ]
     return [main, *below]
 
 
-def _nicknames(served: ServedResource) -> JSON:
+def _short_names_and_categories(served: ServedResource) -> JSON:
     """Return what else ``kubectl`` takes for the resource, left out if there is nothing."""
     lists = {"shortNames": served.short_names, "categories": served.categories}
     return {name: list(values) for name, values in lists.items() if values}
@@ -168,66 +168,14 @@ def _aggregated_resource(served: ServedResource) -> JSON:
     resource = served.resource
     result: JSON = {
         "resource": resource.plural,
-        "responseKind": _kind(served),
+        "responseKind": served.group_version_kind,
         "scope": "Namespaced" if resource.namespaced else "Cluster",
         "singularResource": served.singular,
         "verbs": list(verbs(served)),
-        **_nicknames(served),
+        **_short_names_and_categories(served),
     }
     below = [
-        {key: value for key, value in each.items() if key != "other"}
+        {"subresource": each.name, "responseKind": each.kind, "verbs": list(each.verbs)}
         for each in subresources(served)
     ]
     return result | ({"subresources": below} if below else {})
-
-
-def subresources(served: ServedResource) -> list[JSON]:
-    """Return what is served below an object, with the kind and verbs of each."""
-    own = _kind(served)
-    found: list[tuple[str, JSON, Sequence[str]]] = []
-    if served.resource == PODS:
-        found += [
-            (
-                "attach",
-                {"group": "", "version": "v1", "kind": "PodAttachOptions"},
-                ("create", "get"),
-            ),
-            ("binding", {"group": "", "version": "v1", "kind": "Binding"}, ("create",)),
-            ("eviction", {"group": "policy", "version": "v1", "kind": "Eviction"}, ("create",)),
-            (
-                "exec",
-                {"group": "", "version": "v1", "kind": "PodExecOptions"},
-                ("create", "get"),
-            ),
-            ("log", own, ("get",)),
-            (
-                "portforward",
-                {"group": "", "version": "v1", "kind": "PodPortForwardOptions"},
-                ("create", "get"),
-            ),
-        ]
-    if served.scale is not None:
-        scale = {"group": "autoscaling", "version": "v1", "kind": "Scale"}
-        found.append(("scale", scale, _STATUS_VERBS))
-    if served.resource.group_resource == "serviceaccounts":
-        token = {"group": "authentication.k8s.io", "version": "v1", "kind": "TokenRequest"}
-        found.append(("token", token, ("create",)))
-    if served.resource.group_resource == "namespaces":
-        found.append(("finalize", own, ("update",)))
-    if served.has_status:
-        found.append(("status", own, _STATUS_VERBS))
-    return [
-        {
-            "subresource": name,
-            "responseKind": kind,
-            "verbs": list(allowed),
-            # In another group than the resource.
-            "other": kind["kind"] in ("Eviction", "Scale", "TokenRequest"),
-        }
-        for name, kind, allowed in found
-    ]
-
-
-def _kind(served: ServedResource) -> JSON:
-    resource = served.resource
-    return {"group": resource.group, "version": resource.version, "kind": resource.kind}

@@ -213,8 +213,7 @@ def _with_kinds(definitions: JSON, registry: Iterable[ServedResource]) -> JSON:
     """Return the definitions, with those of served kinds marked as such."""
     marked = dict(definitions)
     for served in registry:
-        name, resource = definition_name(served), served.resource
-        kind = {"group": resource.group, "version": resource.version, "kind": resource.kind}
+        name, kind = definition_name(served), served.group_version_kind
         if name in marked:
             marked[name] = {**marked[name], "x-kubernetes-group-version-kind": [kind]}
     return marked

@@ -26,12 +26,10 @@ def paths(served: ServedResource, reference: str, *, v3: bool) -> JSON:
 
 
 def _operations(served: ServedResource, reference: str, *, v3: bool) -> Iterator[tuple[str, JSON]]:
-    resource = served.resource
-    kind = {"group": resource.group, "version": resource.version, "kind": resource.kind}
     schema = {"$ref": reference}
     for method in ("get", "post", "put", "patch", "delete"):
         operation: JSON = {
-            "x-kubernetes-group-version-kind": kind,
+            "x-kubernetes-group-version-kind": served.group_version_kind,
             "x-kubernetes-action": _WRITES.get(method, method),
             "responses": {"200": _response(schema, v3=v3)},
             "parameters": [_query(name, v3=v3) for name in _parameters(method)],

@@ -14,7 +14,7 @@ from dlctl.api.meta import NAMESPACES, Resource
 from dlctl.clock import timestamp
 from dlctl.local.apiserver import request_bodies, resource_traits, status
 from dlctl.local.apiserver.auth.token_requests import TokenRequests
-from dlctl.local.apiserver.discovery.groups import subresources
+from dlctl.local.apiserver.discovery.subresources import subresources
 from dlctl.local.apiserver.endpoints import execs
 from dlctl.local.apiserver.endpoints.attachments import attach_response
 from dlctl.local.apiserver.endpoints.execs import ExecSource, exec_response
@@ -63,15 +63,15 @@ class Subresources:
         """Serve a request for an object or one of its subresources."""
         subresource = request.info.subresource
         if not subresource:
-            return self._handler(served, request)
-        verbs = {each["subresource"]: each["verbs"] for each in subresources(served)}
+            return self._serve_verb(served, request)
+        verbs = {each.name: each.verbs for each in subresources(served)}
         if subresource not in verbs:
             raise status.unknown_path()
         if request.verb not in verbs[subresource]:
             if request.verb and not resource_traits.is_built_in(served.resource):
                 raise status.not_supported(served.resource, request.verb)
             raise status.method_not_allowed()
-        particular: dict[str, VerbHandler] = {
+        handlers: dict[str, VerbHandler] = {
             "attach": self._attach,
             "binding": self._bind,
             "eviction": self._evict,
@@ -81,9 +81,9 @@ class Subresources:
             "scale": self._scale,
             "token": self._token,
         }
-        return particular.get(subresource, self._handler)(served, request)
+        return handlers.get(subresource, self._serve_verb)(served, request)
 
-    def _handler(self, served: ServedResource, request: ApiRequest) -> ApiResponse:
+    def _serve_verb(self, served: ServedResource, request: ApiRequest) -> ApiResponse:
         verb: VerbHandler | None = getattr(self.endpoints, request.verb) if request.verb else None
         if request.verb == "deletecollection" and served.resource == NAMESPACES:
             raise status.method_not_allowed()
