@@ -19,8 +19,8 @@ from dlctl.kube import config
 from dlctl.kube.client import Client
 from dlctl.local.cluster import EmbeddedCluster
 from dlctl.local.node import pod_garbage_collector
-from dlctl.local.node.containers.launch import PodPaths
 from dlctl.local.node.containers.logs import LogFiles
+from dlctl.local.node.containers.pod_paths import PodPaths
 from dlctl.local.node.kubelet import KubeletOptions
 from tests.local.node.harness import NodeHarness
 

@@ -16,8 +16,8 @@ from dlctl.cli.display.log_lines import LineSplitter
 from dlctl.cli.display.log_selection import LogSelection
 from dlctl.cli.display.progress import ContainerRun, JobProgress
 from dlctl.local.node.containers import logs
-from dlctl.local.node.containers.launch import PodPaths
 from dlctl.local.node.containers.logs import LogFiles, LogOptions
+from dlctl.local.node.containers.pod_paths import PodPaths
 
 # New lines of a replica of a job, and the beginning of its next line.
 OnLines = Callable[[JobProgress, str, Sequence[str], str], Awaitable[None]]

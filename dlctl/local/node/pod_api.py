@@ -22,7 +22,11 @@ from dlctl.kube.errors import (
     UnreachableError,
 )
 from dlctl.local.node.api_types import ConfigMap, NodePod, Secret, ServiceAccount
-from dlctl.local.node.containers.env import ConfigSources, MissingReferenceError, references
+from dlctl.local.node.containers.references import (
+    ConfigSources,
+    MissingReferenceError,
+    references,
+)
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")

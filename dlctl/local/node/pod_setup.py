@@ -17,10 +17,11 @@ from dlctl.local.node.api_access import ApiAccess, ServiceAccountFiles
 from dlctl.local.node.api_types import NodePod, NodeService
 from dlctl.local.node.containers.control_groups import ControlGroups
 from dlctl.local.node.containers.devices import DevicePool
-from dlctl.local.node.containers.env import PodPlacement
-from dlctl.local.node.containers.launch import PodPaths, PodRuntime
+from dlctl.local.node.containers.downward_api import PodPlacement
+from dlctl.local.node.containers.launch import PodRuntime
 from dlctl.local.node.containers.log_times import LogTimes
 from dlctl.local.node.containers.logs import LogArchive
+from dlctl.local.node.containers.pod_paths import PodPaths
 from dlctl.local.node.containers.substitution import service_names
 from dlctl.local.node.containers.volumes import VolumeManager
 from dlctl.local.node.directories import NodeDirectories

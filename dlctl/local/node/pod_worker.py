@@ -21,7 +21,6 @@ from dlctl.local.node.agent.sandboxes import StartError
 from dlctl.local.node.api_types import Container, NodePod
 from dlctl.local.node.containers.container_runner import CONFIG_RETRY_S, ContainerRunner
 from dlctl.local.node.containers.devices import NoDeviceError
-from dlctl.local.node.containers.env import references
 from dlctl.local.node.containers.exec_sessions import (
     ContainerSession,
     ExecCommand,
@@ -30,8 +29,11 @@ from dlctl.local.node.containers.exec_sessions import (
 )
 from dlctl.local.node.containers.handler_runner import HandlerRunner
 from dlctl.local.node.containers.images import Image, find
-from dlctl.local.node.containers.launch import PodPaths, PodRuntime
+from dlctl.local.node.containers.launch import PodRuntime
+from dlctl.local.node.containers.pod_paths import PodPaths
+from dlctl.local.node.containers.references import references
 from dlctl.local.node.containers.restarts import CrashLoopBackoff
+from dlctl.local.node.containers.sidecars import Sidecars
 from dlctl.local.node.network.addresses import LOOPBACK_IP, NoAddressError
 from dlctl.local.node.network.connections import Connection, connect
 from dlctl.local.node.pod_setup import NodeContext, PodSetup
@@ -111,11 +113,15 @@ class PodWorker:
             raise NotRunningError(f'container not found ("{container}")')
         return self._open_session(runner.container, runner.running, command)
 
+    @property
+    def _pod_runtime(self) -> PodRuntime:
+        assert self._runtime is not None, "containers run only once the pod is set up"
+        return self._runtime
+
     def _open_session(
         self, container: Container, program: str, command: ExecCommand
     ) -> AbstractAsyncContextManager[ContainerSession]:
-        assert self._runtime is not None, "containers run only once the pod is set up"
-        words = self._runtime.exec_argv(container, command.argv)
+        words = self._pod_runtime.exec_argv(container, command.argv)
         return open_session(
             self._context.sandboxes,
             program,
@@ -170,11 +176,10 @@ class PodWorker:
     async def _run_pod(self) -> None:
         await self._set_up()
         async with asyncio.TaskGroup() as beside:
-            sidecars: list[tuple[ContainerRunner, asyncio.Task[None]]] = []
+            sidecars = Sidecars(beside)
             for runner in self._init_runners:
                 if runner.sidecar and not self._terminating.is_set():
-                    name = f"sidecar {runner.container.name}"
-                    sidecars.append((runner, beside.create_task(runner.run(), name=name)))
+                    sidecars.start(runner)
                     await run_until_first(runner.started(), self._terminating.wait())
                 elif not self._terminating.is_set():
                     await runner.run()
@@ -184,30 +189,12 @@ class PodWorker:
                     break
             else:
                 await self._run_containers()
-            await self._stop_sidecars(sidecars)
+            await sidecars.stop(self.pod.grace_s)
 
     async def _run_containers(self) -> None:
         async with asyncio.TaskGroup() as group:
             for runner in self._runners:
                 group.create_task(runner.run(), name=f"container {runner.container.name}")
-
-    async def _stop_sidecars(
-        self, sidecars: Sequence[tuple[ContainerRunner, asyncio.Task[None]]]
-    ) -> None:
-        """End the sidecars, the last one first, within the pod's grace period."""
-        async with asyncio.TaskGroup() as group:
-            killing = group.create_task(self._kill_after(self.pod.grace_s, sidecars))
-            for runner, task in reversed(sidecars):
-                runner.stop(kill=False)
-                await asyncio.wait([task])
-            killing.cancel()
-
-    async def _kill_after(
-        self, seconds: float, sidecars: Sequence[tuple[ContainerRunner, asyncio.Task[None]]]
-    ) -> None:
-        await asyncio.sleep(seconds)
-        for runner, _ in sidecars:
-            runner.stop(kill=True)
 
     async def _refresh_volumes(self) -> None:
         while True:
@@ -277,10 +264,9 @@ class PodWorker:
     async def _start_request(
         self, container: Container, image: Image, log_path: Path
     ) -> StartContainer:
-        assert self._runtime is not None, "containers run only once the pod is set up"
         self._context.log_times.watch(log_path)
         sources = await self._context.pod_api.sources(self.pod)
-        setting = attrs.evolve(self._runtime, pod=self.pod, sources=sources)
+        setting = attrs.evolve(self._pod_runtime, pod=self.pod, sources=sources)
         return await asyncio.to_thread(setting.start_request, container, image, log_path)
 
     def _arm_deadline(self) -> asyncio.TimerHandle | None:

@@ -21,8 +21,8 @@ from dlctl.local.node.api_types import Container, NodePod
 from dlctl.local.node.containers.control_groups import ContainerGroup, ControlGroups, ResourceLimits
 from dlctl.local.node.containers.handler_runner import HandlerRunner
 from dlctl.local.node.containers.images import Image
-from dlctl.local.node.containers.launch import PodPaths
 from dlctl.local.node.containers.logs import MAX_LOG_BYTES, LogArchive, LogFiles
+from dlctl.local.node.containers.pod_paths import PodPaths
 from dlctl.local.node.containers.probes import ContainerProbes
 from dlctl.local.node.containers.restarts import CrashLoopBackoff, should_restart
 from dlctl.local.node.containers.termination_message import termination_message

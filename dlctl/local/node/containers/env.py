@@ -6,65 +6,21 @@ so that a job does not depend on the shell it was started from.
 
 import re
 from collections.abc import Iterator, Mapping
-from decimal import ROUND_CEILING, Decimal
-from typing import Final, Literal, TypeVar
+from typing import Final, TypeVar
 
-import attrs
-
-from dlctl.api.quantities import parse_quantity
-from dlctl.errors import DlctlError
-from dlctl.local.node.api_types import (
-    Container,
-    EnvVar,
-    NodePod,
-    ResourceFieldSelector,
-    ResourceRequirements,
+from dlctl.local.node.api_types import Container, EnvVar, NodePod
+from dlctl.local.node.containers.downward_api import PodPlacement, pod_field, resource_field
+from dlctl.local.node.containers.references import (
+    ConfigSources,
+    MissingReferenceError,
+    SourceKind,
 )
 
 T = TypeVar("T")
 
-# As messages of kubelets name them.
-SourceKind = Literal["configmap", "secret"]
-
 INHERITED: Final = ("HOME", "LANG", "LC_ALL", "PATH", "TMPDIR", "TZ", "USER")
 
-_REFERENCE = re.compile(r"\$(?:\$|\(([^)]*)\))")
-_SUBSCRIPT = re.compile(r"metadata\.(labels|annotations)\['([^']*)'\]")
-
-
-class MissingReferenceError(DlctlError):
-    """A ConfigMap, Secret, key or field that a container needs is missing (yet), or is no text."""
-
-
-@attrs.frozen
-class ConfigSources:
-    """The existing ConfigMaps and Secrets that a pod refers to, by name."""
-
-    config_maps: Mapping[str, Mapping[str, bytes]] = attrs.field(factory=dict)
-    secrets: Mapping[str, Mapping[str, bytes]] = attrs.field(factory=dict)
-
-    def content(
-        self, kind: SourceKind, name: str | None, *, optional: bool | None
-    ) -> Mapping[str, bytes] | None:
-        """Return the values of an object by key; None if it is optional and does not exist.
-
-        :raises MissingReferenceError: if it is required and does not exist.
-        """
-        found = (self.secrets if kind == "secret" else self.config_maps).get(name or "")
-        if found is None and not optional:
-            raise MissingReferenceError(f'{kind} "{name or ""}" not found')
-        return found
-
-
-@attrs.frozen
-class PodPlacement:
-    """Where a pod runs, as exposed to its containers."""
-
-    node_name: str
-    pod_ip: str
-    host_ip: str
-    # The node's own resources: the limits of a container that sets none.
-    allocatable: Mapping[str, str] = attrs.field(factory=dict)
+_REFERENCE: Final = re.compile(r"\$(?:\$|\(([^)]*)\))")
 
 
 def expand(text: str, env: Mapping[str, str]) -> str:
@@ -83,52 +39,6 @@ def expand_all(text: str, env: Mapping[str, str]) -> str:
         if name and name not in env:
             raise MissingReferenceError(f"{text}: variable {name} is not set: add it to env")
     return expand(text, env)
-
-
-def field(pod: NodePod, path: str, place: PodPlacement) -> str:
-    """Return a field of the pod as a string, or raise :class:`MissingReferenceError`."""
-    if found := _SUBSCRIPT.fullmatch(path):
-        which, key = found.groups()
-        held = pod.metadata.labels if which == "labels" else pod.metadata.annotations
-        return (held or {}).get(key, "")
-    fields = {
-        "metadata.name": pod.metadata.name,
-        "metadata.namespace": pod.metadata.namespace or "",
-        "metadata.uid": pod.metadata.uid,
-        "metadata.labels": _format_map(pod.metadata.labels),
-        "metadata.annotations": _format_map(pod.metadata.annotations),
-        "spec.nodeName": place.node_name,
-        "spec.serviceAccountName": pod.spec.service_account_name or "default",
-        "status.podIP": place.pod_ip,
-        "status.podIPs": place.pod_ip,
-        "status.hostIP": place.host_ip,
-        "status.hostIPs": place.host_ip,
-    }
-    if path not in fields:
-        raise MissingReferenceError(f"fieldPath {path!r} is not supported")
-    return fields[path]
-
-
-def resource_field(
-    pod: NodePod, reference: ResourceFieldSelector, place: PodPlacement, default_container: str = ""
-) -> str:
-    """Return a limit or request in units of the divisor, rounded up."""
-    wanted = reference.container_name or default_container
-    named = (each for each in pod.spec.all_containers if each.name == wanted)
-    if (container := next(named, None)) is None:
-        raise MissingReferenceError(f'resourceFieldRef: container "{wanted}" is not in the pod')
-    which, _, resource = reference.resource.partition(".")
-    resources = container.resources or ResourceRequirements()
-    held = resources.limits if which == "limits" else resources.requests
-    amount = parse_quantity(str((held or {}).get(resource, 0)))
-    if which == "limits" and not amount:
-        amount = parse_quantity(place.allocatable.get(resource, "0"))
-    divisor = parse_quantity(str(reference.divisor or 0)) or Decimal(1)
-    return str(int((amount / divisor).to_integral_value(ROUND_CEILING)))
-
-
-def _format_map(entries: Mapping[str, str] | None) -> str:
-    return "\n".join(f'{key}="{value}"' for key, value in sorted((entries or {}).items()))
 
 
 def environment(
@@ -168,7 +78,7 @@ def _value(
     if source is None:
         return variable.value or ""
     if source.field_ref is not None:
-        return field(pod, source.field_ref.field_path, place)
+        return pod_field(pod, source.field_ref.field_path, place)
     if source.resource_field_ref is not None:
         return resource_field(pod, source.resource_field_ref, place, container.name)
     for kind, reference in _kinds(source.config_map_key_ref, source.secret_key_ref):
@@ -188,25 +98,3 @@ def _text(content: Mapping[str, bytes], key: str, holder: str) -> str:
         raise MissingReferenceError(
             f'key "{key}" in {holder} is not UTF-8 text: mount it as a volume'
         ) from None
-
-
-def references(pod: NodePod) -> tuple[set[str], set[str]]:
-    """Return the names of the ConfigMaps and of the Secrets that the pod refers to."""
-    config_maps: set[str | None] = set()
-    secrets: set[str | None] = set()
-    for container in pod.spec.all_containers:
-        for bulk in container.env_from or ():
-            config_maps.add(bulk.config_map_ref.name if bulk.config_map_ref else None)
-            secrets.add(bulk.secret_ref.name if bulk.secret_ref else None)
-        for source in [variable.value_from for variable in container.env or ()]:
-            if source is not None:
-                config_maps.add(
-                    source.config_map_key_ref.name if source.config_map_key_ref else None
-                )
-                secrets.add(source.secret_key_ref.name if source.secret_key_ref else None)
-    for volume in pod.spec.volumes or ():
-        projected = volume.projected.sources if volume.projected else None
-        for files in [volume, *(projected or ())]:
-            config_maps.add(files.config_map and files.config_map.name)
-            secrets.add(files.secret and (files.secret.secret_name or files.secret.name))
-    return {name for name in config_maps if name}, {name for name in secrets if name}

@@ -24,13 +24,11 @@ from dlctl.local.node.api_types import (
     Volume,
     VolumeProjection,
 )
-from dlctl.local.node.containers.env import (
+from dlctl.local.node.containers.downward_api import PodPlacement, pod_field, resource_field
+from dlctl.local.node.containers.references import (
     ConfigSources,
     MissingReferenceError,
-    PodPlacement,
     SourceKind,
-    field,
-    resource_field,
 )
 
 _FILE_MODE = 0o644
@@ -163,7 +161,7 @@ class VolumeManager:
         if item.resource_field_ref is not None:
             return resource_field(self.pod, item.resource_field_ref, self.place)
         reference = item.field_ref or ObjectFieldSelector()
-        return field(self.pod, reference.field_path, self.place)
+        return pod_field(self.pod, reference.field_path, self.place)
 
 
 def _host_path(source: HostPathVolumeSource) -> Path:

@@ -3,12 +3,11 @@
 import attrs
 import pytest
 
-from dlctl.local.node.containers.env import (
+from dlctl.local.node.containers.downward_api import PodPlacement
+from dlctl.local.node.containers.env import environment, expand
+from dlctl.local.node.containers.references import (
     ConfigSources,
     MissingReferenceError,
-    PodPlacement,
-    environment,
-    expand,
     references,
 )
 from tests.local.node.builders import make_container, make_pod

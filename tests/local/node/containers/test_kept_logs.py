@@ -8,7 +8,7 @@ import pytest
 from dlctl.api.meta import PODS, UID, ObjectKey
 from dlctl.kube.client import Client
 from dlctl.local.cluster import EmbeddedCluster
-from dlctl.local.node.containers.launch import PodPaths
+from dlctl.local.node.containers.pod_paths import PodPaths
 from dlctl.local.node.kubelet import KubeletOptions
 from tests.local.node.harness import NodeHarness
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from dlctl.local.node.containers.env import ConfigSources, MissingReferenceError, PodPlacement
+from dlctl.local.node.containers.downward_api import PodPlacement
+from dlctl.local.node.containers.references import ConfigSources, MissingReferenceError
 from dlctl.local.node.containers.volumes import UnsupportedVolumeError, VolumeManager
 from tests.local.node.builders import make_pod
 
