@@ -1,4 +1,8 @@
-"""The dialects: how each API group represents jobs in specs, statuses, names and schemas."""
+"""The dialects: how each API group represents jobs in specs, statuses, names and schemas.
+
+Of the wire form, ``decode`` makes JSON of text, ``read`` a value of ``dlctl.api`` of JSON, and
+``write`` JSON of such a value.
+"""
 
 from dlctl.dialects.dialect import DecodedObject, Dialect
 

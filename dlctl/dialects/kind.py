@@ -89,11 +89,9 @@ class Kind:
 
     @property
     def delegated_rules(self) -> frozenset[tuple[str, str, str]]:
-        """Return the rights that jobs of this kind grant to their pods."""
+        """Return the rules of the roles of these jobs' pods: group, resource and verb of each."""
         return frozenset(
-            grant
-            for dialect in self.dialects.values()
-            for grant in dialect.framework.delegated_rules
+            rule for dialect in self.dialects.values() for rule in dialect.framework.delegated_rules
         )
 
     @property

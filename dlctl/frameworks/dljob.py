@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from dlctl.api.job import Job, Replica, ReplicaSpec
 from dlctl.api.meta import Resource
 from dlctl.api.objects.dependents import Dependent
-from dlctl.frameworks.validation import invalid_reason
+from dlctl.frameworks.class_validation import invalid_reason
 
 
 class DLJob(abc.ABC):

@@ -15,8 +15,7 @@ from dlctl.options import Options
 
 _DEFAULT_OPTIONS: Final = Options()
 KUBECTL_PATH: Final = "/opt/kube"
-# Resources of dlctl's init containers, the same as training-operator's and et-operator's.
-INIT_RESOURCES: Final = {"cpu": "100m", "memory": "512Mi", "ephemeral-storage": "5Gi"}
+_INIT_RESOURCES: Final = {"cpu": "100m", "memory": "512Mi", "ephemeral-storage": "5Gi"}
 _READ_VERBS: Final = ("get", "list", "watch")
 # Rights that launchers' roles grant; the controller needs some of them only to be able to grant
 # them.
@@ -75,6 +74,11 @@ def rbac(
     yield Dependent(ROLE_BINDINGS, name, binding)
 
 
+def init_resources() -> ReadOnlyJSON:
+    """Return the resources of dlctl's init containers, as training-operator and et-operator do."""
+    return {"limits": dict(_INIT_RESOURCES), "requests": dict(_INIT_RESOURCES)}
+
+
 def kubectl_init_container(
     image: str, namespace: str, mounts: Sequence[ReadOnlyJSON]
 ) -> ReadOnlyJSON:
@@ -85,6 +89,6 @@ def kubectl_init_container(
         "image": image,
         "imagePullPolicy": "IfNotPresent",
         "env": [{"name": name, "value": value} for name, value in environment.items()],
-        "resources": {"limits": dict(INIT_RESOURCES), "requests": dict(INIT_RESOURCES)},
+        "resources": init_resources(),
         "volumeMounts": list(mounts),
     }

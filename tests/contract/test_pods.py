@@ -166,12 +166,13 @@ async def test_malformed_pod_is_invalid(api: Api, body: object, said: str) -> No
 
 async def test_empty_string_of_a_pod_means_the_default_unless_it_is_a_value(api: Api) -> None:
     probe = {"httpGet": {"port": 80, "path": "", "scheme": ""}}
-    main = {"name": "main", "image": "x:1", "imagePullPolicy": "", "terminationMessagePath": ""}
-    main |= {"env": [{"name": "A", "value": ""}], "workingDir": "", "readinessProbe": probe}
+    main: JSON = {"name": "main", "image": "x:1", "imagePullPolicy": "", "workingDir": ""}
+    main |= {"env": [{"name": "A", "value": ""}], "readinessProbe": probe}
     main |= {"ports": [{"containerPort": 80, "name": "", "protocol": ""}]}
     empty = ("restartPolicy", "dnsPolicy", "schedulerName", "serviceAccountName", "hostname")
     volumes = [{"name": "v", "hostPath": {"path": "/", "type": ""}}]
-    body = pod(containers=[main], volumes=volumes, **dict.fromkeys(empty, ""))
+    body = pod(containers=[main], volumes=volumes)
+    body["spec"] |= dict.fromkeys(empty, "")
     # No scheduler is to find it.
     answer = await api.post(f"{api.path('pods')}?dryRun=All", body)
     spec = answer.body["spec"]

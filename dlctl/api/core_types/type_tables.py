@@ -2,8 +2,8 @@
 
 A table has sections ``[package]`` and lines ``Name = field:type field:type``; a type may be a list
 (``[]T``) or a map (``{}T``), ``!`` marks a required field, ``?`` an optional string of which Go
-tells empty from absent, ``@key`` the merge key of a list in strategic merge patches. The CRDs, the decoder of jobs and the embedded API server share these
-tables.
+tells empty from absent, ``@key`` the merge key of a list in strategic merge patches. The CRDs, the
+decoder of jobs and the embedded API server share these tables.
 """
 
 import re
@@ -14,7 +14,9 @@ from typing import Final
 
 import attrs
 
-_FIELD: Final = re.compile(r"(?P<name>[^:]+):(?P<shape>(\[\]|\{\})*)(?P<type>\w+)(?P<rest>[!?@\w]*)")
+_FIELD: Final = re.compile(
+    r"(?P<name>[^:]+):(?P<shape>(\[\]|\{\})*)(?P<type>\w+)(?P<rest>[!?@\w]*)"
+)
 _TABLES: Final = ("meta", "metrics", "pods")
 
 

@@ -50,7 +50,7 @@ class TrainingJobDialect(Dialect):
 
     framework: type[TrainingJob] = TrainingJob
     supports_ttl: bool = True
-    # It has the members, by which workers are named.
+    # The indexes of the workers are in it, which change as workers join and leave.
     status_affects_replicas: bool = True
     requires_spec: bool = False
     types_without_service = frozenset({LAUNCHER})

@@ -68,10 +68,10 @@ class TrainingJob(DLJob):
             self.job.key, self._launcher_name, self._role_rules(present), account_may_exist=True
         )
         metadata = {"labels": {"app": self.job.key.name}}
-        found = config_files.config_files(
+        files = config_files.config_files(
             self._host_names(self._hosts), slots=self.slots, container=self._container_name
         )
-        yield Dependent(CONFIG_MAPS, self._config_map_name, {"metadata": metadata, "data": found})
+        yield Dependent(CONFIG_MAPS, self._config_map_name, {"metadata": metadata, "data": files})
 
     def secrets(self) -> Iterator[Dependent]:
         if self._uses_ssh and self._ssh_access.creates_secret:
@@ -117,24 +117,24 @@ class TrainingJob(DLJob):
             return ()
         existing = {replica.index for replica in present if replica.type == WORKER}
         membership = self.job.status.membership
-        change = membership.scaling if membership else None
+        scaling = membership.scaling if membership else None
         if (
-            change
-            and change.is_scale_out
-            and not (change.is_ready or existing.issuperset(change.workers))
+            scaling
+            and scaling.is_scale_out
+            and not (scaling.is_ready or existing.issuperset(scaling.workers))
         ):
             # Likewise one write per ScaleOut; workers in the host file stay.
-            existing.difference_update(set(change.workers).difference(self._hosts))
+            existing.difference_update(set(scaling.workers).difference(self._hosts))
         return existing.intersection(self._reachable)
 
     @property
     def _reachable(self) -> Collection[int]:
         """Return the members, and the workers that are being added or removed."""
         spec, membership = self.job.replica_spec(WORKER), self.job.status.membership
-        found = set(spec.indexes if spec else ())
+        indexes = set(spec.indexes if spec else ())
         if membership is not None:
-            found |= {*membership.present, *membership.hosts}
-        return found
+            indexes |= {*membership.present, *membership.hosts}
+        return indexes
 
     @property
     def _hosts(self) -> Collection[int]:

@@ -16,7 +16,7 @@ from dlctl.frameworks.horovod.config_files import (
     HOSTS_PATH,
     KUBEXEC,
 )
-from dlctl.frameworks.launcher_access import INIT_RESOURCES, KUBECTL_PATH
+from dlctl.frameworks.launcher_access import KUBECTL_PATH, init_resources
 from dlctl.frameworks.pod_changes import add_mounts, append_items, append_to_first
 
 _HOSTFILE_VOLUME: Final = "training-job-hostfile"
@@ -102,7 +102,7 @@ def with_hostfile_init(pod_spec: ReadOnlyJSON, *, image: str, script: str) -> Re
         "image": image,
         "imagePullPolicy": "IfNotPresent",
         "command": ["sh", "-c", script],
-        "resources": {"limits": dict(INIT_RESOURCES), "requests": dict(INIT_RESOURCES)},
+        "resources": init_resources(),
         "volumeMounts": _mounts(_HOSTFILE_VOLUME, _DEEPSPEED_VOLUME, _CONFIG_VOLUME),
     }
     return append_items(pod_spec, initContainers=[init_container])

@@ -18,7 +18,7 @@ from dlctl.frameworks.kubeflow.mpi_config import (
     READABLE,
     config_volume,
 )
-from dlctl.frameworks.launcher_access import INIT_RESOURCES, KUBECTL_PATH
+from dlctl.frameworks.launcher_access import KUBECTL_PATH, init_resources
 from dlctl.frameworks.pod_changes import append_items, append_to_first
 
 _KUBECTL_VOLUME: Final = "mpi-job-kubectl"
@@ -59,7 +59,7 @@ def launcher(
 
     ``init_containers`` run after the user's.
     """
-    environment = _environment(pod_spec["containers"][0], uses_gpu(pod_spec))
+    environment = _environment(pod_spec["containers"][0], for_gpu=uses_gpu(pod_spec))
     variables = [{"name": name, "value": value} for name, value in environment]
     modes = {KUBEXEC: EXECUTABLE, HOSTFILE: READABLE, DISCOVER_HOSTS: EXECUTABLE}
     volumes = [{"name": _KUBECTL_VOLUME, "emptyDir": {}}, config_volume(config, modes)]
@@ -83,7 +83,7 @@ def wait_for_workers(pod_spec: ReadOnlyJSON, launcher: str) -> ReadOnlyJSON:
         "name": "wait-for-workers",
         **image_fields,
         "command": ["/bin/sh", "-c", _WAIT_SCRIPT.format(launcher=launcher)],
-        "resources": {"limits": dict(INIT_RESOURCES), "requests": dict(INIT_RESOURCES)},
+        "resources": init_resources(),
         "volumeMounts": _mounts(*_MOUNT_PATH_BY_VOLUME),
     }
 
@@ -96,11 +96,11 @@ def uses_gpu(pod_spec: ReadOnlyJSON) -> bool:
     return any("gpu" in name for each in limits if isinstance(each, Mapping) for name in each)
 
 
-def _environment(container: ReadOnlyJSON, gpu: bool) -> Iterator[tuple[str, str]]:
+def _environment(container: ReadOnlyJSON, *, for_gpu: bool) -> Iterator[tuple[str, str]]:
     agent = f"{CONFIG_PATH}/{KUBEXEC}"
     yield "OMPI_MCA_plm_rsh_agent", agent
     yield "OMPI_MCA_orte_default_hostfile", f"{CONFIG_PATH}/{HOSTFILE}"
-    if not gpu:
+    if not for_gpu:
         # Otherwise a runtime that shows all GPUs to containers without a request makes mpirun use
         # them.
         yield "NVIDIA_VISIBLE_DEVICES", ""

@@ -73,18 +73,18 @@ class PyTorchJob(KubeflowJob):
     def _environment(self, replica: Replica) -> Iterator[tuple[str, str]]:
         yield "PYTHONUNBUFFERED", "1"
         elastic = ElasticPolicy.from_job(self.job)
-        stated = self.job.spec.get("nprocPerNode")
-        processes = str(stated or "auto")
+        given = self.job.spec.get("nprocPerNode")
+        processes = str(given or "auto")
         if self.number_of_replicas("master"):
-            each = int(processes) if _NUMBER.fullmatch(processes) else 1
+            processes_per_node = int(processes) if _NUMBER.fullmatch(processes) else 1
             rank = replica.index + (replica.type == "worker")
             port = str(self.port("master"))
             yield from (("MASTER_PORT", port), ("PET_MASTER_PORT", port))
             yield "MASTER_ADDR", self.address("master", 0)
             yield "PET_MASTER_ADDR", self.address("master", 0)
-            yield "WORLD_SIZE", str(self.job.total_replicas * each)
+            yield "WORLD_SIZE", str(self.job.total_replicas * processes_per_node)
             yield from (("RANK", str(rank)), ("PET_NODE_RANK", str(rank)))
-        if stated or elastic is None or elastic.nproc_per_node is None:
+        if given or elastic is None or elastic.nproc_per_node is None:
             yield "PET_NPROC_PER_NODE", processes
         if elastic:
             yield from elastic.env(self.address("worker", 0), self.port("worker"))

@@ -4,6 +4,7 @@ import datetime
 
 from dlctl.api.json_types import JSON
 from dlctl.clock import timestamp
+from dlctl.local.conditions import with_condition
 
 # As the kubelet says of pods that a shutdown of their node has ended: they are replaced, and their
 # end counts as no failure.
@@ -28,13 +29,12 @@ def interrupted_pod(pod: JSON, now: datetime.datetime) -> JSON | None:
         "message": _MESSAGE,
         "lastTransitionTime": at,
     }
-    others = [each for each in status.get("conditions", ()) if each["type"] != disrupted["type"]]
     containers = [_ended(each, at) for each in status.get("containerStatuses", ())]
     ended = {
         "phase": "Failed",
         "reason": _REASON,
         "message": _MESSAGE,
-        "conditions": [*(_not_ready(each) for each in others), disrupted],
+        "conditions": [_not_ready(each) for each in with_condition(status, disrupted)],
         **({"containerStatuses": containers} if containers else {}),
     }
     return {**pod, "status": {**status, **ended}}

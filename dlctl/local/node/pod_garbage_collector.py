@@ -12,6 +12,7 @@ import attrs
 from dlctl.api.meta import ObjectKey
 from dlctl.clock import Clock, timestamp
 from dlctl.informers.informer import Informer
+from dlctl.local.conditions import with_condition
 from dlctl.local.node.api_types import NodePod
 from dlctl.local.node.pod_api import PodApi
 from dlctl.local.node.scheduling_filters import SchedulableNode
@@ -64,8 +65,7 @@ class PodGarbageCollector:
                 "message": "PodGC: node no longer exists",
                 "lastTransitionTime": timestamp(self.clock.now()),
             }
-            conditions = (pod.status or {}).get("conditions") or []
-            others = [each for each in conditions if each.get("type") != condition["type"]]
-            status = {"phase": "Failed", "conditions": [*others, condition]}
+            conditions = with_condition(pod.status or {}, condition)
+            status = {"phase": "Failed", "conditions": conditions}
             await self.api.write_status(pod, status)
         await self.api.remove(pod)

@@ -94,7 +94,7 @@ class PodSetup:
         if context.isolated and not pod.spec.host_network:
             ip = self._allocated_ip = self._allocated_ip or context.addresses.allocate()
             await context.sandboxes.create(uid, ip)
-        neighbour = PodAddress(
+        address = PodAddress(
             namespace=pod.metadata.namespace or "",
             hostname=pod.hostname,
             ip=ip,
@@ -108,7 +108,7 @@ class PodSetup:
             ],
             ready=not pod.has_readiness_probe,
         )
-        await context.names.add(uid, neighbour)
+        await context.names.add(uid, address)
         return ip
 
     async def create_volumes(self, ip: str, warn: Callable[[str, str], None]) -> PodRuntime:
@@ -124,10 +124,10 @@ class PodSetup:
         place = PodPlacement(context.node_name, ip, context.host_ip, machine_capacity())
         sources = await context.pod_api.sources(pod)
         claims = context.directories.claims_in(context.run_dir) / namespace
-        maker = self._volume_manager = VolumeManager(
+        manager = self._volume_manager = VolumeManager(
             pod, place, sources, self.paths.volumes, claims
         )
-        volumes = await asyncio.to_thread(maker.create_all)
+        volumes = await asyncio.to_thread(manager.create_all)
         await context.pod_api.bind_claims(pod)
         account = await self._account()
         loop = asyncio.get_running_loop()

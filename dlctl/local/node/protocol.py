@@ -98,7 +98,7 @@ class AgentStarted(msgspec.Struct, frozen=True, tag="started"):
     """The agent's first message: whether namespaces are available, and if not, why.
 
     If they are, it comes with a socket that listens where pods look for the API server, and with
-    those of ``OutsideSockets``, unless ``no_internet`` says why there are none.
+    two for connections to the outside and for DNS, unless ``no_internet`` says why there are none.
     """
 
     error: str = ""

@@ -18,6 +18,7 @@ from dlctl.informers.handlers import Change
 from dlctl.informers.informer import Informer
 from dlctl.kube.client import Client
 from dlctl.kube.errors import ApiError, UnreachableError
+from dlctl.local.conditions import with_condition
 from dlctl.local.node.api_types import NodePod
 from dlctl.local.node.pod_api import is_transient
 from dlctl.local.node.pod_events import PodEvents
@@ -150,6 +151,6 @@ class Scheduler:
         if any(condition.items() <= each.items() for each in conditions):
             return
         condition["lastTransitionTime"] = timestamp(self.clock.now())
-        others = [c for c in conditions if c.get("type") != "PodScheduled"]
-        body = {"status": {"phase": "Pending", "conditions": [*others, condition]}}
+        changed = with_condition(pod.status or {}, condition)
+        body = {"status": {"phase": "Pending", "conditions": changed}}
         await self.client.patch(PODS, pod.key, body, subresource="status")

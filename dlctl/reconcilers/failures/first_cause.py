@@ -128,7 +128,7 @@ def _suspects(
 ) -> Iterator[_Suspect]:
     """Yield the replicas with the evidence about each."""
     suspects = [_suspect(job, failed, n, now) for n, failed in enumerate(failed_replicas)]
-    return (suspect.with_tie_break() for suspect in _judged(suspects))
+    return (suspect.with_tie_break() for suspect in _with_output_evidence(suspects))
 
 
 def _suspect(job: Job, failed: FailedReplica, index: int, now: datetime.datetime) -> _Suspect:
@@ -142,7 +142,7 @@ def _suspect(job: Job, failed: FailedReplica, index: int, now: datetime.datetime
         index,
         failed.time(now),
         output,
-        _cheap_evidence(failed, message),
+        _evidence_without_output(failed, message),
         _init_container(failed, container),
     )
 
@@ -152,7 +152,7 @@ def _init_container(failed: FailedReplica, container: str) -> str:
     return found.name if found and found.name != container else ""
 
 
-def _cheap_evidence(failed: FailedReplica, message: str) -> Evidence:
+def _evidence_without_output(failed: FailedReplica, message: str) -> Evidence:
     if found := api_evidence(failed, message):
         return found
     code = _exit_code(failed)
@@ -163,7 +163,7 @@ def _cheap_evidence(failed: FailedReplica, message: str) -> Evidence:
     return _DELETED if failed.pod.metadata.is_terminating else _NO_EVIDENCE
 
 
-def _judged(suspects: Sequence[_Suspect]) -> Iterator[_Suspect]:
+def _with_output_evidence(suspects: Sequence[_Suspect]) -> Iterator[_Suspect]:
     """Yield the suspects with the evidence in their output, as far as it is read."""
     yield from (suspect for suspect in suspects if not suspect.is_to_read)
     to_read = [(suspect, lost_peer(suspect.output)) for suspect in suspects if suspect.is_to_read]
@@ -177,11 +177,11 @@ def _judged(suspects: Sequence[_Suspect]) -> Iterator[_Suspect]:
 
 def _read_first(suspects: Sequence[_Suspect], unread: Weight) -> Iterator[_Suspect]:
     """Yield the suspects, of which the first are read; the others have at least a weight."""
-    yield from map(_read, suspects[:_MAX_READ])
+    yield from map(_read_output, suspects[:_MAX_READ])
     yield from (suspect.as_at_least(unread) for suspect in suspects[_MAX_READ:])
 
 
-def _read(suspect: _Suspect) -> _Suspect:
+def _read_output(suspect: _Suspect) -> _Suspect:
     lines = log_lines(suspect.output)
     found = output_evidence(lines, _exit_code(suspect.failed_replica))
     if found is None:

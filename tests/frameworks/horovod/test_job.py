@@ -10,8 +10,8 @@ from dlctl.api.meta import CONFIG_MAPS, ROLES, Resource
 from dlctl.api.policies.elasticity import AttachMode
 from dlctl.api.status.membership import Membership, ScaleOperation
 from dlctl.errors import InvalidJobError
+from dlctl.frameworks.class_validation import invalid_reason
 from dlctl.frameworks.horovod.job import SERVICE_PORTS, TrainingJob
-from dlctl.frameworks.validation import invalid_reason
 from tests.frameworks.horovod.builders import elastic, pod
 
 LOOKING = {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch"]}

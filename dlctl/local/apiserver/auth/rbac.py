@@ -92,9 +92,9 @@ class Authorizer:
 
     def authorize(self, user: User, request: ApiRequest) -> None:
         """Reject a request that the user is not allowed to make."""
-        act = AccessAttributes.of(request)
-        if not self.allowed_reason(user, act):
-            raise _forbidden(user, act)
+        attributes = AccessAttributes.of(request)
+        if not self.allowed_reason(user, attributes):
+            raise _forbidden(user, attributes)
         if self._creates(request):
             self.authorize(user, attrs.evolve(request, verb="create"))
 

@@ -49,30 +49,31 @@ def with_reviews(handler: VerbHandler, authorizer: Authorizer) -> VerbHandler:
             case "SelfSubjectReview":
                 review["status"] = {"userInfo": call.user.user_info()}
             case "SelfSubjectRulesReview":
-                review["status"] = _rights(spec, call.user, authorizer)
+                review["status"] = _rules_status(spec, call.user, authorizer)
             case _:
-                review["status"] = _decide(spec, call.user, authorizer)
+                review["status"] = _access_status(spec, call.user, authorizer)
         return BufferedResponse(msgspec.json.encode(review), 201)
 
     return handle
 
 
-def _decide(spec: JSON, asking: User, authorizer: Authorizer) -> JSON:
+def _access_status(spec: JSON, asking: User, authorizer: Authorizer) -> JSON:
+    """Return whether the user of the spec, or else the one who asks, may do what it names."""
     user = named_user(spec["user"], spec.get("groups") or ()) if spec.get("user") else asking
     about = spec.get("resourceAttributes") or {}
     resource = "/".join(filter(None, (about.get("resource"), about.get("subresource"))))
-    act = AccessAttributes(
+    attributes = AccessAttributes(
         about.get("verb", ""),
         about.get("group", ""),
         resource,
         about.get("namespace", ""),
         about.get("name", ""),
     )
-    reason = authorizer.allowed_reason(user, act)
+    reason = authorizer.allowed_reason(user, attributes)
     return {"allowed": bool(reason), **({"reason": reason} if reason else {})}
 
 
-def _rights(spec: JSON, user: User, authorizer: Authorizer) -> JSON:
+def _rules_status(spec: JSON, user: User, authorizer: Authorizer) -> JSON:
     """Return what the user may do in the namespace of the spec."""
     if not spec.get("namespace"):
         raise status.bad_request("no namespace on request")

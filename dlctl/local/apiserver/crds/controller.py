@@ -13,7 +13,6 @@ from dlctl.api.json_types import JSON
 from dlctl.api.meta import CRDS, ObjectKey, Resource
 from dlctl.clock import timestamp
 from dlctl.local.apiserver.builtins.strategies import BuiltinStrategy
-from dlctl.local.apiserver.conditions import is_condition_true
 from dlctl.local.apiserver.crds.conditions import condition, updated_status, with_condition
 from dlctl.local.apiserver.crds.custom_strategy import CustomStrategy
 from dlctl.local.apiserver.crds.validation import crd_errors, crd_update_errors
@@ -23,6 +22,7 @@ from dlctl.local.apiserver.resources import Column, ResourceRegistry, ServedReso
 from dlctl.local.apiserver.storage import deletion
 from dlctl.local.apiserver.storage.objects import Objects
 from dlctl.local.apiserver.storage.stored_objects import StorageEvent, StoredObject, table_of
+from dlctl.local.conditions import is_condition_true
 
 # Keeps a CRD until its objects are gone. The real server adds it when the deletion begins.
 _CLEANUP: Final = "customresourcecleanup.apiextensions.k8s.io"

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from dlctl.api.json_types import JSON
-from dlctl.local.apiserver.conditions import is_condition_true
 from dlctl.local.apiserver.printing.jsonpath import JSONPathError, parsed
 from dlctl.local.apiserver.schemas.structural_schema import schema_errors
 from dlctl.local.apiserver.status import FieldError
 from dlctl.local.apiserver.validation.names import dns_1035_label, dns_subdomain
 from dlctl.local.apiserver.validation.pods import one_of
+from dlctl.local.conditions import is_condition_true
 
 _COLUMN_TYPES: Final = ("boolean", "date", "integer", "number", "string")
 _COLUMN_TYPES_RULE: Final = f"must be one of {','.join(_COLUMN_TYPES)}"

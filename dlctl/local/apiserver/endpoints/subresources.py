@@ -37,6 +37,7 @@ from dlctl.local.apiserver.requests import (
 from dlctl.local.apiserver.resources import ServedResource
 from dlctl.local.apiserver.storage import deletion
 from dlctl.local.apiserver.storage.objects import check_namespace_match
+from dlctl.local.conditions import with_condition
 
 _BINDING: Final = Resource("", "v1", "", "Binding")
 _EVICTION: Final = Resource("policy", "v1", "", "Eviction")
@@ -139,7 +140,7 @@ class Subresources:
             spec = (pod.get("spec") or {}) | {"nodeName": node}
             scheduled = {"type": "PodScheduled", "status": "True", "lastProbeTime": None}
             scheduled["lastTransitionTime"] = now
-            return {**_with_condition(pod, scheduled), "spec": spec}
+            return {**_pod_with_condition(pod, scheduled), "spec": spec}
 
         self.endpoints.objects.rewrite(served, request.info.key, bound, dry_run=dry_run)
         return BufferedResponse(msgspec.json.encode(_CREATED), 201)
@@ -161,7 +162,7 @@ class Subresources:
         self.endpoints.objects.rewrite(
             served,
             request.info.key,
-            lambda pod: _with_condition(pod, disrupted),
+            lambda pod: _pod_with_condition(pod, disrupted),
             dry_run=bool(request.dry_run),
         )
         deletion.delete(self.endpoints.objects, served, request.info.key, read)
@@ -214,10 +215,9 @@ def _check_name(sent: JSON, request: ApiRequest) -> None:
         raise status.bad_request(f"name in URL does not match name in {sent['kind']} object")
 
 
-def _with_condition(pod: JSON, condition: JSON) -> JSON:
-    state = dict(pod.get("status") or {})
-    others = [each for each in state.get("conditions", ()) if each["type"] != condition["type"]]
-    return {**pod, "status": {**state, "conditions": [*others, condition]}}
+def _pod_with_condition(pod: JSON, condition: JSON) -> JSON:
+    state = pod.get("status") or {}
+    return {**pod, "status": {**state, "conditions": with_condition(state, condition)}}
 
 
 def _check_assigned(pod: JSON) -> None:

@@ -93,12 +93,12 @@ class Watch:
         loop = asyncio.get_running_loop()
         timeout_s = self.options.timeout_s or _TIMEOUT_S
         end = loop.time() + timeout_s
-        last_words = end - _LAST_BOOKMARK_S
-        next_bookmark = self._next_bookmark(loop.time(), last_words)
+        last_bookmark = end - _LAST_BOOKMARK_S
+        next_bookmark = self._next_bookmark(loop.time(), last_bookmark)
         while (now := loop.time()) < end:
             bookmark = b""
             if self.options.bookmarks and now >= next_bookmark:
-                next_bookmark = self._next_bookmark(now, last_words)
+                next_bookmark = self._next_bookmark(now, last_bookmark)
                 # A watch from a future version has none until that is reached.
                 if self.storage.revision >= self._sent:
                     bookmark = self._bookmark({})
@@ -110,9 +110,9 @@ class Watch:
             except TimeoutError:
                 continue
 
-    def _next_bookmark(self, now: float, last_words: float) -> float:
+    def _next_bookmark(self, now: float, last_bookmark: float) -> float:
         regular = now + self.bookmark_interval_s
-        return last_words if now < last_words < regular else regular
+        return last_bookmark if now < last_bookmark < regular else regular
 
     def _bookmark(self, annotations: dict[str, str]) -> bytes:
         resource = self.selector.resource

@@ -110,7 +110,7 @@ class Tracker:
         managed = managers.replace(managed, ManagedFields(manager, own, now))
         merged: JSON = merge(live, config, self.schema)
         if previous is not None:
-            merged = self._without_abandoned(merged, previous.fields, managed)
+            merged = self._pruned(merged, previous.fields, managed)
         found = compare(self._whole(live), self._whole(merged), self.schema)
         others = [each for each in managed if each.manager.identity != manager.identity]
         changed = without(found.changed, self.ignored)
@@ -128,7 +128,7 @@ class Tracker:
         different = union(found.changed, found.removed)
         return difference(field_set(config, self.schema), different)
 
-    def _without_abandoned(self, merged: JSON, previous: FieldSet, managed: Managed) -> JSON:
+    def _pruned(self, merged: JSON, previous: FieldSet, managed: Managed) -> JSON:
         """Remove what the manager has set before and nobody sets any more."""
         before = with_named_parents(previous, self.schema)
         # Every object has metadata, whoever owns fields of it.

@@ -11,8 +11,8 @@ from typing import Final
 import attrs
 
 from dlctl.api.json_types import JSON
-from dlctl.local.apiserver.conditions import is_condition_true
 from dlctl.local.apiserver.printing.ages import age_of
+from dlctl.local.conditions import is_condition_true
 
 _NONE: Final = "<none>"
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from dlctl.api.json_types import JSON
-from dlctl.local.apiserver.conditions import is_condition_true
 from dlctl.local.apiserver.status import FieldError
+from dlctl.local.conditions import is_condition_true
 
 _COUNTS: Final = ("active", "succeeded", "failed", "ready", "terminating")
 _TERMINAL: Final = ("Failed", "Complete", "FailureTarget")

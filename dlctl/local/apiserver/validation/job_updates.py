@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from dlctl.api.json_types import JSON
-from dlctl.local.apiserver.conditions import is_condition_true
 from dlctl.local.apiserver.status import FieldError
+from dlctl.local.conditions import is_condition_true
 
 _IMMUTABLE: Final = ("completions", "selector", "completionMode", "managedBy")
 # Where the pods of a suspended job may run: Kueue changes it between suspending and resuming.
