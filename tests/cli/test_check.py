@@ -92,6 +92,41 @@ def test_empty_fields_that_a_template_leaves_mean_the_default(
     assert "problem" not in done.out
 
 
+@pytest.mark.parametrize("kind", ["Experiment", "Notebook", "Profile"])
+def test_object_of_another_component_of_kubeflow_is_no_problem(
+    dlctl: Dlctl, written: Written, kind: str
+) -> None:
+    metadata = {"name": "other"}
+    other = {"apiVersion": "kubeflow.org/v1beta1", "kind": kind, "metadata": metadata, "spec": {}}
+    done = dlctl("check", written(other, pytorch_job()))
+    assert (done.code, done.err) == (0, "")
+    assert f"{kind} other (kubeflow.org/v1beta1): not a job, not checked" in done.out
+
+
+@pytest.mark.parametrize(
+    ("job", "problems"),
+    [
+        pytest.param(
+            {"kind": "PyTorchJob", "spec": {"backend": "gloo", "replicaSpec": []}},
+            ["spec.replicaSpec: unknown field 'replicaSpec'; did you mean replicaSpecs?"],
+            id="misspelt",
+        ),
+        pytest.param(
+            {"kind": "TFJob", "spec": {"tfImage": "x"}},
+            ["spec.replicaSpecs: is missing: give a list"],
+            id="missing",
+        ),
+    ],
+)
+def test_job_that_lacks_what_its_version_is_known_by_is_named_in_the_fields_of_that_version(
+    dlctl: Dlctl, written: Written, job: dict[str, Any], problems: list[str]
+) -> None:
+    wire = {"apiVersion": "kubeflow.org/v1alpha1", "metadata": {"name": "old"}, **job}
+    done = dlctl("check", "-o", "json", written(wire))
+    (report,) = json.loads(done.out)
+    assert (done.code, [each["message"] for each in report["problems"]]) == (1, problems)
+
+
 def test_job_with_only_a_generate_name_is_valid(dlctl: Dlctl, written: Written) -> None:
     job = pytorch_job()
     job["metadata"] = {"generateName": "train-"}

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import attrs
+import msgspec
 
 from dlctl.cli.manifests.annotations import ignored_annotations
 from dlctl.cli.manifests.loading import (
@@ -126,7 +127,7 @@ def _job_problems(
 ) -> Iterator[Problem]:
     named = with_example_name(as_new(manifest.obj, namespace))
     try:
-        obj = kind.decode(as_job_object(kind, named))
+        obj = _in_own_form(kind, manifest, kind.decode(as_job_object(kind, named)))
     except ConfigError as error:
         yield _metadata_problem(manifest) or Problem(manifest, ("metadata",), str(error))
         return
@@ -157,6 +158,14 @@ def _job_problems(
     yield from _problems(manifest, (each for each in rejections if not _repeats(each, found)))
     if not (found or rejections):
         yield from _problems(manifest, admission.child_rejections(kind, named))
+
+
+def _in_own_form(kind: Kind, manifest: Manifest, obj: DecodedObject) -> DecodedObject:
+    """Return the object in the form of its apiVersion, if its spec has the form of no version."""
+    if any(each.matches(obj.spec) for each in kind.dialects.values()):
+        return obj
+    version = str(manifest.obj["apiVersion"]).rpartition("/")[2]
+    return msgspec.structs.replace(obj, dialect=kind.dialects[version])
 
 
 def _annotation_problems(manifest: Manifest, annotations: Mapping[str, str]) -> Iterator[Problem]:

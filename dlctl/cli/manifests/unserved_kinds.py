@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from dlctl.cli.suggestions import closest
 from dlctl.dialects.kind import Kind
+from dlctl.dialects.kubeflow.kind import GROUP
 
 _KUBEFLOW_V1: Final = "it has the form of kubeflow.org/v1: write apiVersion kubeflow.org/v1"
 # Jobs of other operators, by group or version and by kind, with what to do about them.
@@ -23,6 +24,12 @@ _OTHER_OPERATORS: Final[Mapping[tuple[str, str], str]] = {
         for kind in ("TFJob", "PyTorchJob", "XGBoostJob", "MPIJob")
     },
 }
+# Kinds of Kubeflow's other components in its group: Katib, notebooks, profiles and pipelines.
+_OTHER_COMPONENTS: Final = frozenset(
+    """
+    Experiment Notebook PodDefault Profile ScheduledWorkflow StudyJob Suggestion Trial Viewer
+    """.split()
+)
 
 
 def unserved_reason(kinds: Sequence[Kind], manifest: Mapping[str, Any]) -> str:
@@ -31,6 +38,8 @@ def unserved_reason(kinds: Sequence[Kind], manifest: Mapping[str, Any]) -> str:
     group, _, version = api_version.rpartition("/")
     same_group = [kind for kind in kinds if kind.resource.group == group]
     if any(name in _names(kind) and version in kind.dialects for kind in same_group):
+        return ""
+    if group == GROUP and name in _OTHER_COMPONENTS:
         return ""
     title = f"dlctl does not serve {name} in {api_version}"
     other = _OTHER_OPERATORS.get((api_version, name)) or _OTHER_OPERATORS.get((group, name))
