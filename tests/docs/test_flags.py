@@ -16,6 +16,7 @@ _FLAG: Final = re.compile(r"--[a-z][a-z-]+")
 # Of kubectl, docker, horovodrun, the mx-operators and the program that compares with mpi-operator.
 _OTHERS: Final = {
     *("--as", "--server-side", "--since", "--since-time", "--replicas"),
+    "--ignore-not-found",
     *("--controller-config-file", "--enable-gang-scheduling", "--json-log-format"),
     *("--chaos-level", "--gc-interval"),
     *("--build-arg", "--host-discovery-script", "--case", "--theirs"),
