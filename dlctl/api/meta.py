@@ -126,6 +126,13 @@ def check_counts(**parts: Sized | None) -> None:
             raise ValueError(f"has {len(part)} {name}: use at most {MAX_ITEMS}")
 
 
+def check_bytes(limit: int, **parts: object) -> None:
+    """Raise ValueError, as :func:`check_counts` does, if the parts together have more JSON."""
+    size = len(msgspec.json.encode(list(parts.values())))
+    if size > limit:
+        raise ValueError(f"has {size} bytes of {', '.join(parts)}: use at most {limit}")
+
+
 class OwnerReference(Projection, frozen=True, gc=False):
     """An owner of an object; at most one of its references has ``controller`` set."""
 

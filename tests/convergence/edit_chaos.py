@@ -14,9 +14,9 @@ import yaml
 
 from dlctl.api.json_types import JSON
 from dlctl.api.meta import PODS
+from dlctl.api.objects.dependents import GANG_RETRIED_AT
 from dlctl.api.objects.pod_groups import pod_group_resource
 from dlctl.kube.errors import AlreadyExistsError, ConflictError, NotFoundError
-from dlctl.reconcilers.children.gang_retries import GANG_RETRIED_AT
 from tests.builders import make_job
 from tests.convergence.edited_job import JOB, EditedJob, random_manifest, random_policy
 from tests.convergence.held_children import check_held, hold, release_late

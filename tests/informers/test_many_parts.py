@@ -10,7 +10,9 @@ from dlctl.api.interning import Interner
 from dlctl.api.job import JobObject
 from dlctl.api.meta import MAX_ITEMS, Object
 from dlctl.api.objects.batch_jobs import BatchJob
-from dlctl.api.objects.pods import Pod
+from dlctl.api.objects.child_metadata import MAX_METADATA_BYTES
+from dlctl.api.objects.dependents import DependentObject
+from dlctl.api.objects.pods import Pod, Service
 from dlctl.informers.watch_events import EventDecoder, MalformedEvent, ObjectEvent
 from tests.support.cost_growth import no_garbage_collection
 
@@ -56,11 +58,74 @@ def test_object_with_many_parts_is_malformed_and_takes_no_memory(
     assert held_bytes < 50_000
 
 
-def test_annotations_of_users_take_no_memory_in_pods() -> None:
-    annotations = {"of/a-user": "x" * 250_000, "dlctl.dev/placement-hash": "h"}
-    event, held_bytes = _held(Pod, {"metadata": {"annotations": annotations}})
+_LONG_TEXTS: Final = {f"{number:0250}/{'k' * 63}": "v" * 63 for number in range(950)}
+_LONG_OWNERS: Final = [{"kind": "A", "name": "a" * 250, "uid": f"u{n}"} for n in range(950)]
+_MESSAGE: Final = "m" * 1_200_000
+
+
+@pytest.mark.parametrize("as_", [Pod, Service, BatchJob, DependentObject])
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        pytest.param({"labels": _LONG_TEXTS}, id="labels"),
+        pytest.param({"finalizers": list(_LONG_TEXTS)}, id="finalizers"),
+        pytest.param({"ownerReferences": _LONG_OWNERS}, id="owners"),
+    ],
+)
+def test_child_with_much_metadata_is_malformed_and_takes_no_memory(
+    as_: type[Object], metadata: dict[str, Any]
+) -> None:
+    event, held_bytes = _held(as_, {"metadata": metadata})
+    assert isinstance(event, MalformedEvent)
+    assert f"use at most {MAX_METADATA_BYTES}" in event.object.error
+    assert held_bytes < 50_000
+
+
+@pytest.mark.parametrize(
+    ("as_", "parts"),
+    [
+        pytest.param(Pod, {"status": {"message": _MESSAGE}}, id="message of a pod"),
+        pytest.param(
+            Pod, {"status": {"conditions": [{"type": "a", "message": _MESSAGE}]}}, id="condition"
+        ),
+        pytest.param(
+            Pod,
+            {"status": {"containerStatuses": [{"state": {"terminated": {"message": _MESSAGE}}}]}},
+            id="termination message",
+        ),
+        pytest.param(Pod, {"spec": {"schedulingGates": [{"name": _MESSAGE}]}}, id="gate"),
+        pytest.param(BatchJob, {"status": {"conditions": [{"message": _MESSAGE}]}}, id="of a Job"),
+        pytest.param(
+            BatchJob,
+            {"spec": {"template": {"spec": {"nodeSelector": _LONG_TEXTS}}}},
+            id="node selector of a Job's pods",
+        ),
+    ],
+)
+def test_child_with_much_text_is_malformed_and_takes_no_memory(
+    as_: type[Object], parts: dict[str, Any]
+) -> None:
+    event, held_bytes = _held(as_, parts)
+    assert isinstance(event, MalformedEvent)
+    assert "bytes of spec, status: use at most" in event.object.error
+    assert held_bytes < 50_000
+
+
+@pytest.mark.parametrize(
+    ("as_", "kept"),
+    [
+        pytest.param(Pod, "dlctl.dev/placement-hash", id="pod"),
+        pytest.param(Service, "", id="service"),
+        pytest.param(BatchJob, "", id="Job"),
+        pytest.param(DependentObject, "dlctl.dev/applied-hash", id="dependent"),
+    ],
+)
+def test_annotations_of_users_take_no_memory_in_children(as_: type[Object], kept: str) -> None:
+    own = {kept: "h"} if kept else {}
+    annotations = {"of/a-user": "x" * 250_000, "dlctl.dev/avoided-nodes": "x" * 250_000, **own}
+    event, held_bytes = _held(as_, {"metadata": {"annotations": annotations}})
     assert isinstance(event, ObjectEvent)
-    assert event.object.metadata.annotations == {"dlctl.dev/placement-hash": "h"}
+    assert (event.object.metadata.annotations or {}) == own
     assert held_bytes < 50_000
 
 

@@ -14,10 +14,10 @@ from dlctl.api.meta import (
     Resource,
     owner_reference,
 )
+from dlctl.api.objects.dependents import GANG_RETRIED_AT
 from dlctl.api.objects.pod_groups import COSCHEDULING_POD_GROUPS, VOLCANO_POD_GROUPS
 from dlctl.local.apiserver.faults import Fault
 from dlctl.local.apiserver.status import StatusError
-from dlctl.reconcilers.children.gang_retries import GANG_RETRIED_AT
 from tests.builders import kind_of, mxjob, renderer_of, training_job
 from tests.support.harness import ClusterHarness, StartCluster
 from tests.support.pod_groups import admit, install_with_gangs, serve_pod_groups, start_with_gangs

@@ -1,11 +1,13 @@
 """Templates and pods with more labels, finalizers, gates or containers than are kept in memory."""
 
+import itertools
 from typing import Any, Final
 
 import pytest
 
 from dlctl.api.meta import MAX_ITEMS, PODS
 from dlctl.dialects.pods import pod_templates
+from dlctl.dialects.pods.pod_templates import MAX_BYTES
 from tests.builders import training_job
 from tests.integration.kubeflow import job_of, only
 from tests.support.harness import StartCluster
@@ -40,6 +42,41 @@ async def test_template_with_too_many_parts_is_rejected(
         text = f"template.{part}.{name}: has {_COUNT} items: use at most {_COUNT - 1}"
         assert text in cluster.condition("Failed")
         assert not cluster.pods()
+
+
+_LONG: Final = {f"{number:0250}/{'k' * 63}": "v" for number in range(28)}
+
+
+@pytest.mark.parametrize(
+    ("part", "name", "items", "text"),
+    [
+        pytest.param("metadata", "labels", _LONG, "labels and finalizers", id="labels"),
+        pytest.param("metadata", "finalizers", list(_LONG), "labels and finalizers", id="last"),
+        pytest.param("spec", "nodeSelector", _LONG, "nodeSelector", id="node selector"),
+    ],
+)
+async def test_template_with_too_much_text_is_rejected(
+    start_cluster: StartCluster, part: str, name: str, items: Any, text: str
+) -> None:
+    async with start_cluster(kinds=only("PyTorchJob")) as cluster:
+        cluster.start()
+        job = job_of("PyTorchJob", {"Master": 1})
+        template = job["spec"]["pytorchReplicaSpecs"]["Master"]["template"]
+        template[part] = {**template.get(part, {}), name: items}
+        await cluster.submit(job)
+        await cluster.until(lambda: cluster.condition("Failed"))
+        assert f"bytes of {text}: use at most {MAX_BYTES:,}" in cluster.condition("Failed")
+        assert not cluster.pods()
+
+
+async def test_pods_of_the_longest_labels_run(start_cluster: StartCluster) -> None:
+    labels = dict(itertools.islice(_LONG.items(), MAX_BYTES // 330))
+    async with start_cluster(kinds=only("PyTorchJob")) as cluster:
+        cluster.start()
+        job = job_of("PyTorchJob", {"Master": 1})
+        job["spec"]["pytorchReplicaSpecs"]["Master"]["template"]["metadata"] = {"labels": labels}
+        await cluster.submit(job)
+        await cluster.until(lambda: cluster.phase() == "Running")
 
 
 async def test_pods_with_too_many_labels_do_not_affect_a_job(start_cluster: StartCluster) -> None:

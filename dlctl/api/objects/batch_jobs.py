@@ -1,10 +1,23 @@
 """The fields of batch/v1 Jobs that the controller reads: projections of those of launchers."""
 
 import datetime
+from typing import Final, Self
 
 import msgspec
 
-from dlctl.api.meta import MANAGED_BY, MANAGED_BY_LABEL, Object, Projection, check_counts
+from dlctl.api.interning import Interner, with_parts
+from dlctl.api.meta import (
+    MANAGED_BY,
+    MANAGED_BY_LABEL,
+    Object,
+    Projection,
+    check_bytes,
+    check_counts,
+)
+from dlctl.api.objects.child_metadata import check_metadata, without_other_annotations
+
+# Of its spec and status in memory.
+_MAX_BYTES: Final = 32 << 10
 
 
 class BatchJobCondition(Projection, frozen=True, gc=False):
@@ -70,6 +83,15 @@ class BatchJob(Object, frozen=True, gc=False):
 
     spec: BatchJobSpec = msgspec.field(default_factory=BatchJobSpec)
     status: BatchJobStatus = msgspec.field(default_factory=BatchJobStatus)
+
+    def __post_init__(self) -> None:
+        check_metadata(self.metadata)
+        check_bytes(_MAX_BYTES, spec=self.spec, status=self.status)
+
+    def interned(self, interner: Interner) -> Self:
+        """Return the Job without annotations; it shares its parts with others."""
+        metadata = without_other_annotations(self.metadata, ())
+        return with_parts(self, metadata=metadata.interned(interner))
 
     @property
     def is_suspended(self) -> bool:

@@ -8,7 +8,8 @@ from typing import Final, Self
 import msgspec
 
 from dlctl.api.interning import Interner, with_parts
-from dlctl.api.meta import Object, Projection, check_counts
+from dlctl.api.meta import Object, Projection, check_bytes, check_counts
+from dlctl.api.objects.child_metadata import check_metadata, without_other_annotations
 
 # The scheduling gate of a pod that waits until the other replicas of its job run.
 WORKERS_RUNNING_GATE = "dlctl.dev/workers-running"
@@ -17,6 +18,9 @@ AVOIDED_NODES: Final = "dlctl.dev/avoided-nodes"
 PLACEMENT_HASH: Final = "dlctl.dev/placement-hash"
 # All others are dropped: an annotation of a template may have 256 KiB, and each pod a copy.
 _KEPT_ANNOTATIONS: Final = (AVOIDED_NODES, PLACEMENT_HASH)
+# Of its spec and status in memory. A kubelet reports some hundred bytes of each container, and at
+# most 12 KiB of messages.
+_MAX_BYTES: Final = 128 << 10
 
 
 class PodPhase(enum.StrEnum):
@@ -167,12 +171,13 @@ class Pod(Object, frozen=True, gc=False):
     spec: PodSpec | None = None
     status: PodStatus | None = None
 
+    def __post_init__(self) -> None:
+        check_metadata(self.metadata)
+        check_bytes(_MAX_BYTES, spec=self.spec, status=self.status)
+
     def interned(self, interner: Interner) -> Self:
         """Return the pod with dlctl's annotations alone; it shares its parts with others."""
-        metadata = self.metadata
-        if given := metadata.annotations:
-            kept = {name: given[name] for name in _KEPT_ANNOTATIONS if name in given}
-            metadata = with_parts(metadata, annotations=kept)
+        metadata = without_other_annotations(self.metadata, _KEPT_ANNOTATIONS)
         return with_parts(
             self,
             metadata=metadata.interned(interner),
@@ -296,3 +301,11 @@ class Service(Object, frozen=True, gc=False):
     """A service, as far as decisions need it."""
 
     spec: ServiceSpec = msgspec.field(default_factory=ServiceSpec)
+
+    def __post_init__(self) -> None:
+        check_metadata(self.metadata)
+
+    def interned(self, interner: Interner) -> Self:
+        """Return the service without annotations; it shares its parts with others."""
+        metadata = without_other_annotations(self.metadata, ())
+        return with_parts(self, metadata=metadata.interned(interner))

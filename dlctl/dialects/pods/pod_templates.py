@@ -7,11 +7,16 @@ nothing is created for a job whose pods it would refuse.
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+import msgspec
+
+from dlctl.api.objects.child_metadata import MAX_METADATA_BYTES
 from dlctl.dialects.pods.pod_canonicalization import canonicalize_pod_template
 from dlctl.errors import InvalidJobError, quoted
 
 # Of the labels and other parts of a template of which each pod has its own copy in memory.
 MAX_ITEMS: Final = 128
+# Of the labels and finalizers of a template, with the labels that the frameworks add to them.
+MAX_BYTES: Final = MAX_METADATA_BYTES // 2
 _COUNTED: Final = (
     ("metadata", "labels"),
     ("metadata", "finalizers"),
@@ -44,6 +49,8 @@ def read_pod_template(value: Any, path: str, *, restart_policy: str = "") -> Map
             raise InvalidJobError("is missing: name the container", field=where)
     _check_unique_names(spec, f"{path}.spec")
     _check_counts(template, path)
+    _check_bytes(template.get("metadata", {}), ("labels", "finalizers"), f"{path}.metadata")
+    _check_bytes(spec, ("nodeSelector",), f"{path}.spec")
     # A container that exits 0 is done: Always, which is also the default, would restart it.
     template_policy = "Never" if spec.get("restartPolicy") == "Never" else "OnFailure"
     return {**template, "spec": {**spec, "restartPolicy": restart_policy or template_policy}}
@@ -68,6 +75,14 @@ def _check_counts(template: Mapping[str, Any], path: str) -> None:
         if count > MAX_ITEMS:
             message = f"has {count} items: use at most {MAX_ITEMS}"
             raise InvalidJobError(message, field=f"{path}.{part}.{name}")
+
+
+def _check_bytes(owner: Mapping[str, Any], names: Sequence[str], path: str) -> None:
+    """Reject parts of which too much would be kept in memory, for each of the pods."""
+    size = sum(len(msgspec.json.encode(owner[name])) for name in names if owner.get(name))
+    if size > MAX_BYTES:
+        message = f"has {size:,} bytes of {' and '.join(names)}: use at most {MAX_BYTES:,}"
+        raise InvalidJobError(message, field=path)
 
 
 _Item = tuple[str, int, Mapping[str, Any]]

@@ -26,7 +26,7 @@ from dlctl.api.meta import (
     Resource,
 )
 from dlctl.api.objects.batch_jobs import BatchJob
-from dlctl.api.objects.dependents import DependentObject
+from dlctl.api.objects.dependents import APPLIED_HASH, DependentObject
 from dlctl.api.objects.pods import Pod
 from dlctl.api.policies.run_policy import CleanPodPolicy
 from dlctl.api.status.job_status import JobPhase
@@ -34,7 +34,7 @@ from dlctl.clock import Clock
 from dlctl.controller.object_writer import MAX_PARALLEL, ObjectWriter
 from dlctl.kube.errors import ConflictError, NotFoundError
 from dlctl.kube.queries import PAGE_SIZE
-from dlctl.reconcilers.children.dependents import APPLIED_HASH, ExistingDependents, applied_hash
+from dlctl.reconcilers.children.dependents import ExistingDependents, applied_hash
 from dlctl.tasks import map_all
 
 _CONTROLLER_UID_LABEL: Final = "batch.kubernetes.io/controller-uid"

@@ -13,12 +13,14 @@ import msgspec
 
 from dlctl.api.json_types import ReadOnlyJSON
 from dlctl.api.meta import Resource
-from dlctl.api.objects.dependents import Dependent, DependentObject
+from dlctl.api.objects.dependents import (
+    APPLIED_ANNOTATIONS,
+    APPLIED_HASH,
+    Dependent,
+    DependentObject,
+)
 from dlctl.kube.merge_diff import merge_diff
 
-APPLIED_HASH: Final = "dlctl.dev/applied-hash"
-# Names of the applied annotations, so that they can be removed later.
-APPLIED_ANNOTATIONS: Final = "dlctl.dev/applied-annotations"
 _UNHASHED_FIELDS: Final = frozenset({"apiVersion", "kind", "metadata"})
 
 
@@ -96,10 +98,8 @@ def update_patch(
 
     Other writers' additions to its spec and its create-only fields are kept.
     """
-    old_annotations = existing.metadata.annotations or {}
-    applied_names = {*old_annotations.get(APPLIED_ANNOTATIONS, "").split(), APPLIED_ANNOTATIONS} & {
-        *old_annotations
-    }
+    listed = existing.metadata.annotation(APPLIED_ANNOTATIONS)
+    applied_names = {*listed.split(), APPLIED_ANNOTATIONS} if listed else set()
     own = _annotations(rendered)
     if removed := dict.fromkeys(sorted(applied_names - {*own})):
         metadata = {**rendered["metadata"], "annotations": {**own, **removed}}

@@ -11,13 +11,12 @@ from typing import Any, Final
 import attrs
 
 from dlctl.api.job import Job
-from dlctl.api.objects.dependents import DependentObject
+from dlctl.api.objects.dependents import GANG_RETRIED_AT, DependentObject
 from dlctl.api.objects.pod_groups import COSCHEDULING_POD_GROUPS, POD_GROUP_LABEL
 from dlctl.reconcilers.children.placement import is_unscheduled
 from dlctl.reconcilers.observe import Observed
 
 # Stored on the PodGroup, so that a restart of the controller causes no burst of writes.
-GANG_RETRIED_AT: Final = "dlctl.dev/gang-retried-at"
 RETRY_INTERVAL_S: Final = 30.0
 
 

@@ -7,14 +7,14 @@ import pytest
 
 from dlctl.api.job import Replica
 from dlctl.api.meta import ObjectMeta, Resource
-from dlctl.api.objects.dependents import DependentObject
+from dlctl.api.objects.dependents import GANG_RETRIED_AT, DependentObject
 from dlctl.api.objects.pod_groups import (
     COSCHEDULING_POD_GROUPS,
     POD_GROUP_LABEL,
     VOLCANO_POD_GROUPS,
 )
 from dlctl.api.objects.pods import Pod, PodSchedulingGate, PodSpec
-from dlctl.reconcilers.children.gang_retries import GANG_RETRIED_AT, GangRetry, gang_retry
+from dlctl.reconcilers.children.gang_retries import GangRetry, gang_retry
 from dlctl.reconcilers.observe import Children, observe
 from tests.builders import NOW, RUNNING, make_job, make_pod, training_job
 
