@@ -35,8 +35,8 @@ def read_stored(status: msgspec.Raw) -> tuple[Attempt, ...]:
     if b'"attempts"' not in bytes(status):
         return ()
     wire = codec.decode(status)
-    own = codec.mapping(wire.get(codec.OWN_STATE_FIELD))
-    return read(wire, "attempts") or read(own, "attempts")
+    dlctl_state = codec.mapping(wire.get(codec.OWN_STATE_FIELD))
+    return read(wire, "attempts") or read(dlctl_state, "attempts")
 
 
 def _write_attempt(attempt: Attempt) -> JSON:

@@ -54,8 +54,8 @@ def write_grouped(restarts: Mapping[str, RestartRecord]) -> JSON:
             wire[name] = _write_one(one)
         else:
             groups.setdefault((match[1], one.reason, one.exit_code), {})[int(match[2])] = one
-    for (type_, reason, exit_code), members in groups.items():
-        wire.setdefault(type_, []).append(_write_group(reason, exit_code, members))
+    for (type_, reason, exit_code), by_index in groups.items():
+        wire.setdefault(type_, []).append(_write_group(reason, exit_code, by_index))
     return wire
 
 
@@ -77,13 +77,13 @@ def as_stored(wire: ReadOnlyJSON, status: msgspec.Raw) -> ReadOnlyJSON:
     Their form differs if an earlier version of dlctl wrote them. A patch removes only what is known
     to be there.
     """
-    own = codec.mapping(wire.get(codec.OWN_STATE_FIELD))
-    if FIELD not in wire and FIELD not in own:
+    dlctl_state = codec.mapping(wire.get(codec.OWN_STATE_FIELD))
+    if FIELD not in wire and FIELD not in dlctl_state:
         return wire
     stored = codec.decode(status)
-    if FIELD in own:
-        stored_own = codec.mapping(stored.get(codec.OWN_STATE_FIELD))
-        return {**wire, codec.OWN_STATE_FIELD: {**own, FIELD: stored_own.get(FIELD)}}
+    if FIELD in dlctl_state:
+        stored_state = codec.mapping(stored.get(codec.OWN_STATE_FIELD))
+        return {**wire, codec.OWN_STATE_FIELD: {**dlctl_state, FIELD: stored_state.get(FIELD)}}
     return {**wire, FIELD: stored.get(FIELD)}
 
 
@@ -92,12 +92,12 @@ def _is_groupable(index: str, restart: RestartRecord) -> bool:
     return len(index) <= _MAX_DIGITS and all(0 <= count <= MAX_INT32 for count in counts)
 
 
-def _write_group(reason: str, exit_code: int | None, members: Mapping[int, RestartRecord]) -> JSON:
-    first = min(one.finished_at for one in members.values()).replace(microsecond=0)
+def _write_group(reason: str, exit_code: int | None, by_index: Mapping[int, RestartRecord]) -> JSON:
+    first = min(one.finished_at for one in by_index.values()).replace(microsecond=0)
     wire: JSON = {
         "reason": reason,
         "finishedAt": codec.write_time(first),
-        "replicas": [_text(index, members[index], first) for index in sorted(members)],
+        "replicas": [_text(index, by_index[index], first) for index in sorted(by_index)],
     }
     return wire if exit_code is None else {**wire, "exitCode": exit_code}
 
