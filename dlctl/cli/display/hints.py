@@ -7,6 +7,14 @@ from typing import Final
 
 # Where the node starts containers that have no working directory.
 _IN_WORK: Final = re.compile(r"/pods/[^/]+/work/(.+)$")
+# Variables by which frameworks find their peers, and the kind whose replicas have them.
+_KIND_BY_VARIABLE: Final = {
+    **dict.fromkeys(("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"), "a PyTorchJob"),
+    "TF_CONFIG": "a TFJob of more than one replica",
+    **dict.fromkeys(("COORDINATOR_ADDRESS", "NUM_PROCESSES", "PROCESS_ID"), "a JAXJob"),
+    **dict.fromkeys(("DMLC_ROLE", "DMLC_PS_ROOT_URI", "DMLC_NUM_WORKER"), "an MXJob"),
+    **dict.fromkeys(("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"), "mpirun of an MPIJob"),
+}
 
 
 def hints(lines: Iterable[str]) -> Iterator[str]:
@@ -25,6 +33,15 @@ def _missing_file(path: str) -> str:
     elif path.startswith("/"):
         return f"file not found: {path}: {_mount(path)}"
     return f"file not found: {path}: --workdir DIR is where containers start"
+
+
+def _missing_variable(name: str) -> str:
+    if kind := _KIND_BY_VARIABLE.get(name):
+        return f"no variable {name}: {kind} sets it; choose the kind by what the program reads"
+    return (
+        f"no variable {name}: those of your shell are not passed on: --env {name} for a script, "
+        "env in a manifest"
+    )
 
 
 def _no_access(path: str) -> str:
@@ -82,10 +99,7 @@ _HINTS: Final[Sequence[tuple[str, str | Callable[[str], str]]]] = (
     (
         # As Python reports a variable of the environment.
         r"\bos(?:\.py|>)\", line \d+, in __getitem__\n(?: .*\n)*KeyError: '([^']+)'",
-        (
-            "no variable {0}: those of your shell are not passed on: --env {0} for a script, env "
-            "in a manifest"
-        ),
+        _missing_variable,
     ),
     (
         r"No (?:CUDA|HIP) GPUs are available|no (?:CUDA|ROCm)-capable device is detected",

@@ -102,9 +102,9 @@ def job_form(name: str) -> JobForm:
     known = {alias: form for form in FORMS for alias in (*form.names, form.kind.lower())}
     if wanted in known:
         return known[wanted]
+    names = ", ".join(KIND_NAMES)
     raise ConfigError(
-        f"unknown kind of job {name!r}{did_you_mean(wanted, known)}; "
-        f"use one of {', '.join(KIND_NAMES)}"
+        f"unknown kind of job {name!r}: use one of {names}{did_you_mean(wanted, known)}"
     )
 
 
@@ -134,7 +134,7 @@ FORMS: Final[Sequence[JobForm]] = (
         specs_field="pytorchReplicaSpecs",
         container="pytorch",
         counts=_master_and_workers,
-        workers_note="one of them is the master, with rank 0",
+        workers_note="the first is the master, with rank 0",
         # One process per pod, so that scripts written for torchrun run unchanged.
         env={"LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"},
         sample=_print(*_RANK, '"meets the others at"', 'os.environ["MASTER_ADDR"]'),
@@ -154,7 +154,7 @@ FORMS: Final[Sequence[JobForm]] = (
         specs_field="xgbReplicaSpecs",
         container="xgboost",
         counts=_master_and_workers,
-        workers_note="one of them is the master, with rank 0",
+        workers_note="the first is the master, with rank 0",
         sample=_print(*_RANK, '"finds the tracker at"', 'os.environ["MASTER_ADDR"]'),
     ),
     JobForm(
@@ -188,7 +188,7 @@ FORMS: Final[Sequence[JobForm]] = (
         specs_field="mpiReplicaSpecs",
         container="mpi",
         counts=_launcher_and_workers,
-        workers_note="a launcher, which runs mpirun and reaches them by ssh, comes on top",
+        workers_note="a launcher, which runs mpirun and reaches the workers by ssh, comes on top",
         starter=_MPIRUN,
         idle_types=("Worker",),
         spec={"slotsPerWorker": 1, "runPolicy": {"backoffLimit": 0}},

@@ -107,6 +107,17 @@ from dlctl.cli.display.hints import hints
                 ("variable of 3.10", "/usr/lib/python3.10/os.py", "    raise KeyError(key)\n"),
             )
         ),
+        *(
+            pytest.param(
+                f"  File \"<frozen os>\", line 679, in __getitem__\nKeyError: '{name}'",
+                f"no variable {name}: {kind} sets it; choose the kind by what the program reads",
+                id=name,
+            )
+            for name, kind in (
+                ("RANK", "a PyTorchJob"),
+                ("TF_CONFIG", "a TFJob of more than one replica"),
+            )
+        ),
         pytest.param(
             "OSError: [Errno 98] Address already in use",
             "the port is in use by another program of the pod, or on the host network, of"

@@ -66,7 +66,7 @@ def test_printed_manifest_says_what_to_change_for_a_cluster(dlctl: Dlctl, script
 
 def test_header_counts_one_worker_in_the_singular(dlctl: Dlctl, script: Path) -> None:
     text, _ = dry_run(dlctl, str(script), "--kind", "pytorch", "--workers", "1")
-    assert text.startswith("# PyTorchJob with 1 worker: ")
+    assert text.startswith("# PyTorchJob with 1 worker: the first is the master, with rank 0.")
 
 
 def test_processes_that_train_get_the_gpus(dlctl: Dlctl, script: Path) -> None:
