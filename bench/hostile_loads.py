@@ -257,6 +257,39 @@ class Flips(Load):
                 await asyncio.sleep(1 / (self.a_second * self.count))
 
 
+class LargeSpecs(Load):
+    """Unfinished jobs that are as large as the API server takes."""
+
+    name = "300 jobs of 1.3 MB"
+    count = 300
+    size = 1_300_000
+
+    async def preload(self, stage: BenchCluster) -> None:
+        for number in range(self.count):
+            stage.store(_TF, HOSTILE, self._job(number))
+
+    def _job(self, number: int) -> JSON:
+        job = training_job("TFJob", f"wide-{number}", Worker=1)
+        template = job["spec"]["tfReplicaSpecs"]["Worker"]["template"]
+        template["spec"]["containers"][0]["args"] = ["x" * self.size]
+        return job
+
+
+class LargePods(Load):
+    """Jobs whose pods are as large as the API server takes."""
+
+    name = "4 jobs of 60 replicas of 1.3 MB"
+    count = 4
+    replicas = 60
+
+    async def preload(self, stage: BenchCluster) -> None:
+        for number in range(self.count):
+            job = training_job("TFJob", f"fat-{number}", Worker=self.replicas)
+            template = job["spec"]["tfReplicaSpecs"]["Worker"]["template"]
+            template["spec"]["containers"][0]["args"] = ["x" * LargeSpecs.size]
+            stage.store(_TF, HOSTILE, job)
+
+
 class Scrapes(Load):
     """A client that reads the metrics without pause, of jobs in many namespaces."""
 
@@ -296,5 +329,7 @@ LOADS: Final[tuple[Load, ...]] = (
     LargeJob(),
     FinishedScalers(),
     Flips(),
+    LargeSpecs(),
+    LargePods(),
     Scrapes(),
 )

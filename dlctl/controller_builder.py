@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 
 import attrs
 
-from dlctl.api.job import JobObject
 from dlctl.api.meta import BATCH_JOBS, UID, ObjectKey, ObjectMeta, Resource
 from dlctl.api.objects.batch_jobs import BatchJob
+from dlctl.api.objects.jobs import JobObject
 from dlctl.api.objects.nodes import NODES, Node
 from dlctl.api.objects.scalers import ScalerObject
 from dlctl.clock import Clock
@@ -44,6 +44,7 @@ from dlctl.reconcilers.failures.tail_cache import TailCache
 from dlctl.reconcilers.handlers import event_handlers
 from dlctl.reconcilers.job.content_error_log import ContentErrorLog
 from dlctl.reconcilers.job.crd_check import CRDCheck
+from dlctl.reconcilers.job.decoder import JobDecoder
 from dlctl.reconcilers.job.metrics import JobMetrics
 from dlctl.reconcilers.job.status_guard import StatusGuard
 from dlctl.reconcilers.job.stores import JobStores
@@ -52,7 +53,7 @@ from dlctl.reconcilers.job_planner import JobPlanner
 from dlctl.reconcilers.job_reconciler import JobReconciler
 from dlctl.reconcilers.kueue.queue_positions import QueuePositions
 from dlctl.reconcilers.kueue.workload_handlers import jobs_of_workload
-from dlctl.reconcilers.large_jobs.slots import LargeJobSlots, large_job_slots
+from dlctl.reconcilers.large_jobs.slots import LargeJobSlots, SharedSlots
 from dlctl.reconcilers.membership.exec_runner import ExecLimiter, ExecRunner, exec_limiter
 from dlctl.reconcilers.membership.manager import MembershipManager
 from dlctl.reconcilers.membership.scaler_index import BY_JOB, index_by_job, read_scaler
@@ -83,7 +84,7 @@ class ControllerBuilder:
     _log_reads: FairSemaphore = attrs.field(
         init=False, factory=partial(FairSemaphore, MAX_CONCURRENT_READS)
     )
-    _large_jobs: FairSemaphore = attrs.field(init=False, factory=large_job_slots)
+    _slots: SharedSlots = attrs.field(init=False, factory=SharedSlots)
     _exec_limiter: ExecLimiter = attrs.field(init=False)
     _log_tails: TailCache = attrs.field(init=False, factory=TailCache)
     _queue_positions: Mapping[ObjectKey, str] = attrs.field(init=False, factory=dict)
@@ -216,7 +217,7 @@ class ControllerBuilder:
         crd = CRDCheck(kind.resource, self.metrics, self.clock)
         self.crd_checks.append(crd)
         name = kind.resource.group_resource
-        job_writer = JobWriter(kind.resource, self._writer, crd)
+        job_writer = JobWriter(kind, self._writer, crd)
         events = JobEvents(kind.resource, self.recorder, self.options.per_child_events)
         metrics = JobMetrics(self.metrics, name, self.clock, kind.metric_label)
         errors = ContentErrorLog(self.metrics, name)
@@ -247,7 +248,9 @@ class ControllerBuilder:
             adopter=Adopter(self._writer, self.clock, _adopted_resources(kind)),
             planner=planner,
             executor=executor,
-            large_job_slots=LargeJobSlots(self._large_jobs, queue.add),
+            decoder=JobDecoder(kind, job_writer.read_whole),
+            slots_for_replicas=LargeJobSlots(self._slots.for_replicas, queue.add),
+            slots_for_specs=LargeJobSlots(self._slots.for_specs, queue.add),
             metrics=metrics,
             content_errors=errors,
         )
@@ -255,12 +258,11 @@ class ControllerBuilder:
     def _failure_logs(self, kind: Kind, queue: WorkQueue[ObjectKey]) -> FailureLogs | None:
         if not self.options.failure_log_tails:
             return None
-        reads = self._log_reads
         tasks = BackgroundTasks(
             LogTailReader(self.client, self._log_tails).read,
             queue.add,
             controller=kind.resource.group_resource,
-            limiter=lambda owner, _: reads.slot(owner.namespace),
+            limiter=lambda owner, _: self._log_reads.slot(owner.namespace),
         )
         self.runnables.append(tasks)
         return FailureLogs(tasks, self.options.failure_log_tails, self.clock, self._log_tails)

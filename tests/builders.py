@@ -6,7 +6,8 @@ from typing import Any
 
 import msgspec
 
-from dlctl.api.job import Job, JobObject, Replica
+from dlctl.api.job import Job, Replica
+from dlctl.api.objects.jobs import JobObject
 from dlctl.api.objects.pods import Pod
 from dlctl.dialects.dialect import DecodedObject
 from dlctl.dialects.kind import Kind

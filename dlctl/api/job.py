@@ -11,7 +11,6 @@ import attrs
 
 from dlctl.api.defaults import JobDefaults
 from dlctl.api.meta import UID, ObjectKey, Resource
-from dlctl.api.objects.undecoded_object import UndecodedObject
 from dlctl.api.policies.elasticity import Elasticity
 from dlctl.api.policies.launcher_job import LauncherJob
 from dlctl.api.policies.retry_policy import RetryPolicy
@@ -254,10 +253,3 @@ class Job:
     def _type_prefix(self, replica_type: str) -> str:
         parts = (self.name_prefix, replica_type, self.runtime_id)
         return "-".join(part for part in parts if part)
-
-
-class JobObject(UndecodedObject, frozen=True, gc=False):
-    """A job as stored on the server, with spec and status undecoded."""
-
-    api_version: str = ""
-    kind: str = ""

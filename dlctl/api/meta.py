@@ -210,7 +210,7 @@ class ObjectMeta(Projection, frozen=True, gc=False):
     def annotation(self, name: str, default: str = "") -> str:
         return (self.annotations or {}).get(name, default)
 
-    def interned(self, interner: Interner) -> Self:
+    def for_store(self, interner: Interner) -> Self:
         """Return an equal value that shares its parts with others of the interner."""
         return with_parts(
             self,
@@ -231,9 +231,9 @@ class Object(Projection, frozen=True, gc=False):
     def key(self) -> ObjectKey:
         return self.metadata.key
 
-    def interned(self, interner: Interner) -> Self:
-        """Return an equal object that shares its parts with others of the interner."""
-        return with_parts(self, metadata=self.metadata.interned(interner))
+    def for_store(self, interner: Interner) -> Self:
+        """Return what stores keep of the object; it shares its parts with others."""
+        return with_parts(self, metadata=self.metadata.for_store(interner))
 
 
 def owner_reference(resource: Resource, *, name: str, uid: UID) -> Mapping[str, object]:

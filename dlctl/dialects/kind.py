@@ -7,8 +7,9 @@ import attrs
 import msgspec
 
 from dlctl.api.defaults import JobDefaults
-from dlctl.api.job import Job, JobObject
+from dlctl.api.job import Job
 from dlctl.api.meta import Resource
+from dlctl.api.objects.jobs import JobObject
 from dlctl.api.objects.pod_groups import pod_group_resource
 from dlctl.api.objects.undecoded_object import TOO_DEEP, TOO_DEEP_TEXT
 from dlctl.dialects.annotations import annotation_warnings

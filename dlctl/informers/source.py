@@ -1,6 +1,6 @@
 """The source of a reflector: some objects of one resource, listed in pages.
 
-Stateless: the reflector decides which version to request.
+The reflector decides which version to request.
 """
 
 import asyncio
@@ -9,6 +9,7 @@ from typing import Final, Generic, TypeVar
 
 import attrs
 
+from dlctl.api.interning import Interner
 from dlctl.api.meta import Object, Resource
 from dlctl.kube.client import Client
 from dlctl.kube.decoding import Malformed
@@ -33,12 +34,17 @@ class Listing(Generic[T]):
 
 @attrs.frozen
 class Source(Generic[T]):
-    """The objects of one resource that match a selection, decoded as one type."""
+    """The objects of one resource that match a selection, decoded as one type.
+
+    Each is reduced to what stores keep of it as it arrives: a list of the whole ones may not fit
+    into memory.
+    """
 
     client: Client
     resource: Resource
     as_: type[T]
     selection: Selection = attrs.field(factory=Selection)
+    interner: Interner = attrs.field(factory=Interner)
 
     async def list(self, version: str, *, paginated: bool) -> Listing[T]:
         """Return all objects at a version: "0" is any, "" the newest, others mean not older.
@@ -76,7 +82,7 @@ class Source(Generic[T]):
         count = 0
         try:
             async for page in pages:
-                items += page.items
+                items += [one.for_store(self.interner) for one in page.items]
                 malformed += page.malformed
                 version = version if count else page.resource_version
                 count += 1

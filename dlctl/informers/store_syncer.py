@@ -8,7 +8,6 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
-from dlctl.api.interning import Interner
 from dlctl.api.meta import Object, ObjectKey, Resource, WatchEventType
 from dlctl.informers.handlers import Change, Handlers
 from dlctl.informers.store import Store
@@ -38,7 +37,6 @@ class StoreSyncer(Generic[T]):
         self._resource = resource
         self._store = store
         self._handlers = handlers
-        self._interner = Interner()
         self._malformed: dict[ObjectKey | None, Malformed] = {}
         self._malformed_handlers: list[MalformedHandler] = []
         labels = (resource.group_resource, resource.group, resource.version, resource.plural)
@@ -63,9 +61,8 @@ class StoreSyncer(Generic[T]):
                 fresh.put(old)
                 changed.pop(key, None)
             else:
-                new = obj.interned(self._interner)
-                fresh.put(new)
-                changed[key] = Change(old, new, initial)
+                fresh.put(obj)
+                changed[key] = Change(old, obj, initial)
             if budget.spend():
                 await budget.renew()
         known, self._malformed = self._malformed, {}
@@ -109,8 +106,7 @@ class StoreSyncer(Generic[T]):
             # The event has the object's last state, which the store may never have had.
             self._handlers.notify(Change(obj, None))
         else:
-            new = obj.interned(self._interner)
-            self._handlers.notify(Change(self._store.put(new), new))
+            self._handlers.notify(Change(self._store.put(obj), obj))
 
     def apply_malformed(self, change: WatchEventType, obj: Malformed) -> None:
         """Apply an event of which only the key is known."""

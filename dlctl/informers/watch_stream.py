@@ -8,6 +8,7 @@ from typing import Final, Generic, Self, TypeVar
 
 import attrs
 
+from dlctl.api.interning import Interner
 from dlctl.api.meta import Object, ObjectKey, WatchEventType
 from dlctl.clock import Clock
 from dlctl.errors import DlctlError
@@ -49,6 +50,7 @@ class WatchStream(Generic[T]):
     _resource: str
     _frames: AsyncIterator[bytes]
     _decoder: EventDecoder[T]
+    _interner: Interner
     _clock: Clock
     _started: float
     _stack: AsyncExitStack
@@ -74,6 +76,7 @@ class WatchStream(Generic[T]):
                 resource=source.resource.group_resource,
                 frames=lines,
                 decoder=EventDecoder(source.as_),
+                interner=source.interner,
                 clock=clock,
                 started=clock.monotonic(),
                 stack=stack.pop_all(),
@@ -109,6 +112,8 @@ class WatchStream(Generic[T]):
                 if isinstance(event, ApiError):
                     raise event
                 self.event_count += 1
+                if isinstance(event, ObjectEvent):
+                    event = ObjectEvent(event.type, event.object.for_store(self._interner))
                 yield event
         except UnreachableError as error:
             # Raised by the lines only: nothing is thrown into this generator.

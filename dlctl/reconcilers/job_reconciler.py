@@ -9,8 +9,9 @@ from typing import Final
 import attrs
 import msgspec
 
-from dlctl.api.job import Job, JobObject
+from dlctl.api.job import Job
 from dlctl.api.meta import ObjectKey
+from dlctl.api.objects.jobs import JobObject
 from dlctl.api.status.job_status import JobPhase, JobStatus
 from dlctl.backoff import Backoff
 from dlctl.controller.controller import Result
@@ -32,7 +33,7 @@ from dlctl.reconcilers.job.status_rejection import StatusRejectedError
 from dlctl.reconcilers.job.stores import JobStores
 from dlctl.reconcilers.job.writer import JobGoneError, StatusSupersededError
 from dlctl.reconcilers.job_planner import JobPlanner
-from dlctl.reconcilers.large_jobs.slots import LargeJobSlots
+from dlctl.reconcilers.large_jobs.slots import MAX_REPLICAS_WITHOUT_SLOT, LargeJobSlots
 from dlctl.reconcilers.status.invalid_status import invalid_plan, malformed_plan
 
 # While the stores do not show dlctl's own writes. A look at them costs little, and a large job
@@ -50,50 +51,57 @@ class JobReconciler:
     adopter: Adopter
     planner: JobPlanner
     executor: Executor
-    large_job_slots: LargeJobSlots
+    decoder: JobDecoder
+    slots_for_replicas: LargeJobSlots
+    slots_for_specs: LargeJobSlots
     metrics: JobMetrics
     content_errors: ContentErrorLog
     _caches: dict[ObjectKey, JobCache] = attrs.field(init=False, factory=dict)
-    _decoder: JobDecoder = attrs.field(
-        init=False, default=attrs.Factory(lambda self: JobDecoder(self.kind), takes_self=True)
-    )
 
     async def reconcile(self, key: ObjectKey) -> Result:
         """Take one job one step further: get, read, observe, plan, apply. Idempotent."""
         stored = self.stores.jobs.get(key)
         cache = self._cache_for(key, stored)
         if stored is None or cache is None or stored.metadata.is_terminating:
-            self.large_job_slots.withdraw(key)
+            self.slots_for_replicas.withdraw(key)
+            self.slots_for_specs.withdraw(key)
             return Result()
         if not self.stores.expectations_satisfied(key.namespace, stored.metadata.uid):
             cache.stale_count += 1
             return Result(requeue_after_s=_STALE_BACKOFF.delay_s(cache.stale_count))
         cache.stale_count = 0
-        pods = self.stores.pods.owned_count(key.namespace, stored.metadata.uid)
-        obj, decoded = await self._decoder.decode(stored, cache.last_good_spec, has_pods=pods > 0)
-        if self.stores.jobs.get(key) is not stored:
-            # It has changed while its spec was read.
-            return Result(requeue_after_s=0)
         try:
-            try:
-                size = max(pods, replica_count(decoded))
-                with self.large_job_slots.slot_if_large(key, size) as may_go_on:
-                    if not may_go_on:
-                        return Result(is_waiting=True)
-                    return await self._reconcile_decoded(stored, obj, decoded, cache)
-            except ContentError as error:
-                return await self._apply_malformed(obj, cache, error)
-        except StatusDroppedError:
-            return Result(requeue_after_s=await self.guard.report_dropped(obj, cache))
-        except StatusRejectedError as error:
-            self.guard.report_rejected(obj, cache, error)
-            raise
+            with self.slots_for_specs.slot_if(key, is_large=not stored.has_spec) as may_go_on:
+                if not may_go_on:
+                    return Result(is_waiting=True)
+                return await self._reconcile_stored(stored, cache)
         except (JobGoneError, NamespaceTerminatingError, StatusSupersededError):
             # The job was deleted or changed meanwhile, or is about to be: its event enqueues it.
             return Result()
         except (ConflictError, NotFoundError) as error:
             # Another client changed the job or a child meanwhile, which is common.
             return Result(requeue=True, error=error)
+
+    async def _reconcile_stored(self, stored: JobObject, cache: JobCache) -> Result:
+        key = stored.metadata.key
+        pods = self.stores.pods.owned_count(key.namespace, stored.metadata.uid)
+        obj, decoded = await self.decoder.decode(stored, cache.last_good_spec, has_pods=pods > 0)
+        if self.stores.jobs.get(key) is not stored:
+            # It has changed while its spec was read.
+            return Result(requeue_after_s=0)
+        is_large = max(pods, replica_count(decoded)) > MAX_REPLICAS_WITHOUT_SLOT
+        try:
+            with self.slots_for_replicas.slot_if(key, is_large=is_large) as may_go_on:
+                if not may_go_on:
+                    return Result(is_waiting=True)
+                return await self._reconcile_decoded(stored, obj, decoded, cache)
+        except ContentError as error:
+            return await self._apply_malformed(obj, cache, error)
+        except StatusDroppedError:
+            return Result(requeue_after_s=await self.guard.report_dropped(obj, cache))
+        except StatusRejectedError as error:
+            self.guard.report_rejected(obj, cache, error)
+            raise
 
     async def _reconcile_decoded(
         self,
@@ -143,7 +151,8 @@ class JobReconciler:
         cache.phase = read.status.phase
         cache.for_mpi_operator = read.obj.dialect.framework.creates_launcher_jobs
         if read.error is None:
-            cache.last_good_spec = None if read.status.is_finished else stored.spec
+            is_kept = stored.has_spec and not read.status.is_finished
+            cache.last_good_spec = stored.spec if is_kept else None
 
     async def _adopt(self, job: Job, dialect: Dialect, cache: JobCache) -> bool:
         """Label children that lack dlctl's label; return whether any child was written."""
@@ -200,7 +209,7 @@ class JobReconciler:
     def _prune_spec(self, stored: JobObject, read: DecodedJob) -> None:
         """Drop the parts of a finished job's spec that are no longer needed."""
         # Kinds with scalers keep it: it is needed to process scalers of finished jobs.
-        if read.status.is_finished and not self.kind.scalers:
+        if read.status.is_finished and stored.has_spec and not self.kind.scalers:
             pruned = lenient_reader.prune_finished_spec(stored.spec, read.obj)
             if pruned is not stored.spec:
                 self.stores.jobs.prune(stored, msgspec.structs.replace(stored, spec=pruned))
@@ -219,7 +228,7 @@ class JobReconciler:
     def _forget(self, key: ObjectKey, cache: JobCache) -> None:
         """Drop what is kept of a job that is gone, even if another one has its name."""
         self.stores.expectations.forget(cache.uid)
-        self._decoder.forget(cache.uid)
+        self.decoder.forget(cache.uid)
         self.planner.forget(key)
         mpi = cache.for_mpi_operator
         self.metrics.phase_changed(key.namespace, cache.phase, None, for_mpi_operator=mpi)

@@ -7,12 +7,14 @@ import uuid
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dlctl.api.interning import Interner
-from dlctl.api.job import JobObject
 from dlctl.api.meta import MAX_ITEMS
+from dlctl.api.objects.jobs import MAX_STORED_BYTES, JobObject
 from dlctl.api.objects.pods import Pod
 from dlctl.api.objects.undecoded_object import TOO_DEEP
 from dlctl.kube.decoding import decode
@@ -46,7 +48,7 @@ def pod(index: int, state: dict[str, Any] | None = None, **metadata: Any) -> Pod
 
 def test_replicas_share_all_but_their_names() -> None:
     interner = Interner()
-    one, two = (pod(index).interned(interner) for index in (1, 2))
+    one, two = (pod(index).for_store(interner) for index in (1, 2))
     assert one.spec is two.spec
     assert one.metadata.owner_references is two.metadata.owner_references
     assert one.status
@@ -63,10 +65,10 @@ def test_replicas_share_all_but_their_names() -> None:
     st.lists(st.builds(pod, st.integers(0, 3), labels=st.none() | st.just({})), max_size=5),
     st.lists(st.builds(pod, st.integers(0, 3), st.just({"terminated": {"exitCode": 1}}))),
 )
-def test_interned_object_equals_the_decoded_one(running: list[Pod], ended: list[Pod]) -> None:
+def test_stored_object_equals_the_decoded_one(running: list[Pod], ended: list[Pod]) -> None:
     interner = Interner()
     for each in running + ended:
-        kept = each.interned(interner)
+        kept = each.for_store(interner)
         assert kept.status == each.status
         assert kept.metadata.labels == (each.metadata.labels or None)
 
@@ -112,7 +114,7 @@ def test_long_texts_and_last_messages_are_not_kept() -> None:
     assert failed.metadata.annotations
     values = [failed.status.container_statuses, failed.metadata.annotations["note"]]
     before = references(values)
-    copy = failed.interned(interner)
+    copy = failed.for_store(interner)
     del copy
     assert references(values) == before
 
@@ -140,13 +142,31 @@ def test_to_intern_many_labels_takes_no_longer_than_to_decode_them() -> None:
     wire = json.dumps({"metadata": {"name": "a", "labels": labels}}).encode()
     decoding_s = least_time_s(lambda: decode(wire, Pod))
     decoded, interner = decode(wire, Pod), Interner()
-    assert least_time_s(lambda: decoded.interned(interner)) < decoding_s
-    assert decoded.interned(interner) == decoded
+    assert least_time_s(lambda: decoded.for_store(interner)) < decoding_s
+    assert decoded.for_store(interner) == decoded
 
 
 def test_too_deep_spec_stays_as_it_was_decoded() -> None:
     deep = '{"a": ' * 100 + "1" + "}" * 100
     job = decode(f'{{"metadata": {{"name": "a"}}, "spec": {deep}}}'.encode(), JobObject)
-    kept = job.interned(Interner())
+    kept = job.for_store(Interner())
     assert kept.spec is TOO_DEEP
     assert kept.truncated_spec == job.truncated_spec != b"null"
+
+
+@pytest.mark.parametrize("size", [0, MAX_STORED_BYTES])
+@pytest.mark.parametrize("part", ["spec", "annotations"])
+def test_stores_keep_of_a_large_job_neither_spec_nor_annotations(part: str, size: int) -> None:
+    wire: dict[str, Any] = {
+        "metadata": {"name": "a", "labels": {"a": "b"}, "annotations": {"a": "b"}},
+        "spec": {"a": "b"},
+        "status": {"phase": "Running"},
+    }
+    (wire if part == "spec" else wire["metadata"])[part]["large"] = "x" * size
+    whole = decode(json.dumps(wire).encode(), JobObject)
+    kept = whole.for_store(Interner())
+    assert whole.has_spec
+    assert kept.has_spec == (size == 0)
+    assert (kept == whole) == (size == 0)
+    assert (kept.metadata.labels, kept.status) == (whole.metadata.labels, whole.status)
+    assert len(msgspec.json.encode(kept)) < 1000

@@ -5,8 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from dlctl.api.job import JobObject
 from dlctl.api.nesting import MAX_DEPTH
+from dlctl.api.objects.jobs import JobObject
 from dlctl.api.status.job_status import JobPhase
 from dlctl.dialects.kind import Kind
 from dlctl.dialects.kinds import kind_of_api_version, served_kinds

@@ -13,8 +13,9 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from dlctl.api.job import WORKER, Job, JobObject
+from dlctl.api.job import WORKER, Job
 from dlctl.api.meta import Object
+from dlctl.api.objects.jobs import JobObject
 from dlctl.api.objects.scalers import ScalerObject
 from dlctl.cli.manifests.job_renderer import with_all_workers_listed
 from dlctl.dialects import lenient_reader

@@ -206,3 +206,13 @@ async def test_informer_of_an_unserved_resource_syncs_once_it_is_served(
         await until(watch.informer.has_synced)
         assert watch.names == ["a"]
         assert len(watch.backoff.pauses) == 3
+
+
+async def test_stored_objects_share_their_equal_parts(server: ScriptedServer) -> None:
+    owned = {"ownerReferences": [{"uid": "u1", "controller": True}]}
+    server.lists += [listed(pod("a", 3, **owned), version=10)]
+    server.watches += [watched(added(pod("b", 11, **owned)), then="hold")]
+    async with watching(server) as watch:
+        await until(lambda: watch.version == "11")
+        one, two = watch.informer.store
+        assert one.metadata.owner_references is two.metadata.owner_references is not None

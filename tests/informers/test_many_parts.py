@@ -7,13 +7,23 @@ import msgspec
 import pytest
 
 from dlctl.api.interning import Interner
-from dlctl.api.job import JobObject
 from dlctl.api.meta import MAX_ITEMS, Object
 from dlctl.api.objects.batch_jobs import BatchJob
 from dlctl.api.objects.child_metadata import MAX_METADATA_BYTES
 from dlctl.api.objects.dependents import DependentObject
+from dlctl.api.objects.jobs import JobObject
 from dlctl.api.objects.pods import Pod, Service
 from dlctl.informers.watch_events import EventDecoder, MalformedEvent, ObjectEvent
+from tests.informers.scripted import (
+    INITIAL_END,
+    ScriptedServer,
+    added,
+    bookmark,
+    listed,
+    pod,
+    watched,
+)
+from tests.informers.watching import watching
 from tests.support.cost_growth import no_garbage_collection
 
 _COUNT: Final = 9_000
@@ -139,8 +149,31 @@ def _held(as_: type[Object], parts: dict[str, Any]) -> tuple[object, int]:
         try:
             event = decoder.decode(line)
             if isinstance(event, ObjectEvent):
-                event = ObjectEvent(event.type, event.object.interned(interner))
+                event = ObjectEvent(event.type, event.object.for_store(interner))
             held_bytes, _ = tracemalloc.get_traced_memory()
         finally:
             tracemalloc.stop()
     return event, held_bytes
+
+
+@pytest.mark.parametrize("is_streamed", [True, False])
+async def test_lists_of_large_objects_are_reduced_as_they_arrive(
+    server: ScriptedServer, *, is_streamed: bool
+) -> None:
+    note = {"of/a-user": "x" * 250_000}
+    pods = [pod(f"pod-{number}", annotations=note) for number in range(60)]
+    if is_streamed:
+        ended = bookmark(13, INITIAL_END)
+        server.streams += [watched(*(added(one) for one in pods), ended, then="hold")]
+    else:
+        pages = [pods[start : start + 5] for start in range(0, len(pods), 5)]
+        tokens = [*map(str, range(len(pages) - 1)), ""]
+        server.lists += map(lambda page, token: listed(*page, continue_=token), pages, tokens)
+    tracemalloc.start()
+    try:
+        async with watching(server) as watch:
+            assert len(watch.names) == len(pods)
+        _, peak_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak_bytes < len(pods) * 250_000 / 2

@@ -210,16 +210,6 @@ def test_version_gauge_has_the_last_15_digits() -> None:
     assert version_number("") == version_number("abc") == 0
 
 
-async def test_stored_objects_share_their_equal_parts() -> None:
-    server, store = Server(), store_by_job()
-    syncer = StoreSyncer(PODS, store, Handlers[Object](PODS, METRICS), METRICS)
-    _, listed = server.step("a", "u1")
-    await syncer.replace([listed], [], "1")
-    syncer.apply(*server.step("b", "u1"))
-    one, two = store
-    assert one.metadata.owner_references is two.metadata.owner_references
-
-
 @pytest.mark.parametrize("turn", range(1, 5))
 async def test_object_that_is_pruned_during_a_list_stays_pruned(turn: int) -> None:
     store = Store[Object]()

@@ -2,9 +2,9 @@
 
 import pytest
 
-from dlctl.api.job import JobObject
 from dlctl.api.meta import ObjectKey, WatchEventType
 from dlctl.api.nesting import MAX_BRACKETS
+from dlctl.api.objects.jobs import JobObject
 from dlctl.api.objects.pods import Pod
 from dlctl.api.objects.undecoded_object import TOO_DEEP
 from dlctl.informers.watch_events import (

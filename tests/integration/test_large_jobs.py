@@ -79,7 +79,7 @@ async def test_jobs_of_one_namespace_do_not_delay_those_of_another() -> None:
 async def test_few_large_jobs_are_reconciled_at_the_same_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("dlctl.reconcilers.large_jobs.slots._SLOTS", 4)
+    monkeypatch.setattr("dlctl.reconcilers.large_jobs.slots._SLOTS_FOR_REPLICAS", 4)
     kind = kind_of("kubeflow.org/v1", "JAXJob")
     async with start_cluster(kinds=[kind]) as cluster:
         cluster.server.faults.add(SLOW_PODS)

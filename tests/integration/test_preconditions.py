@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from dlctl.api.job import JobObject
+from dlctl.api.objects.jobs import JobObject
 from dlctl.api.status.job_status import JobPhase, JobStatus
 from dlctl.clock import SystemClock
 from dlctl.controller.expectations import Expectations
@@ -30,7 +30,7 @@ class Writer:
     def __init__(self, client: Client) -> None:
         clock = SystemClock()
         crd = CRDCheck(KIND.resource, Metrics(), clock)
-        self.jobs = JobWriter(KIND.resource, ObjectWriter(client, Expectations(clock)), crd)
+        self.jobs = JobWriter(KIND, ObjectWriter(client, Expectations(clock)), crd)
 
     async def patch_phase(self, obj: DecodedObject, phase: JobPhase) -> DecodedObject:
         job = lenient_reader.job_of_status(obj, JobStatus())

@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from dlctl.api.job import JobObject
 from dlctl.api.meta import Object, ObjectKey
+from dlctl.api.objects.jobs import JobObject
 from dlctl.api.objects.pods import Pod
 from dlctl.api.objects.undecoded_object import TOO_DEEP
 from dlctl.kube.decoding import decode, decode_page, identify_malformed

@@ -2,7 +2,7 @@
 
 import attrs
 
-from dlctl.api.job import JobObject
+from dlctl.api.objects.jobs import JobObject
 from dlctl.dialects.dialect import DecodedObject
 from dlctl.dialects.kind import Kind
 

@@ -88,10 +88,10 @@ class BatchJob(Object, frozen=True, gc=False):
         check_metadata(self.metadata)
         check_bytes(_MAX_BYTES, spec=self.spec, status=self.status)
 
-    def interned(self, interner: Interner) -> Self:
+    def for_store(self, interner: Interner) -> Self:
         """Return the Job without annotations; it shares its parts with others."""
         metadata = without_other_annotations(self.metadata, ())
-        return with_parts(self, metadata=metadata.interned(interner))
+        return with_parts(self, metadata=metadata.for_store(interner))
 
     @property
     def is_suspended(self) -> bool:

@@ -55,10 +55,10 @@ class DependentObject(UndecodedObject, frozen=True, gc=False):
                 force_setattr(self, name, _NULL)
         super().__post_init__()
 
-    def interned(self, interner: Interner) -> Self:
+    def for_store(self, interner: Interner) -> Self:
         """Return the object with dlctl's annotations alone; it shares its parts with others."""
         metadata = without_other_annotations(self.metadata, _KEPT_ANNOTATIONS)
-        return with_parts(self, metadata=metadata.interned(interner))
+        return with_parts(self, metadata=metadata.for_store(interner))
 
     def decoded_spec(self) -> Mapping[str, Any]:
         return _decode(self.spec)

@@ -122,7 +122,7 @@ class PodStatus(Projection, frozen=True, gc=False):
             containerStatuses=self.container_statuses,
         )
 
-    def interned(self, interner: Interner) -> Self:
+    def for_store(self, interner: Interner) -> Self:
         """Return an equal status that shares its parts with others of the interner."""
         return with_parts(
             self,
@@ -175,14 +175,14 @@ class Pod(Object, frozen=True, gc=False):
         check_metadata(self.metadata)
         check_bytes(_MAX_BYTES, spec=self.spec, status=self.status)
 
-    def interned(self, interner: Interner) -> Self:
+    def for_store(self, interner: Interner) -> Self:
         """Return the pod with dlctl's annotations alone; it shares its parts with others."""
         metadata = without_other_annotations(self.metadata, _KEPT_ANNOTATIONS)
         return with_parts(
             self,
-            metadata=metadata.interned(interner),
+            metadata=metadata.for_store(interner),
             spec=interner.part(self.spec),
-            status=self.status.interned(interner) if self.status else None,
+            status=self.status.for_store(interner) if self.status else None,
         )
 
     @property
@@ -305,7 +305,7 @@ class Service(Object, frozen=True, gc=False):
     def __post_init__(self) -> None:
         check_metadata(self.metadata)
 
-    def interned(self, interner: Interner) -> Self:
+    def for_store(self, interner: Interner) -> Self:
         """Return the service without annotations; it shares its parts with others."""
         metadata = without_other_annotations(self.metadata, ())
-        return with_parts(self, metadata=metadata.interned(interner))
+        return with_parts(self, metadata=metadata.for_store(interner))

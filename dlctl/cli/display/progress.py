@@ -10,8 +10,9 @@ from typing import Final
 import attrs
 
 from dlctl.api.exit_codes import ExitClass
-from dlctl.api.job import Job, JobObject
+from dlctl.api.job import Job
 from dlctl.api.meta import ObjectKey
+from dlctl.api.objects.jobs import JobObject
 from dlctl.api.objects.pods import ContainerState, ContainerStateTerminated, ContainerStatus, Pod
 from dlctl.api.status import conditions
 from dlctl.api.status.job_status import Failure, JobPhase, JobState, JobStatus

@@ -7,8 +7,9 @@ from typing import Any, Final, Self
 
 import attrs
 
-from dlctl.api.job import Job, JobObject
+from dlctl.api.job import Job
 from dlctl.api.meta import UID, ObjectKey
+from dlctl.api.objects.jobs import JobObject
 from dlctl.api.status import conditions
 from dlctl.api.status.job_status import JobPhase, JobState, JobStatus
 from dlctl.cli.manifests.loading import as_job_object

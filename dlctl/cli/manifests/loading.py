@@ -12,9 +12,10 @@ import attrs
 import msgspec
 import yaml
 
-from dlctl.api.job import Job, JobObject
+from dlctl.api.job import Job
 from dlctl.api.json_types import JSON
 from dlctl.api.meta import Resource
+from dlctl.api.objects.jobs import JobObject
 from dlctl.cli.manifests.pod_references import containers
 from dlctl.cli.manifests.unknown_fields import misspelt
 from dlctl.cli.manifests.yaml_errors import describe_yaml_error

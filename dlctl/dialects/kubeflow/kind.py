@@ -8,7 +8,8 @@ from typing import Any, Final
 
 import attrs
 
-from dlctl.api.job import Job, JobObject, ReplicaSpec
+from dlctl.api.job import Job, ReplicaSpec
+from dlctl.api.objects.jobs import JobObject
 from dlctl.dialects.dialect import Dialect
 from dlctl.dialects.field_reader import FieldReader
 from dlctl.dialects.kind import VersionChoice

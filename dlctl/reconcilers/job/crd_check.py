@@ -10,8 +10,8 @@ from typing import Any, Final
 
 import attrs
 
-from dlctl.api.job import JobObject
 from dlctl.api.meta import Resource
+from dlctl.api.objects.jobs import JobObject
 from dlctl.backoff import Backoff
 from dlctl.clock import Clock
 from dlctl.dialects.status import status_codec

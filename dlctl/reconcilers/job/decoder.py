@@ -1,6 +1,6 @@
 """Decodes the objects of one kind, with a cache; large specs in a thread."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Final, TypeVar
 
@@ -8,8 +8,9 @@ import attrs
 import msgspec
 from cachetools import LRUCache
 
-from dlctl.api.job import Job, JobObject
+from dlctl.api.job import Job
 from dlctl.api.meta import UID
+from dlctl.api.objects.jobs import JobObject
 from dlctl.api.status.job_status import JobPhase
 from dlctl.dialects.dialect import DecodedObject
 from dlctl.dialects.kind import Kind
@@ -26,6 +27,8 @@ _BYTES_PER_JOB: Final = 1024
 @attrs.define(eq=False)
 class _Cached:
     stored: JobObject
+    # Of the spec.
+    size: int
     obj: DecodedObject
     # None until it is known to be valid.
     job: DecodedJob | None = None
@@ -42,6 +45,8 @@ class JobDecoder:
     """
 
     kind: Kind
+    # Returns a job as it is on the server, of one whose spec is not in the store.
+    read_from_server: Callable[[JobObject], Awaitable[JobObject]]
     _cached: LRUCache[UID, _Cached] = attrs.field(
         init=False, factory=lambda: LRUCache(_CACHE_BYTES, getsizeof=_size)
     )
@@ -58,12 +63,14 @@ class JobDecoder:
         found = _reusable(cached) if cached else None
         if cached is None or found is None:
             known = cached.obj if cached else None
+            whole = stored if stored.has_spec else await self.read_from_server(stored)
             decode = partial(
-                decode_with_job, self.kind, stored, last_good_spec, known, has_pods=has_pods
+                decode_with_job, self.kind, whole, last_good_spec, known, has_pods=has_pods
             )
-            cost = reading_cost(stored.readable_spec, last_good_spec)
+            cost = reading_cost(whole.readable_spec, last_good_spec)
             obj, read = await self._call(decode, cost, stored.metadata.namespace)
-            cached, found = _Cached(stored, obj), read
+            size = memoryview(whole.readable_spec).nbytes
+            cached, found = _Cached(stored, size, obj), read
         if isinstance(found, DecodedJob) and found.error is None:
             cached.job = found
         self._remember(cached)
@@ -95,6 +102,8 @@ class JobDecoder:
     def _differs_in_status_only(self, stored: JobObject, cached: _Cached) -> bool:
         if self.kind.choose_version is not None or cached.obj.dialect.status_affects_replicas:
             return False
+        if not stored.has_spec:
+            return False
         new, old = stored.metadata, cached.stored.metadata
         return (
             (new.name, new.generation, new.labels) == (old.name, old.generation, old.labels)
@@ -104,12 +113,14 @@ class JobDecoder:
 
 
 def _size(cached: _Cached) -> int:
-    return _BYTES_PER_JOB + len(bytes(cached.stored.readable_spec))
+    return _BYTES_PER_JOB + cached.size
 
 
 def _with_new_status(stored: JobObject, cached: _Cached) -> _Cached:
     obj = msgspec.structs.replace(cached.obj, metadata=stored.metadata, status=stored.status)
-    return _Cached(stored, obj, earlier_job=cached.job.job if cached.job else cached.earlier_job)
+    return _Cached(
+        stored, cached.size, obj, earlier_job=cached.job.job if cached.job else cached.earlier_job
+    )
 
 
 def _reusable(cached: _Cached) -> DecodedJob | ContentError | None:

@@ -7,7 +7,8 @@ valid spec if it is known, else with the valid parts of the current one.
 import attrs
 import msgspec
 
-from dlctl.api.job import Job, JobObject
+from dlctl.api.job import Job
+from dlctl.api.objects.jobs import JobObject
 from dlctl.api.status.job_status import JobPhase, JobStatus
 from dlctl.dialects import lenient_reader
 from dlctl.dialects.dialect import DecodedObject

@@ -8,7 +8,7 @@ from typing import Final
 import attrs
 
 from dlctl.api.event_note import EventNote
-from dlctl.api.job import JobObject
+from dlctl.api.objects.jobs import JobObject
 from dlctl.api.status.job_status import JobPhase, JobStatus
 from dlctl.clock import Clock
 from dlctl.dialects.dialect import DecodedObject

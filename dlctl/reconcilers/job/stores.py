@@ -6,10 +6,11 @@ from typing import Final
 
 import attrs
 
-from dlctl.api.job import Job, JobObject
+from dlctl.api.job import Job
 from dlctl.api.meta import BATCH_JOBS, PODS, SERVICES, UID, Object, ObjectKey, Resource
 from dlctl.api.objects.batch_jobs import BatchJob
 from dlctl.api.objects.dependents import DependentObject
+from dlctl.api.objects.jobs import JobObject
 from dlctl.api.objects.pods import Pod, PodPhase, Service
 from dlctl.api.objects.scalers import ScalerObject
 from dlctl.api.objects.workloads import Workload

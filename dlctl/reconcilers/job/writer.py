@@ -7,12 +7,14 @@ from contextlib import nullcontext
 import attrs
 import msgspec
 
-from dlctl.api.job import Job, JobObject
+from dlctl.api.job import Job
 from dlctl.api.json_types import ReadOnlyJSON
-from dlctl.api.meta import Object, Resource
+from dlctl.api.meta import Object
+from dlctl.api.objects.jobs import JobObject
 from dlctl.api.status.job_status import JobPhase, JobStatus
 from dlctl.controller.object_writer import ObjectWriter
 from dlctl.dialects.dialect import DecodedObject
+from dlctl.dialects.kind import Kind
 from dlctl.dialects.status import restarts_codec
 from dlctl.errors import DlctlError
 from dlctl.kube.errors import ApiError, NotFoundError, RequestError, names_missing_object
@@ -38,7 +40,7 @@ class JobGoneError(DlctlError):
 class JobWriter:
     """Writes jobs of one kind."""
 
-    resource: Resource
+    kind: Kind
     writer: ObjectWriter
     crd: CRDCheck
 
@@ -70,7 +72,7 @@ class JobWriter:
         def body() -> ReadOnlyJSON:
             if flow and cache.superseded_at is None and flow.is_stale():
                 cache.superseded_at = flow.arrived_at
-                raise StatusSupersededError(f"{self.resource.kind} {obj.key} has changed")
+                raise StatusSupersededError(f"{self.kind.resource.kind} {obj.key} has changed")
             return {"status": patch}
 
         with flow.take_turn(cache.superseded_at) if flow else nullcontext():
@@ -116,14 +118,24 @@ class JobWriter:
         """
         # A list of one: the controller's role allows listing jobs, but not getting them.
         page = await self.writer.client.list(
-            self.resource,
-            JobObject,
+            self.kind.resource,
+            self.kind.object_type,
             namespace=obj.key.namespace,
             field_selector=f"metadata.name={obj.metadata.name}",
         )
         if not page.items:
-            raise JobGoneError(f"{self.resource.group_resource} {obj.key} is gone")
+            raise JobGoneError(f"{self.kind.resource.group_resource} {obj.key} is gone")
         return page.items[0]
+
+    async def read_whole(self, obj: Object) -> JobObject:
+        """Return a job with its spec, as stored on the server, perhaps of a later version.
+
+        :raises JobGoneError: if it is gone, or another one has its name.
+        """
+        found = await self.refetch(obj)
+        if found.metadata.uid != obj.metadata.uid:
+            raise JobGoneError(f"{self.kind.resource.group_resource} {obj.key} is another one now")
+        return found
 
     async def check_exists(self, obj: Object) -> None:
         """Ask the server whether a job still exists.
@@ -132,13 +144,13 @@ class JobWriter:
         """
         current = (await self.refetch(obj)).metadata
         if current.uid != obj.metadata.uid or current.is_terminating:
-            raise JobGoneError(f"{self.resource.group_resource} {obj.key} has been deleted")
+            raise JobGoneError(f"{self.kind.resource.group_resource} {obj.key} has been deleted")
 
     async def _patch_status(self, obj: Object, body: Callable[[], ReadOnlyJSON]) -> JobObject:
         try:
             return await self._patch(obj, body, subresource="status")
         except ApiError as error:
-            if (rejection := rejection_of(self.resource, obj.metadata.name, error)) is None:
+            if (rejection := rejection_of(self.kind.resource, obj.metadata.name, error)) is None:
                 raise
             raise StatusRejectedError(f"the status of {rejection.message}") from error
 
@@ -147,7 +159,12 @@ class JobWriter:
     ) -> JobObject:
         try:
             return await self.writer.patch(
-                obj.metadata.uid, self.resource, obj, body, JobObject, subresource=subresource
+                obj.metadata.uid,
+                self.kind.resource,
+                obj,
+                body,
+                self.kind.object_type,
+                subresource=subresource,
             )
         except NotFoundError as error:
             if not names_missing_object(str(error), obj.metadata.name):

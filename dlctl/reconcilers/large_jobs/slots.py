@@ -1,4 +1,4 @@
-"""Slots for reconciles of jobs with many replicas, so that those of other jobs need not wait."""
+"""Slots for reconciles of jobs with many replicas or large specs, so that others need not wait."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,13 +12,22 @@ from dlctl.controller.fair_semaphore import FairSemaphore, SlotRequest
 
 # Jobs with more replicas make more writes than others wait for.
 MAX_REPLICAS_WITHOUT_SLOT: Final = 64
-# For reconciles of large jobs; as many more are for namespaces without one.
-_SLOTS: Final = 64
+# Of each of these, as many more are for namespaces without one.
+_SLOTS_FOR_REPLICAS: Final = 64
+# A spec may have megabytes, and is in memory several times: read, decoded, and in each new pod.
+_SLOTS_FOR_SPECS: Final = 4
 
 
-def large_job_slots() -> FairSemaphore:
-    """Return the slots for reconciles of large jobs of all kinds, by namespace."""
-    return FairSemaphore(_SLOTS, extra=_SLOTS)
+def _slots(count: int) -> FairSemaphore:
+    return FairSemaphore(count, extra=count)
+
+
+@attrs.frozen(eq=False)
+class SharedSlots:
+    """The slots of jobs of all kinds, by namespace."""
+
+    for_replicas: FairSemaphore = attrs.field(factory=lambda: _slots(_SLOTS_FOR_REPLICAS))
+    for_specs: FairSemaphore = attrs.field(factory=lambda: _slots(_SLOTS_FOR_SPECS))
 
 
 @attrs.frozen(eq=False)
@@ -34,12 +43,12 @@ class LargeJobSlots:
     _requests: dict[ObjectKey, SlotRequest] = attrs.field(init=False, factory=dict)
 
     @contextmanager
-    def slot_if_large(self, key: ObjectKey, replicas: int) -> Iterator[bool]:
+    def slot_if(self, key: ObjectKey, *, is_large: bool) -> Iterator[bool]:
         """Hold a slot for the reconcile of a large job; yield whether it may go on.
 
         Otherwise it is enqueued once it is its turn, and has a slot then.
         """
-        if replicas <= MAX_REPLICAS_WITHOUT_SLOT:
+        if not is_large:
             self.withdraw(key)
             yield True
             return

@@ -8,8 +8,8 @@ from typing import Final
 
 import attrs
 
-from dlctl.api.job import JobObject
 from dlctl.api.meta import ObjectKey, Resource
+from dlctl.api.objects.jobs import JobObject
 from dlctl.api.objects.scalers import FailedStep, ScaleFailure, Scaler, ScalerObject, ScalerPhase
 from dlctl.clock import Clock
 from dlctl.controller.controller import Result

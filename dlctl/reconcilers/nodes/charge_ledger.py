@@ -13,8 +13,8 @@ from typing import Final
 
 import attrs
 
-from dlctl.api.job import JobObject
 from dlctl.api.meta import UID
+from dlctl.api.objects.jobs import JobObject
 from dlctl.clock import Clock, SystemClock
 from dlctl.dialects.status import attempts_codec
 from dlctl.informers.handlers import Change

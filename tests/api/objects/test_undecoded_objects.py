@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from dlctl.api.job import JobObject
+from dlctl.api.objects.jobs import JobObject
 from dlctl.api.objects.undecoded_object import TOO_DEEP
 from dlctl.kube.decoding import decode
 

@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlctl.api.job import Job, JobObject
+from dlctl.api.interning import Interner
+from dlctl.api.job import Job
 from dlctl.api.json_types import JSON
+from dlctl.api.objects.jobs import MAX_STORED_BYTES, JobObject
 from dlctl.dialects.dialect import DecodedObject
 from dlctl.dialects.kind import Kind
 from dlctl.dialects.service_annotation import SERVICE_ANNOTATION
@@ -77,6 +79,10 @@ def _object(form: int, values: JSON) -> JSON:
     return {**wire, "status": values["status"]}
 
 
+async def _never_read(stored: JobObject) -> JobObject:
+    raise AssertionError(stored)
+
+
 async def _decoded(decoder: JobDecoder, stored: JobObject) -> DecodedJob:
     _, found = await decoder.decode(stored)
     if isinstance(found, ContentError):
@@ -106,7 +112,7 @@ async def test_jobs_are_the_same_as_without_a_cache(
     )
     wires = [_object(form, each) for each in values]
     kind = kind_of(wires[0]["apiVersion"], wires[0]["kind"])
-    decoder = JobDecoder(kind)
+    decoder = JobDecoder(kind, _never_read)
     for wire in wires:
         stored = job_object(wire)
         found = await _values(_decoded(decoder, stored))
@@ -117,11 +123,32 @@ async def test_jobs_are_the_same_as_without_a_cache(
 async def test_a_new_status_does_not_make_the_spec_read_again(form: int) -> None:
     wires = [_object(form, {**FIRST, "status": status}) for status in STARTED]
     kind = counting(kind_of(wires[0]["apiVersion"], wires[0]["kind"]))
-    decoder = JobDecoder(kind)
+    decoder = JobDecoder(kind, _never_read)
     for wire in wires:
         await _decoded(decoder, job_object(wire))
     depends = kind.choose_version is not None or kind.elastic is not None
     assert len(kind.decoded_versions) == (len(wires) if depends else 1)
+
+
+async def test_specs_that_are_not_stored_are_read_once_from_the_server() -> None:
+    wire = training_job("PyTorchJob", Master=1)
+    wire["metadata"] |= {"uid": "one", "annotations": {"large": "x" * MAX_STORED_BYTES}}
+    whole, reads = job_object(wire), list[JobObject]()
+
+    async def read(stored: JobObject) -> JobObject:
+        reads.append(stored)
+        return whole
+
+    decoder = JobDecoder(kind_of(wire["apiVersion"], wire["kind"]), read)
+    stored = whole.for_store(Interner())
+    for _ in range(2):
+        found = await _decoded(decoder, stored)
+        assert found.job
+        assert found.job.annotations == whole.metadata.annotations
+    assert reads == [stored]
+    # Of its annotations, only the server knows whether they have changed.
+    await _decoded(decoder, whole.for_store(Interner()))
+    assert len(reads) == 2
 
 
 async def test_large_specs_are_read_beside_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -139,7 +166,7 @@ async def test_large_specs_are_read_beside_the_loop(monkeypatch: pytest.MonkeyPa
         master = wire["spec"]["pytorchReplicaSpecs"]["Master"]
         master["template"]["spec"]["containers"][0]["readinessProbe"] = probe
         found = await _decoded(
-            JobDecoder(kind_of(wire["apiVersion"], wire["kind"])), job_object(wire)
+            JobDecoder(kind_of(wire["apiVersion"], wire["kind"]), _never_read), job_object(wire)
         )
         assert found.job is not None
     small, large = threads

@@ -16,14 +16,14 @@ def test_large_jobs_have_slots_in_order_and_small_ones_need_none() -> None:
     woken = list[str]()
     slots = LargeJobSlots(FairSemaphore(2), lambda key: woken.append(key.name))
 
-    def may_go_on(name: str, replicas: int = 65) -> bool:
-        with slots.slot_if_large(ObjectKey("ml", name), replicas) as yielded:
+    def may_go_on(name: str, *, is_large: bool = True) -> bool:
+        with slots.slot_if(ObjectKey("ml", name), is_large=is_large) as yielded:
             return yielded
 
-    with slots.slot_if_large(ObjectKey("ml", "first"), 65) as is_first:
+    with slots.slot_if(ObjectKey("ml", "first"), is_large=True) as is_first:
         assert is_first
         assert [may_go_on(name) for name in ("second", "third", "second")] == [False] * 3
-        assert may_go_on("small", replicas=64)
+        assert may_go_on("small", is_large=False)
         assert woken == []
     assert woken == ["second"]
     # A job that has just had a slot is behind those that wait.
@@ -41,7 +41,7 @@ async def test_large_jobs_that_fail_again_and_again_are_tried_ever_less_often() 
     tried_s = list[float]()
 
     async def reconcile(key: ObjectKey) -> Result:
-        with slots.slot_if_large(key, 65) as may_go_on:
+        with slots.slot_if(key, is_large=True) as may_go_on:
             if not may_go_on:
                 return Result(is_waiting=True)
             tried_s.append(asyncio.get_running_loop().time())

@@ -5,7 +5,7 @@ import json
 
 import msgspec
 
-from dlctl.api.job import JobObject
+from dlctl.api.objects.jobs import JobObject
 from dlctl.api.status.verdict import Attempt, Cause, Confidence, Verdict
 from dlctl.dialects.status import attempts_codec
 from dlctl.informers.handlers import Change

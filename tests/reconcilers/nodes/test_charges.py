@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlctl.api.job import JobObject
+from dlctl.api.objects.jobs import JobObject
 from dlctl.api.status.verdict import Attempt, Cause, Confidence
 from dlctl.informers.handlers import Change
 from dlctl.metrics import Metrics

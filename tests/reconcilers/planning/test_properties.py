@@ -8,7 +8,8 @@ import msgspec
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from dlctl.api.job import Job, JobObject, Replica
+from dlctl.api.job import Job, Replica
+from dlctl.api.objects.jobs import JobObject
 from dlctl.api.objects.pods import Pod
 from dlctl.api.status.job_status import JobPhase, JobStatus
 from dlctl.reconcilers.children.desired import Desired

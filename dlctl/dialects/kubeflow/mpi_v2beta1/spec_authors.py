@@ -10,8 +10,8 @@ from typing import Any
 import attrs
 from msgspec.structs import force_setattr
 
-from dlctl.api.job import JobObject
 from dlctl.api.meta import ObjectMeta, Projection
+from dlctl.api.objects.jobs import JobObject
 
 
 @attrs.frozen

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from dlctl.api.job import JobObject
+from dlctl.api.objects.jobs import JobObject
 from dlctl.dialects.kind import BY_SHAPE, VersionChoice
 from dlctl.dialects.kubeflow.kind import TRAINING_OPERATOR
 from dlctl.dialects.kubeflow.mpi_v2beta1.fields import DEFAULTS, FORM_FIELD, MPI_OPERATOR, V1_FIELDS
