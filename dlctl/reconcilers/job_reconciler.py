@@ -34,6 +34,7 @@ from dlctl.reconcilers.job.stores import JobStores
 from dlctl.reconcilers.job.writer import JobGoneError, StatusSupersededError
 from dlctl.reconcilers.job_planner import JobPlanner
 from dlctl.reconcilers.large_jobs.slots import MAX_REPLICAS_WITHOUT_SLOT, LargeJobSlots
+from dlctl.reconcilers.planning.end import is_edited_after_end
 from dlctl.reconcilers.status.invalid_status import invalid_plan, malformed_plan
 
 # While the stores do not show dlctl's own writes. A look at them costs little, and a large job
@@ -157,12 +158,17 @@ class JobReconciler:
     async def _adopt(self, job: Job, dialect: Dialect, cache: JobCache) -> bool:
         """Label children that lack dlctl's label; return whether any child was written."""
         other_operator, selector = job.status.written_by_other_operator, dialect.orphan_selector
-        cache.has_adopted &= other_operator
-        if other_operator and selector and not cache.has_adopted:
-            dependents = self.stores.dependents_of(job.key.namespace, job.uid)
-            changed = await self.adopter.reset_applied(job, dependents)
+        # Of a job that had ended, children that its policy keeps were not adopted.
+        may_have_orphans = other_operator or is_edited_after_end(job)
+        if not may_have_orphans:
+            cache.adopted_generation = None
+        elif selector and cache.adopted_generation != job.generation:
+            changed = False
+            if other_operator:
+                dependents = self.stores.dependents_of(job.key.namespace, job.uid)
+                changed = await self.adopter.reset_applied(job, dependents)
             changed |= await self.adopter.adopt(job, selector)
-            cache.has_adopted = True
+            cache.adopted_generation = job.generation
             if changed:
                 return True
         if await self._adopt_retries(job, cache):

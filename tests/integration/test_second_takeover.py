@@ -2,6 +2,7 @@
 
 from dlctl.api.json_types import JSON
 from dlctl.api.meta import CONFIG_MAPS, PODS, Resource
+from dlctl.api.objects.dependents import APPLIED_HASH
 from dlctl.api.objects.pod_groups import COSCHEDULING_POD_GROUPS
 from tests.builders import kind_of, training_job
 from tests.integration.mpi_jobs import JOB, MPI, MPIJOBS, pods
@@ -71,9 +72,39 @@ async def test_hosts_of_an_mpijob_are_its_workers_again(start_cluster: StartClus
         assert _uids(cluster, PODS, CONFIG_MAPS) == children
 
 
+async def test_crash_in_the_adoption_leaves_no_edit_of_the_other_operator(
+    start_cluster: StartCluster,
+) -> None:
+    async with start_cluster(kinds=[MPI]) as cluster:
+        first = cluster.start()
+        await cluster.start_job_controller()
+        await cluster.submit(mpi_job(), {})
+        await cluster.until(lambda: cluster.phase(JOB) == "Running")
+        await cluster.settled()
+        data = _config(cluster)
+        await first.stop()
+        edit = {"data": {"hostfile": ""}}
+        await write_as_other_operator(cluster, MPIJOBS, JOB, CONFIG_MAPS, f"{JOB}-config", edit)
+        second = cluster.start()
+        while APPLIED_HASH in (_config_map(cluster)["metadata"].get("annotations") or {}):
+            cluster.history.changed.clear()
+            await cluster.history.changed.wait()
+        assert _config(cluster)["hostfile"] == ""
+        await second.kill()
+        cluster.start()
+        await cluster.until(lambda: cluster.phase(JOB) == "Running")
+        await cluster.settled()
+        assert _config(cluster) == data
+
+
 def _config(cluster: ClusterHarness) -> JSON:
-    found = cluster.owned(CONFIG_MAPS, cluster.job(JOB))
-    return next(each["data"] for each in found)
+    data: JSON = _config_map(cluster)["data"]
+    return data
+
+
+def _config_map(cluster: ClusterHarness) -> JSON:
+    (found,) = cluster.owned(CONFIG_MAPS, cluster.job(JOB))
+    return found
 
 
 def _uids(cluster: ClusterHarness, *resources: Resource) -> set[str]:

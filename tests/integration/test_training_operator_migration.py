@@ -150,6 +150,27 @@ async def test_finished_job_stays_finished(start_cluster: StartCluster) -> None:
         assert "TFJobSucceeded" not in cluster.events()
 
 
+@pytest.mark.parametrize("policy", ["None", "Running"])
+async def test_edit_cleans_up_a_job_that_had_ended_before_the_migration(
+    policy: str, start_cluster: StartCluster
+) -> None:
+    async with start_cluster() as cluster:
+        outcomes = {**RUNS, "chief-0": [DONE]}
+        done = timestamp(cluster.clock.now())
+        stated = (CREATED, STOPPED, SUCCEEDED)
+        manifest = tf_job(cleanPodPolicy=policy)
+        await left_behind(
+            cluster, manifest, *stated, outcomes=outcomes, completionTime=done, **AT_END
+        )
+        cluster.start()
+        await cluster.until(lambda: cluster.phase() == "Done")
+        assert cluster.pods()
+        edit = {"spec": {"runPolicy": {"cleanPodPolicy": "All"}}}
+        await cluster.user.patch(KIND.resource, cluster.key(), edit)
+        await cluster.until(lambda: not cluster.pods() and not cluster.services())
+        await cluster.until(lambda: cluster.phase() == "Done")
+
+
 async def test_interrupted_clean_up_is_finished(start_cluster: StartCluster) -> None:
     async with start_cluster() as cluster:
         done = timestamp(cluster.clock.now())

@@ -22,8 +22,8 @@ class JobCache:
     # True if mpi-operator's metrics count the job.
     for_mpi_operator: bool = False
     rejected: RejectedChildren = attrs.field(factory=RejectedChildren)
-    # True once the children that another operator created carry dlctl's label.
-    has_adopted: bool = False
+    # The job's generation when the children that another operator created were labelled.
+    adopted_generation: int | None = None
     # How many pods the Job of an adopted launcher had when those without the label were looked for.
     adopted_pod_count: int = 0
     # dlctl's last status, if another operator's status cannot hold all of it.

@@ -70,8 +70,11 @@ def plan_finished(job: Job, observed: Observed, desired: Desired, now: datetime.
     After an edit, which may be one of its ``cleanPodPolicy``, it is cleaned up again.
     """
     if job.status.phase is JobPhase.CLEAN_UP:
-        return _plan_cleanup(job, job.status, observed, desired)
-    if job.status.phase is JobPhase.DONE and 0 < job.status.observed_generation < job.generation:
+        # Another operator's status has no generation; later edits are noticed by it.
+        generation = job.status.observed_generation or job.generation
+        ended = attrs.evolve(job.status, observed_generation=generation)
+        return _plan_cleanup(job, ended, observed, desired)
+    if is_edited_after_end(job):
         edited = attrs.evolve(
             job.status, phase=JobPhase.CLEAN_UP, observed_generation=job.generation
         )
@@ -81,6 +84,12 @@ def plan_finished(job: Job, observed: Observed, desired: Desired, now: datetime.
     if job.status.phase is JobPhase.FAILED:
         return _plan_invalid(job, observed, desired, now)
     return _with_late_children(_plan_ttl(job, now), job, observed, desired)
+
+
+def is_edited_after_end(job: Job) -> bool:
+    """Return whether the spec of a job was edited since its clean-up."""
+    status = job.status
+    return status.phase is JobPhase.DONE and 0 < status.observed_generation < job.generation
 
 
 def _with_late_children(plan: Plan, job: Job, observed: Observed, desired: Desired) -> Plan:
