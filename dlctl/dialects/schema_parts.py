@@ -10,7 +10,7 @@ from dlctl.dialects.field_reader import MAX_REPLICAS
 from dlctl.dialects.pods import pod_schema
 from dlctl.dialects.pods.pod_schema import PRESERVE_UNKNOWN
 from dlctl.dialects.status.status_codec import OWN_STATE_FIELD
-from dlctl.dialects.value_formats import TIME_PATTERN
+from dlctl.dialects.value_formats import TIME_SCHEMA
 
 # Bounds the server's cost estimate of validation rules.
 _MAX_CONTAINERS: Final = 256
@@ -126,7 +126,7 @@ def status_schema() -> JSON:
 
 def _time() -> JSON:
     # The format alone accepts times without a zone, which make Go fail to decode the whole list.
-    return {"type": "string", "format": "date-time", "nullable": True, "pattern": TIME_PATTERN}
+    return {**TIME_SCHEMA, "nullable": True}
 
 
 def required_pod_template(*, is_current: bool = True, with_required: bool = False) -> JSON:

@@ -13,8 +13,16 @@ from dlctl.api import quantities
 INT32: Final = range(-(2**31), 2**31)
 INT64: Final = range(-(2**63), 2**63)
 # As Go parses it, which ``format: date-time`` alone does not ensure.
-TIME_PATTERN: Final = r"^\d{4}(-\d\d){2}T\d\d(:\d\d){2}(\.\d+)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$"
-_TIME_REGEX: Final = re.compile(TIME_PATTERN, re.ASCII)
+_TIME_PATTERN: Final = r"^\d{4}(-\d\d){2}T\d\d(:\d\d){2}(\.\d+)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$"
+# With a format, a server lets a list pass as a string unless the number of its items is wrong.
+TIME_SCHEMA: Final = {
+    "type": "string",
+    "format": "date-time",
+    "pattern": _TIME_PATTERN,
+    "minItems": 1,
+    "maxItems": 0,
+}
+_TIME_REGEX: Final = re.compile(_TIME_PATTERN, re.ASCII)
 _BYTES_REGEX: Final = re.compile(r"([0-9]+) ?([kKMGTPE])i?[bB]", re.ASCII)
 # As shells, kustomize and authors of examples write them.
 _PLACEHOLDER_REGEX: Final = re.compile(r"\$\{?\w+\}?|\$\(\w+\)|<[\w -]+>", re.ASCII)

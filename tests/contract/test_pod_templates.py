@@ -81,6 +81,7 @@ BAD_METADATA: dict[str, JSON] = {
     "annotations": {"annotations": ["a"]},
     "finalizers": {"finalizers": True},
     "creationTimestamp": {"creationTimestamp": "2026-01-01 00:00:00"},
+    "deletionTimestamp": {"deletionTimestamp": []},
 }
 
 

@@ -32,6 +32,8 @@ STATUSES: dict[str, Any] = {
     "condition that holds": {"conditions": [{"type": "Running", "status": True}]},
     "message that is a number": {"conditions": [{"type": "A", "status": "True", "message": 3}]},
     "time that is a number": {"startTime": 1767268800},
+    "time that is a list": {"startTime": []},
+    "time that is a list of times": {"completionTime": ["2026-01-01T12:00:00Z"]},
     "time without a zone": {"completionTime": "2026-01-01T12:00:00"},
     "time in no zone of the earth": {"startTime": "2026-01-01T12:00:00+25:00"},
     "time of a condition": {

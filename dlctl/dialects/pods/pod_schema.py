@@ -13,7 +13,7 @@ from dlctl.api.core_types.type_tables import Field, pod_types
 from dlctl.api.json_types import JSON
 from dlctl.api.quantities import MAX_CHARS, PATTERN
 from dlctl.dialects.field_reader import MAX_PORT
-from dlctl.dialects.value_formats import TIME_PATTERN
+from dlctl.dialects.value_formats import TIME_SCHEMA
 
 POD_TEMPLATE_TYPE: Final = "PodTemplateSpec"
 PRESERVE_UNKNOWN: Final = {"x-kubernetes-preserve-unknown-fields": True}
@@ -26,7 +26,7 @@ _SCHEMA_BY_SCALAR: Final[dict[str, JSON]] = {
     # In pods it always is a port.
     "intstr": {"x-kubernetes-int-or-string": True, "minimum": 0, "maximum": MAX_PORT},
     "quantity": {"x-kubernetes-int-or-string": True, "maxLength": MAX_CHARS, "pattern": PATTERN},
-    "time": {"type": "string", "format": "date-time", "pattern": TIME_PATTERN},
+    "time": TIME_SCHEMA,
     "any": PRESERVE_UNKNOWN,
 }
 # Pods are created without them, so templates need none; their types would add a fifth to the size.
