@@ -2,12 +2,18 @@
 
 import datetime
 import enum
+from typing import Final, Self
 
 import attrs
+import msgspec
 
+from dlctl.api.interning import Interner, with_parts
 from dlctl.api.meta import UID, ObjectKey, Resource
 from dlctl.api.objects.undecoded_object import UndecodedObject
 from dlctl.api.status.conditions import Condition
+
+# The names of 3,000 pods. Stores keep each request until it has been deleted.
+MAX_SPEC_BYTES: Final = 64 << 10
 
 
 class ScalerPhase(enum.StrEnum):
@@ -97,7 +103,57 @@ class Scaler:
         return f"{self.resource.kind}:{self.key}"
 
 
+class _Selector(msgspec.Struct, frozen=True):
+    name: str | None = None
+
+
+class _Spec(msgspec.Struct, frozen=True, rename="camel"):
+    selector: _Selector | None = None
+    to_delete: msgspec.Raw = msgspec.Raw()
+    env: msgspec.Raw = msgspec.Raw()
+
+
+class LargeSpec(msgspec.Struct, frozen=True, gc=False):
+    """What is known of a spec that has more than :data:`MAX_SPEC_BYTES`."""
+
+    size: int = 0
+    job: str = ""
+    has_long_names: bool = False
+    # Why the name of the job is unknown, if it is.
+    error: str = ""
+
+    @classmethod
+    def of(cls, spec: msgspec.Raw) -> Self:
+        size = memoryview(spec).nbytes
+        try:
+            found = msgspec.json.decode(spec, type=_Spec)
+        except msgspec.DecodeError as error:
+            return cls(size, error=str(error))
+        has_long_names = memoryview(found.to_delete).nbytes > memoryview(found.env).nbytes
+        job = (found.selector.name if found.selector else None) or ""
+        return cls(size, job, has_long_names)
+
+
 class ScalerObject(UndecodedObject, frozen=True, gc=False):
     """A ScaleIn or ScaleOut as stored on the server, with spec and status undecoded."""
 
     kind: str = ""
+    # Takes the place of a spec that stores do not keep.
+    omitted_spec: LargeSpec | None = None
+
+    @property
+    def large_spec(self) -> LargeSpec | None:
+        """What is known of the spec if it is too large to be read; None of all others."""
+        if self.omitted_spec is None and memoryview(self.spec).nbytes > MAX_SPEC_BYTES:
+            return LargeSpec.of(self.spec)
+        return self.omitted_spec
+
+    def for_store(self, interner: Interner) -> Self:
+        """Return the request without annotations, and without a spec that is too large."""
+        metadata = with_parts(self.metadata, annotations=None).for_store(interner)
+        nothing = msgspec.Raw(b"null")
+        if (large := self.large_spec) is None:
+            return with_parts(self, metadata=metadata, truncated_spec=nothing)
+        return with_parts(
+            self, metadata=metadata, spec=nothing, truncated_spec=nothing, omitted_spec=large
+        )

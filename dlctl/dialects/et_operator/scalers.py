@@ -13,7 +13,15 @@ import msgspec
 
 from dlctl.api.json_types import JSON
 from dlctl.api.meta import Resource
-from dlctl.api.objects.scalers import Scaler, ScalerObject, ScalerPhase, ScalerStatus, Script
+from dlctl.api.objects.scalers import (
+    MAX_SPEC_BYTES,
+    LargeSpec,
+    Scaler,
+    ScalerObject,
+    ScalerPhase,
+    ScalerStatus,
+    Script,
+)
 from dlctl.clock import EPOCH
 from dlctl.dialects.et_operator.resources import SCALE_OUTS
 from dlctl.dialects.field_reader import MAX_INT32, MAX_REPLICAS, FieldReader
@@ -32,8 +40,6 @@ FORBIDDEN_SCRIPT_MESSAGE: Final = (
 MAX_SCRIPT_PATH: Final = 1024
 # A launcher gets them in a URL, which proxies limit to 8 KiB.
 MAX_VARIABLES: Final = 1000
-# The names of 10,000 pods. Each change of a request is read several times on the event loop.
-MAX_SPEC_BYTES: Final = 512 << 10
 ENV_NAME: Final = "[A-Za-z_][A-Za-z0-9_]*"
 COUNT_OR_POD_NAMES: Final = (
     ".spec.toDelete.count or .spec.toDelete.podNames, only one of them should be set"
@@ -42,24 +48,12 @@ COUNT_MISSING: Final = ".spec.toAdd.count shouldn't be empty"
 COUNT_TOO_SMALL: Final = ".spec.toAdd.count should be greater than 0"
 
 
-class _Selector(msgspec.Struct, frozen=True):
-    name: str | None = None
-
-
-class _LargeSpec(msgspec.Struct, frozen=True, rename="camel"):
-    """What is read of a request that is too large: no values but the name of the job."""
-
-    selector: _Selector | None = None
-    to_delete: msgspec.Raw = msgspec.Raw()
-    env: msgspec.Raw = msgspec.Raw()
-
-
 def read(obj: ScalerObject, resource: Resource) -> Scaler:
     """Read a request; an invalid one may lack the fields after its first error."""
     empty = without_spec(obj, resource)
     try:
-        if (size := memoryview(obj.spec).nbytes) > MAX_SPEC_BYTES:
-            return _too_large(empty, obj.spec, size)
+        if (large := obj.large_spec) is not None:
+            return _too_large(empty, large)
         fields = FieldReader(msgspec.json.decode(obj.spec), ".spec")
         known = attrs.evolve(empty, job=fields.object("selector").string("name"))
     except (InvalidJobError, msgspec.DecodeError) as error:
@@ -70,13 +64,10 @@ def read(obj: ScalerObject, resource: Resource) -> Scaler:
         return attrs.evolve(known, invalid_reason=str(error))
 
 
-def _too_large(scaler: Scaler, spec: msgspec.Raw, size: int) -> Scaler:
-    found = msgspec.json.decode(spec, type=_LargeSpec)
-    has_long_names = memoryview(found.to_delete).nbytes > memoryview(found.env).nbytes
-    fix = "remove by count" if has_long_names else "shorten the variables, or use a file"
-    message = f".spec: has {size} bytes, but a request may have {MAX_SPEC_BYTES}: {fix}"
-    job = (found.selector.name if found.selector else None) or ""
-    return attrs.evolve(scaler, job=job, invalid_reason=message)
+def _too_large(scaler: Scaler, spec: LargeSpec) -> Scaler:
+    fix = "remove by count" if spec.has_long_names else "shorten the variables, or use a file"
+    message = f".spec: has {spec.size} bytes, but a request may have {MAX_SPEC_BYTES}: {fix}"
+    return attrs.evolve(scaler, job=spec.job, invalid_reason=spec.error or message)
 
 
 def without_spec(obj: ScalerObject, resource: Resource, invalid_reason: str = "") -> Scaler:

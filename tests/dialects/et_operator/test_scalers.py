@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dlctl.api.interning import Interner
 from dlctl.api.json_types import JSON
-from dlctl.api.objects.scalers import ScalerPhase, ScalerStatus, Script
+from dlctl.api.objects.scalers import ScalerObject, ScalerPhase, ScalerStatus, Script
 from dlctl.dialects.et_operator import scalers
 from dlctl.dialects.et_operator.resources import SCALE_INS, SCALE_OUTS
 from tests.builders import NOW
@@ -145,7 +146,7 @@ def test_script_timeout_is_a_minute_by_default() -> None:
         ),
         pytest.param(
             scale_in(toDelete={"podNames": ["a" * 99] * 6000}),
-            ".spec: has 612056 bytes, but a request may have 524288: remove by count",
+            ".spec: has 612056 bytes, but a request may have 65536: remove by count",
             id="too large",
         ),
     ],
@@ -168,6 +169,15 @@ def test_request_that_is_too_large_names_its_job_if_it_can(selector: Any, job: s
     scaler = read_scaler(scale_in(selector=selector, toDelete={"podNames": ["a" * 99] * 6000}))
     assert scaler.job == job
     assert scaler.invalid_reason.endswith(": remove by count")
+
+
+def test_stores_keep_of_a_request_that_is_too_large_only_what_is_reported() -> None:
+    wire = scale_in(toDelete={"podNames": ["a" * 99] * 6000})
+    wire["metadata"]["annotations"] = {"large": "x" * 100_000}
+    whole = msgspec.json.decode(msgspec.json.encode(wire), type=ScalerObject)
+    kept = whole.for_store(Interner())
+    assert len(msgspec.json.encode(kept)) < 1000
+    assert scalers.read(kept, SCALE_INS) == scalers.read(whole, SCALE_INS)
 
 
 def test_malformed_selector_of_a_request_that_is_too_large_is_named() -> None:
