@@ -127,6 +127,15 @@ def test_job_that_lacks_what_its_version_is_known_by_is_named_in_the_fields_of_t
     assert (done.code, [each["message"] for each in report["problems"]]) == (1, problems)
 
 
+def test_annotation_without_a_value_is_empty(dlctl: Dlctl, written: Written) -> None:
+    job = pytorch_job()
+    job["metadata"] |= {"annotations": {"note": None}, "labels": {"team": None}}
+    done = dlctl("check", written(job))
+    assert (done.code, done.err) == (0, "")
+    rendered = dlctl("render", written(job))
+    assert (rendered.code, rendered.err) == (0, "")
+
+
 def test_job_with_only_a_generate_name_is_valid(dlctl: Dlctl, written: Written) -> None:
     job = pytorch_job()
     job["metadata"] = {"generateName": "train-"}

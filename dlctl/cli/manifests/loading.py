@@ -28,6 +28,7 @@ from dlctl.name_lists import first_names
 # Like the suffix that the server appends to a ``generateName``, of which it keeps 58 characters.
 _SUFFIX: Final = "x5c7v"
 _MAX_PREFIX_CHARS: Final = 58
+_MAPS_OF_TEXT: Final = frozenset({"annotations", "labels"})
 _SET_BY_SERVERS: Final = frozenset({"managedFields", "resourceVersion", "uid"})
 _COMPILED: Final = b"\x7fELF"
 # The first line of scripts; that of a manifest which dlctl executes is a comment.
@@ -173,16 +174,23 @@ def as_new(manifest: JSON, default: str | None) -> JSON:
     """Return the manifest as a request creates it, with its namespace; an empty one is none.
 
     What servers set is left out, as in an exported object, and so are fields of its metadata that
-    are null: to the API server they are absent. Without a default the kind has no namespaces.
+    are null: to the API server they are absent. A null label or annotation is empty to it. Without
+    a default the kind has no namespaces.
     """
     metadata = {
-        name: value
+        name: _without_nulls(value) if name in _MAPS_OF_TEXT else value
         for name, value in (manifest.get("metadata") or {}).items()
         if value is not None and name not in _SET_BY_SERVERS
     }
     if default is not None:
         metadata["namespace"] = metadata.get("namespace") or default or "default"
     return {**{n: v for n, v in manifest.items() if n != "status"}, "metadata": metadata}
+
+
+def _without_nulls(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    return {key: "" if text is None else text for key, text in value.items()}
 
 
 def with_example_name(manifest: JSON) -> JSON:
