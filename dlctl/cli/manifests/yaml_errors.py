@@ -17,6 +17,7 @@ _KEY_WITHOUT_SPACE: Final = re.compile(r"\s*(?:- )*([\w.-]+):[^\s:]\S*$")
 _NO_BREAK_SPACE: Final = re.compile(r"(?:^[ -]*|: *)\u00a0")
 _TEMPLATE: Final = re.compile(r"(?:^|: |- ) *\{\{")
 _NEW_LINE: Final = "\n"
+_NO_ANCHOR: Final = re.compile(r"found undefined alias '(.+)'")
 _NO_TOKEN: Final = re.compile(r"found character '([%@`])' that cannot start any token")
 
 
@@ -89,6 +90,20 @@ def _explained(error: yaml.MarkedYAMLError, mark: yaml.Mark, lines: list[str]) -
         return f"the quote that line {start.line + 1} opens is not closed"
     if found := _NO_TOKEN.match(problem):
         return f"no value begins with {found[1]}: put it in quotes"
+    return _strange_value(problem, line[: mark.column], lines)
+
+
+def _strange_value(problem: str, before: str, lines: list[str]) -> str:
+    """Explain a value that YAML reads as something else, given the text before it in its line."""
+    if problem.startswith("expected alphabetic or numeric character"):
+        return "* and & begin the name of an alias or anchor: put the value in quotes"
+    if found := _NO_ANCHOR.match(problem):
+        return f"no line above has &{found[1]}, which *{found[1]} stands for: write the value"
+    if problem.startswith("expected <block end>") and before.rstrip().endswith(("'", '"')):
+        return "text follows a value in quotes: put the whole value in one pair of quotes"
+    first = next((line for line in lines if line.strip()), "")
+    if problem.startswith("expected '<document start>'") and _indent(first):
+        return "the first line is indented: begin all fields of the object in the same column"
     return ""
 
 

@@ -22,6 +22,29 @@ def test_later_documents_that_are_nested_too_deeply_do_not_matter() -> None:
             "line 2, column 1: it is indented with a tab: use spaces",
             id="tab",
         ),
+        pytest.param(
+            "metadata:\n  namespace: ***\n",
+            "line 2, column 15: * and & begin the name of an alias or anchor: put the value in "
+            "quotes",
+            id="asterisks",
+        ),
+        pytest.param(
+            "volumes: *data\n",
+            "line 1, column 10: no line above has &data, which *data stands for: write the value",
+            id="alias of nothing",
+        ),
+        pytest.param(
+            'args:\n  - "--optimizer"="adam"\n',
+            "line 2, column 18: text follows a value in quotes: put the whole value in one pair "
+            "of quotes",
+            id="text after quotes",
+        ),
+        pytest.param(
+            " apiVersion: v1\nkind: Pod\n",
+            "line 2, column 1: the first line is indented: begin all fields of the object in the "
+            "same column",
+            id="first line",
+        ),
         pytest.param("- \tname: a\n", "line 1, column 3: a tab: use spaces", id="tab in a line"),
         pytest.param(
             "spec:\n  replicas: 1\n   template: {}\n",
@@ -99,7 +122,8 @@ def test_later_documents_that_are_nested_too_deeply_do_not_matter() -> None:
         ),
         pytest.param(
             'name: "a" b\n',
-            "line 1, column 11: expected <block end>, but found '<scalar>'",
+            "line 1, column 11: text follows a value in quotes: put the whole value in one pair "
+            "of quotes",
             id="after a quote",
         ),
         pytest.param(
