@@ -248,7 +248,7 @@ class ControllerBuilder:
             adopter=Adopter(self._writer, self.clock, _adopted_resources(kind)),
             planner=planner,
             executor=executor,
-            decoder=JobDecoder(kind, job_writer.read_whole),
+            decoder=JobDecoder(kind, job_writer.refetch),
             slots_for_replicas=LargeJobSlots(self._slots.for_replicas, queue.add),
             slots_for_specs=LargeJobSlots(self._slots.for_specs, queue.add),
             metrics=metrics,

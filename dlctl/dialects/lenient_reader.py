@@ -7,7 +7,7 @@ create pods.
 
 import copy
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final, TypeVar
 
@@ -25,11 +25,9 @@ from dlctl.errors import InvalidJobError
 T = TypeVar("T")
 # More than one edit is likely to break; each costs another reading.
 _MAX_DROPPED_FIELDS: Final = 16
-# Larger specs are not worth the time.
-_SMALL_BYTES: Final = 256
 _PATH_SEGMENT: Final = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
 # Fields that children do not depend on.
-_POLICY_FIELDS: Final = frozenset(
+POLICY_FIELDS: Final = frozenset(
     {
         "activedeadlineseconds", "backofflimit", "cleanpodpolicy", "cleanuppodpolicy",
         "runpolicy", "suspend", "ttlsecondsafterfinished",
@@ -43,7 +41,7 @@ def read_partially(kind: Kind, obj: DecodedObject, reason: str) -> Job:
     :raises InvalidJobError: if what is left is no job.
     """
     job, dropped = _read_without_invalid_fields(kind.read, obj)
-    partial = any(_top_level_field(field) not in _POLICY_FIELDS for field in dropped)
+    partial = any(_top_level_field(field) not in POLICY_FIELDS for field in dropped)
     return attrs.evolve(job, invalid_reason=reason, is_partial=partial)
 
 
@@ -120,34 +118,6 @@ def _without_scheduling_policy(spec: Any) -> Any:
         for name, value in spec.items()
         if name.lower() != "schedulingpolicy"
     }
-
-
-def prune_finished_spec(spec: msgspec.Raw, obj: DecodedObject) -> msgspec.Raw:
-    """Return the part of a spec that a finished job needs: its form and policies."""
-    if len(bytes(spec)) <= _SMALL_BYTES or obj.invalid_reason:
-        return spec
-    if isinstance(obj.spec, dict):
-        kept: Any = dict(_policy_fields(obj.spec))
-        # These fields distinguish the forms.
-        kept |= {name: type(v)() for name, v in obj.spec.items() if _is_replica_specs(name, v)}
-        kept |= {name: "" for name in obj.spec if name == obj.dialect.form_field}
-    else:
-        kept = [] if isinstance(obj.spec, list) else None
-    return msgspec.Raw(msgspec.json.encode(kept))
-
-
-def _policy_fields(spec: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    for name, value in spec.items():
-        if name.lower() not in {*_POLICY_FIELDS, "managedby"}:
-            continue
-        if isinstance(value, dict):
-            yield name, dict(_policy_fields(value))
-        elif isinstance(value, int) or (isinstance(value, str) and len(value) <= _SMALL_BYTES):
-            yield name, value
-
-
-def _is_replica_specs(name: str, value: Any) -> bool:
-    return name.lower().endswith("replicaspecs") and isinstance(value, dict | list)
 
 
 def _read_without_invalid_fields(

@@ -15,8 +15,8 @@ from dlctl.api.objects.jobs import JobObject
 from dlctl.api.status.job_status import JobPhase, JobStatus
 from dlctl.backoff import Backoff
 from dlctl.controller.controller import Result
-from dlctl.dialects import lenient_reader
 from dlctl.dialects.dialect import DecodedObject, Dialect
+from dlctl.dialects.finished_spec import prune_finished_spec
 from dlctl.dialects.kind import Kind
 from dlctl.kube.errors import ConflictError, NamespaceTerminatingError, NotFoundError
 from dlctl.reconcilers.applying.executor import Executor
@@ -111,13 +111,25 @@ class JobReconciler:
         decoded: DecodedJob | ContentError,
         cache: JobCache,
     ) -> Result:
-        if (held := await self._hold_result(obj, cache)) is not None:
-            return held
+        with wrap_content_errors("reading"):
+            if obj.dialect.managed_by_external_controller(obj):
+                return Result()
+            self.guard.detect_conflict(obj, cache)
+        if (left_s := self.guard.left_s(obj, cache)) > 0:
+            return Result(requeue_after_s=left_s)
+        self.guard.crd.start_attempt()
+        if obj.version_problem:
+            return await self._apply_unknown_version(obj, cache)
         if isinstance(decoded, ContentError):
             raise decoded
         self._record_read(stored, decoded, cache)
         await self.guard.check_stored(decoded.obj, decoded.status)
         read = with_own_status(decoded, cache.last_status)
+        result = await self._plan_and_apply(read, cache)
+        self._prune_spec(stored, read)
+        return result
+
+    async def _plan_and_apply(self, read: DecodedJob, cache: JobCache) -> Result:
         if read.job is None:
             error = str(read.error)
             planned = self.planner.plan_status(invalid_plan, read.obj, read.status, cache, error)
@@ -129,20 +141,7 @@ class JobReconciler:
             if wait_s > 0:
                 return Result(requeue_after_s=wait_s)
             planned = await self.planner.plan(read.job, read.obj, observed, cache)
-        result = await self.executor.apply(*planned)
-        self._prune_spec(stored, read)
-        return result
-
-    async def _hold_result(self, obj: DecodedObject, cache: JobCache) -> Result | None:
-        """Return the result for a job that may not be run now; None for the others."""
-        with wrap_content_errors("reading"):
-            if obj.dialect.managed_by_external_controller(obj):
-                return Result()
-            self.guard.detect_conflict(obj, cache)
-        if (left_s := self.guard.left_s(obj, cache)) > 0:
-            return Result(requeue_after_s=left_s)
-        self.guard.crd.start_attempt()
-        return await self._apply_unknown_version(obj, cache) if obj.version_problem else None
+        return await self.executor.apply(*planned)
 
     def _record_read(self, stored: JobObject, read: DecodedJob, cache: JobCache) -> None:
         """Record the phase of a job, its last valid spec, and content that cannot be processed."""
@@ -216,7 +215,7 @@ class JobReconciler:
         """Drop the parts of a finished job's spec that are no longer needed."""
         # Kinds with scalers keep it: it is needed to process scalers of finished jobs.
         if read.status.is_finished and stored.has_spec and not self.kind.scalers:
-            pruned = lenient_reader.prune_finished_spec(stored.spec, read.obj)
+            pruned = prune_finished_spec(stored.spec, read.obj)
             if pruned is not stored.spec:
                 self.stores.jobs.prune(stored, msgspec.structs.replace(stored, spec=pruned))
 

@@ -138,7 +138,7 @@ class Executor:
         if not created.rejections:
             if plan.has_creations and context.cache.has_created:
                 # Those may have vanished with the job, and no status write would show that.
-                await self.job_writer.check_exists(context.obj)
+                await self.job_writer.refetch(context.obj)
             rejected = context.cache.rejected.by_name
             created = await self.child_writer.create(
                 job, plan, renderer, rejected, context.is_current, has_run=context.has_run

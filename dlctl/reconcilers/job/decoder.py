@@ -45,8 +45,8 @@ class JobDecoder:
     """
 
     kind: Kind
-    # Returns a job as it is on the server, of one whose spec is not in the store.
-    read_from_server: Callable[[JobObject], Awaitable[JobObject]]
+    # Returns a job as stored on the server, whose spec is not in the store.
+    refetch: Callable[[JobObject], Awaitable[JobObject]]
     _cached: LRUCache[UID, _Cached] = attrs.field(
         init=False, factory=lambda: LRUCache(_CACHE_BYTES, getsizeof=_size)
     )
@@ -63,7 +63,7 @@ class JobDecoder:
         found = _reusable(cached) if cached else None
         if cached is None or found is None:
             known = cached.obj if cached else None
-            whole = stored if stored.has_spec else await self.read_from_server(stored)
+            whole = stored if stored.has_spec else await self.refetch(stored)
             decode = partial(
                 decode_with_job, self.kind, whole, last_good_spec, known, has_pods=has_pods
             )

@@ -112,9 +112,9 @@ class JobWriter:
         )
 
     async def refetch(self, obj: Object) -> JobObject:
-        """Return a job as stored on the server.
+        """Return a job as stored on the server, perhaps of a later version.
 
-        :raises JobGoneError: if it is gone.
+        :raises JobGoneError: if it is gone or being deleted, or another one has its name.
         """
         # A list of one: the controller's role allows listing jobs, but not getting them.
         page = await self.writer.client.list(
@@ -123,28 +123,10 @@ class JobWriter:
             namespace=obj.key.namespace,
             field_selector=f"metadata.name={obj.metadata.name}",
         )
-        if not page.items:
-            raise JobGoneError(f"{self.kind.resource.group_resource} {obj.key} is gone")
-        return page.items[0]
-
-    async def read_whole(self, obj: Object) -> JobObject:
-        """Return a job with its spec, as stored on the server, perhaps of a later version.
-
-        :raises JobGoneError: if it is gone, or another one has its name.
-        """
-        found = await self.refetch(obj)
-        if found.metadata.uid != obj.metadata.uid:
-            raise JobGoneError(f"{self.kind.resource.group_resource} {obj.key} is another one now")
-        return found
-
-    async def check_exists(self, obj: Object) -> None:
-        """Ask the server whether a job still exists.
-
-        :raises JobGoneError: if it is gone or being deleted, or another one has its name.
-        """
-        current = (await self.refetch(obj)).metadata
-        if current.uid != obj.metadata.uid or current.is_terminating:
-            raise JobGoneError(f"{self.kind.resource.group_resource} {obj.key} has been deleted")
+        for found in page.items:
+            if found.metadata.uid == obj.metadata.uid and not found.metadata.is_terminating:
+                return found
+        raise JobGoneError(f"{self.kind.resource.group_resource} {obj.key} has been deleted")
 
     async def _patch_status(self, obj: Object, body: Callable[[], ReadOnlyJSON]) -> JobObject:
         try:
