@@ -109,6 +109,10 @@ class _Batch:
             self.preexisting.add((child.resource, child.key.name))
 
 
+class _NotCurrentError(Exception):
+    """A write was not sent: its plan is no longer current."""
+
+
 @attrs.frozen
 class Creator:
     """Creates the children of a job and records the writes that the stores do not show yet.
@@ -140,7 +144,10 @@ class Creator:
             if batch.is_stopped or not is_current():
                 return
             try:
-                batch.add(child, await self._create_one(owner, child))
+                batch.add(child, await self._create_one(owner, child, is_current))
+            except _NotCurrentError:
+                # Its job was deleted or changed while a busy server kept the write waiting.
+                return
             except RequestError as error:
                 # The others are on their way: cancelled, a slow one would not succeed in any retry.
                 batch.failures.append(error)
@@ -167,10 +174,12 @@ class Creator:
         await map_all(delete, batch.pods, limit=MAX_PARALLEL)
         batch.names.pop(PODS, None)
 
-    async def _create_one(self, owner: UID, child: Child) -> Object | _Existing | Rejection:
-        resource = child.resource
+    async def _create_one(
+        self, owner: UID, child: Child, is_current: Callable[[], bool]
+    ) -> Object | _Existing | Rejection:
+        resource, render = child.resource, partial(_render, child, is_current)
         try:
-            return await self.writer.create(owner, resource, child.key, partial(_render, child))
+            return await self.writer.create(owner, resource, child.key, render)
         except (ContentError, InvalidJobError) as error:
             message = truncated(f"{_title(child)} cannot be rendered: {error}")
             return Rejection(RejectionCause.INVALID, resource, message, message, error)
@@ -202,7 +211,13 @@ class Creator:
         return Rejection(cause, child.resource, message, error)
 
 
-def _render(child: Child) -> ReadOnlyJSON:
+def _render(child: Child, is_current: Callable[[], bool]) -> ReadOnlyJSON:
+    """Return the body of a child when it is the turn of its write.
+
+    :raises _NotCurrentError: if it is not to be created any more.
+    """
+    if not is_current():
+        raise _NotCurrentError
     with wrap_content_errors("rendering"):
         return child.body()
 

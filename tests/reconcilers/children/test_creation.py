@@ -16,11 +16,12 @@ from dlctl.api.meta import (
     ROLES,
     SERVICES,
     UID,
+    Object,
     ObjectKey,
     Resource,
 )
 from dlctl.kube.errors import RequestError, UnexpectedResponseError, UnreachableError
-from dlctl.reconcilers.children.creation import Child, Creator, creation_stages
+from dlctl.reconcilers.children.creation import Child, CreateResult, Creator, creation_stages
 from dlctl.reconcilers.children.rejection import Rejection, RejectionCause
 
 if TYPE_CHECKING:
@@ -107,6 +108,38 @@ async def test_failed_create_leaves_those_that_are_on_their_way(failure: Request
             UID("u"), [child(ROLES, "launcher"), CONFIG_MAP], {}, lambda: True
         )
     assert server.created == ["launcher"]
+
+
+class BusyServer:
+    """Keeps the writes of services waiting, then renders and creates them."""
+
+    def __init__(self) -> None:
+        self.created: list[str] = []
+        self.waiting_count = 0
+        self.is_free = asyncio.Event()
+
+    async def create(
+        self, owner: UID, resource: Resource, key: ObjectKey, body: Callable[[], Any]
+    ) -> Object:
+        self.waiting_count += 1
+        await self.is_free.wait()
+        body()
+        self.created.append(key.name)
+        return Object()
+
+
+async def test_nothing_is_created_once_the_job_is_deleted_while_its_writes_wait() -> None:
+    server, current = BusyServer(), [True]
+    creator = Creator(cast("ObjectWriter", server), at_once=True)
+    async with asyncio.TaskGroup() as group:
+        create = creator.create(UID("u"), CHILDREN[1:-1], {}, lambda: all(current))
+        result = group.create_task(create)
+        while server.waiting_count < 6:  # noqa: ASYNC110 - it is looked at, not signalled.
+            await asyncio.sleep(0)
+        current.append(False)
+        server.is_free.set()
+    assert server.created == []
+    assert result.result() == CreateResult()
 
 
 def test_rejected_child_is_tried_alone() -> None:
