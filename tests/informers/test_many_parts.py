@@ -9,10 +9,11 @@ import pytest
 from dlctl.api.interning import Interner
 from dlctl.api.meta import MAX_ITEMS, Object
 from dlctl.api.objects.batch_jobs import BatchJob
-from dlctl.api.objects.child_metadata import MAX_METADATA_BYTES
 from dlctl.api.objects.dependents import DependentObject
 from dlctl.api.objects.jobs import JobObject
+from dlctl.api.objects.kept_metadata import MAX_METADATA_BYTES
 from dlctl.api.objects.pods import Pod, Service
+from dlctl.api.objects.scalers import ScalerObject
 from dlctl.informers.watch_events import EventDecoder, MalformedEvent, ObjectEvent
 from tests.informers.scripted import (
     INITIAL_END,
@@ -73,7 +74,7 @@ _LONG_OWNERS: Final = [{"kind": "A", "name": "a" * 250, "uid": f"u{n}"} for n in
 _MESSAGE: Final = "m" * 1_200_000
 
 
-@pytest.mark.parametrize("as_", [Pod, Service, BatchJob, DependentObject])
+@pytest.mark.parametrize("as_", [Pod, Service, BatchJob, DependentObject, JobObject, ScalerObject])
 @pytest.mark.parametrize(
     "metadata",
     [
@@ -82,7 +83,7 @@ _MESSAGE: Final = "m" * 1_200_000
         pytest.param({"ownerReferences": _LONG_OWNERS}, id="owners"),
     ],
 )
-def test_child_with_much_metadata_is_malformed_and_takes_no_memory(
+def test_object_with_much_metadata_is_malformed_and_takes_no_memory(
     as_: type[Object], metadata: dict[str, Any]
 ) -> None:
     event, held_bytes = _held(as_, {"metadata": metadata})

@@ -14,7 +14,7 @@ from dlctl.api.meta import (
     check_bytes,
     check_counts,
 )
-from dlctl.api.objects.child_metadata import check_metadata, without_other_annotations
+from dlctl.api.objects.kept_metadata import check_metadata, without_other_annotations
 
 # Of its spec and status in memory.
 _MAX_BYTES: Final = 32 << 10

@@ -9,7 +9,7 @@ from msgspec.structs import force_setattr
 
 from dlctl.api.interning import Interner, with_parts
 from dlctl.api.meta import Resource
-from dlctl.api.objects.child_metadata import check_metadata, without_other_annotations
+from dlctl.api.objects.kept_metadata import without_other_annotations
 from dlctl.api.objects.undecoded_object import UndecodedObject
 
 APPLIED_HASH: Final = "dlctl.dev/applied-hash"
@@ -49,7 +49,6 @@ class DependentObject(UndecodedObject, frozen=True, gc=False):
     """
 
     def __post_init__(self) -> None:
-        check_metadata(self.metadata)
         for name in ("spec", "status"):
             if memoryview(getattr(self, name)).nbytes > _MAX_BYTES:
                 force_setattr(self, name, _NULL)

@@ -9,7 +9,7 @@ import msgspec
 
 from dlctl.api.interning import Interner, with_parts
 from dlctl.api.meta import Object, Projection, check_bytes, check_counts
-from dlctl.api.objects.child_metadata import check_metadata, without_other_annotations
+from dlctl.api.objects.kept_metadata import check_metadata, without_other_annotations
 
 # The scheduling gate of a pod that waits until the other replicas of its job run.
 WORKERS_RUNNING_GATE = "dlctl.dev/workers-running"

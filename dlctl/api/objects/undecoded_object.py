@@ -7,6 +7,7 @@ from msgspec.structs import force_setattr
 
 from dlctl.api.meta import Object
 from dlctl.api.nesting import MAX_DEPTH, MAX_VALUES, exceeds_depth, truncate_to_depth
+from dlctl.api.objects.kept_metadata import check_metadata
 
 TOO_DEEP_TEXT: Final = (
     f"nested deeper than {MAX_DEPTH} levels, or of more than {MAX_VALUES} lists and objects"
@@ -34,6 +35,7 @@ class UndecodedObject(Object, frozen=True, gc=False):
         return self.truncated_spec if self.spec is TOO_DEEP else self.spec
 
     def __post_init__(self) -> None:
+        check_metadata(self.metadata)
         if exceeds_depth(bytes(self.status), max_values=MAX_VALUES):
             raise ValueError(f"the status is {TOO_DEEP_TEXT}")
         spec, truncated = self.spec.copy(), msgspec.Raw(b"null")

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from dlctl.api.objects.child_metadata import MAX_METADATA_BYTES
+from dlctl.api.objects.kept_metadata import MAX_METADATA_BYTES
 from dlctl.dialects.pods.pod_canonicalization import canonicalize_pod_template
 from dlctl.errors import InvalidJobError, quoted
 

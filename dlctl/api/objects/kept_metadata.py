@@ -1,7 +1,7 @@
-"""The metadata of objects that jobs own, as far as it is kept in memory.
+"""The metadata of jobs, and of objects that they own, as far as it is kept in memory.
 
-Whoever may create pods, services or config maps in a namespace chooses it, and may give any number
-of them dlctl's label.
+Whoever may create jobs, pods or config maps in a namespace chooses it, and may give any number of
+them dlctl's label.
 """
 
 from collections.abc import Collection
