@@ -12,8 +12,12 @@ from dlctl.api import quantities
 
 INT32: Final = range(-(2**31), 2**31)
 INT64: Final = range(-(2**63), 2**63)
-# As Go parses it, which ``format: date-time`` alone does not ensure.
-_TIME_PATTERN: Final = r"^\d{4}(-\d\d){2}T\d\d(:\d\d){2}(\.\d+)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$"
+# As Go parses it.
+_TIME_REGEX: Final = re.compile(
+    r"\d{4}(-\d\d){2}T\d\d(:\d\d){2}(\.\d+)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)", re.ASCII
+)
+# What the format does not ensure of that; as short as CRDs need it, which have it often.
+_TIME_PATTERN: Final = "^.{10}T.{8}([.][0-9]+)?(Z|[+-]([01].|2[0-3]):[0-5].)$"
 # With a format, a server lets a list pass as a string unless the number of its items is wrong.
 TIME_SCHEMA: Final = {
     "type": "string",
@@ -22,7 +26,6 @@ TIME_SCHEMA: Final = {
     "minItems": 1,
     "maxItems": 0,
 }
-_TIME_REGEX: Final = re.compile(_TIME_PATTERN, re.ASCII)
 _BYTES_REGEX: Final = re.compile(r"([0-9]+) ?([kKMGTPE])i?[bB]", re.ASCII)
 # As shells, kustomize and authors of examples write them.
 _PLACEHOLDER_REGEX: Final = re.compile(r"\$\{?\w+\}?|\$\(\w+\)|<[\w -]+>", re.ASCII)
