@@ -212,7 +212,7 @@ def test_reasons_without_end_cost_few_events_and_little_memory() -> None:
     job, _ = tf_job()
     many = [
         {"name": f"c{number}", "state": {"waiting": {"reason": f"R{number}", "message": "said"}}}
-        for number in range(1000)
+        for number in range(800)
     ]
     pod = make_pod(job, ONE, phase="Pending", containerStatuses=many)
     notes, seen = new_pod_problems([pod], PodProblems())
