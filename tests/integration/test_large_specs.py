@@ -133,6 +133,7 @@ async def test_failed_reads_of_a_large_spec_are_repeated(start_cluster: StartClu
         assert cluster.server.faults.matched == 3
 
 
+@pytest.mark.embedded_only("it looks at two namespaces")
 async def test_jobs_with_large_specs_hold_up_no_others(start_cluster: StartCluster) -> None:
     kind = kind_of(*PYTORCH)
     async with start_cluster(kinds=[kind]) as cluster:
