@@ -14,6 +14,7 @@ from dlctl.api.objects.jobs import JobObject
 from dlctl.api.objects.kept_metadata import MAX_METADATA_BYTES
 from dlctl.api.objects.pods import Pod, Service
 from dlctl.api.objects.scalers import ScalerObject
+from dlctl.api.objects.workloads import Workload
 from dlctl.informers.watch_events import EventDecoder, MalformedEvent, ObjectEvent
 from tests.informers.scripted import (
     INITIAL_END,
@@ -106,6 +107,7 @@ def test_object_with_much_metadata_is_malformed_and_takes_no_memory(
         ),
         pytest.param(Pod, {"spec": {"schedulingGates": [{"name": _MESSAGE}]}}, id="gate"),
         pytest.param(BatchJob, {"status": {"conditions": [{"message": _MESSAGE}]}}, id="of a Job"),
+        pytest.param(Workload, {"status": {"conditions": [{"message": _MESSAGE}]}}, id="Workload"),
         pytest.param(
             BatchJob,
             {"spec": {"template": {"spec": {"nodeSelector": _LONG_TEXTS}}}},
@@ -128,6 +130,7 @@ def test_child_with_much_text_is_malformed_and_takes_no_memory(
         pytest.param(Pod, "dlctl.dev/placement-hash", id="pod"),
         pytest.param(Service, "", id="service"),
         pytest.param(BatchJob, "", id="Job"),
+        pytest.param(Workload, "", id="Workload"),
         pytest.param(DependentObject, "dlctl.dev/applied-hash", id="dependent"),
     ],
 )

@@ -4,15 +4,19 @@ All versions have these fields.
 """
 
 import datetime
-from typing import Final
+from typing import Final, Self
 
-from dlctl.api.meta import Object, Projection, Resource
+from dlctl.api.interning import Interner, with_parts
+from dlctl.api.meta import Object, Projection, Resource, check_bytes
+from dlctl.api.objects.kept_metadata import without_other_annotations
 
 WORKLOADS: Final = Resource("kueue.x-k8s.io", "v1beta2", "workloads", "Workload")
 # The preferred one first.
 WORKLOAD_VERSIONS: Final = ("v1beta2", "v1beta1")
 # Not those of the group above: the visibility API has a server of its own.
 LOCAL_QUEUES: Final = Resource("visibility.kueue.x-k8s.io", "v1beta2", "localqueues", "LocalQueue")
+# Of spec and status; the message of a condition may have 32 KiB.
+_MAX_BYTES: Final = 128 << 10
 VISIBILITY_VERSIONS: Final = ("v1beta2", "v1beta1")
 
 
@@ -59,6 +63,14 @@ class Workload(Object, frozen=True, gc=False):
 
     spec: WorkloadSpec | None = None
     status: WorkloadStatus | None = None
+
+    def __post_init__(self) -> None:
+        check_bytes(_MAX_BYTES, spec=self.spec, status=self.status)
+
+    def for_store(self, interner: Interner) -> Self:
+        """Return the Workload without annotations; it shares its parts with others."""
+        metadata = without_other_annotations(self.metadata, ())
+        return with_parts(self, metadata=metadata.for_store(interner))
 
     def condition(self, type_: str) -> WorkloadCondition | None:
         conditions = (self.status.conditions if self.status else None) or ()
