@@ -29,7 +29,7 @@ from dlctl.kube.errors import (
     error_from,
 )
 from dlctl.kube.flowcontrol.rate_limiter import RateLimiter
-from dlctl.kube.flowcontrol.write_limiter import WriteLimiter
+from dlctl.kube.flowcontrol.write_limiter import WriteLimiter, write_flow
 from dlctl.kube.limited_reader import LimitedReader
 from dlctl.kube.retries import delay_s
 from dlctl.kube.streams import websockets
@@ -154,6 +154,8 @@ class Transport:
         limits = aiohttp.ClientTimeout(total=timeout_s, sock_connect=CONNECT_TIMEOUT_S)
         if request.render:
             request = attrs.evolve(request, body=await self._rendered(request.render))
+        if request.body and (flow := write_flow.get()):
+            flow.add_bytes(len(request.body))
         async with self._authorized(request, limits) as response:
             with translate_errors(request.description):
                 if request.max_bytes is not None:

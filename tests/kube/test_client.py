@@ -21,6 +21,7 @@ from dlctl.kube.errors import (
     UnreachableError,
 )
 from dlctl.kube.flowcontrol.rate_limiter import RateLimiter
+from dlctl.kube.flowcontrol.write_limiter import WriteFlow, write_flow
 from dlctl.kube.queries import ListOptions, PatchKind
 from dlctl.metrics import Metrics
 from tests.kube.scripted_server import TOKEN, Server, fails, replies, resets
@@ -126,6 +127,23 @@ async def test_loop_runs_between_large_bodies_that_are_due_at_the_same_time(
         await asyncio.gather(*(client.create(PODS, "ns", body) for _ in range(8)))
         counting.cancel()
     assert len(set(rendered_in)) == len(rendered_in) == 8
+
+
+async def test_flow_of_large_bodies_falls_back_behind_later_ones(
+    server: Server, client: Client
+) -> None:
+    server.handlers += [replies(POD)]
+    turns = list[float]()
+    for size in (1000, 1_000_000):
+        flow = WriteFlow(arrived_at=0.0)
+        token = write_flow.set(flow)
+        for _ in range(6):
+            await client.create(PODS, "ns", {"kind": "Pod", "data": "x" * size})
+        write_flow.reset(token)
+        turns.append(flow.next_turn())
+    small, large = turns
+    assert small == 0.0
+    assert large > 1.0
 
 
 async def test_delete_sends_uid_grace_period_and_propagation_policy(

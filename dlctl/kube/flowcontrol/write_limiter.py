@@ -26,6 +26,8 @@ from dlctl.kube.flowcontrol.priority_semaphore import PrioritySemaphore
 _BUSY: Final = 16
 # The first writes of a flow, which it makes in the order of its arrival.
 _FIRST_WRITES: Final = 64
+# A larger one takes the server as long as several: it counts as one more for each of these.
+_BYTES_PER_WRITE: Final = 64 << 10
 # Each further write counts as if the flow had arrived this much later.
 _DELAY_PER_WRITE_S: Final = 0.05
 # Each flow of its namespace that waits delays the arrival of a flow by this much, up to a limit:
@@ -68,6 +70,10 @@ class WriteFlow:
         self._writes += 1
         later_writes = max(self._writes - _FIRST_WRITES, 0)
         return self.arrived_at + (self.delay_s or 0.0) + later_writes * _DELAY_PER_WRITE_S
+
+    def add_bytes(self, size: int) -> None:
+        """Count the size of the body of a write."""
+        self._writes += size // _BYTES_PER_WRITE
 
     @contextmanager
     def take_turn(self, arrived_at: float | None) -> Iterator[None]:

@@ -109,6 +109,25 @@ async def test_small_job_does_not_wait_for_a_large_one() -> None:
     assert log.count("large") == 5000
 
 
+@pytest.mark.parametrize(("size", "is_overtaken"), [(1_300_000, True), (10_000, False)])
+async def test_few_large_writes_count_as_many(size: int, *, is_overtaken: bool) -> None:
+    limiter, server, log = WriteLimiter(), Server(per_second=10), list[str]()
+    name, large = flow("large")
+
+    async def write_large(_: int) -> None:
+        async def send() -> None:
+            large.add_bytes(size)
+            await server.write()
+
+        await write(limiter, send, (name, large), log)
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(map_all(write_large, range(60), limit=60))
+        await asyncio.sleep(1)
+        await write_many(limiter, server, flow("small"), 12, log)
+        assert (log.count(name) < 60) == is_overtaken
+
+
 async def test_large_job_proceeds_however_many_small_ones_arrive() -> None:
     limiter, server, log = WriteLimiter(), Server(per_second=100), list[str]()
     async with asyncio.timeout(300), asyncio.TaskGroup() as group:
