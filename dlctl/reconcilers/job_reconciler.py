@@ -95,9 +95,11 @@ class JobReconciler:
             with self.slots_for_replicas.slot_if(key, is_large=is_large) as may_go_on:
                 if not may_go_on:
                     return Result(is_waiting=True)
-                return await self._reconcile_decoded(stored, obj, decoded, cache)
-        except ContentError as error:
-            return await self._apply_malformed(obj, cache, error)
+                try:
+                    return await self._reconcile_decoded(stored, obj, decoded, cache)
+                except ContentError as error:
+                    # Its status may be refused, too.
+                    return await self._apply_malformed(obj, cache, error)
         except StatusDroppedError:
             return Result(requeue_after_s=await self.guard.report_dropped(obj, cache))
         except StatusRejectedError as error:

@@ -1,10 +1,14 @@
 """A status that the API server refuses is an event of its job, which runs once it is accepted."""
 
 from contextlib import suppress
+from typing import Final
 
+import attrs
 import pytest
 
 from dlctl.api.meta import PODS, Resource
+from dlctl.dialects.dialect import DecodedObject
+from dlctl.dialects.kubeflow.replica_map import ReplicaMap
 from dlctl.kube.errors import NotFoundError
 from dlctl.local.apiserver import status
 from dlctl.local.apiserver.faults import Fault
@@ -13,7 +17,8 @@ from tests.builders import kind_of, training_job
 from tests.support.harness import ClusterHarness, StartCluster
 from tests.support.outcomes import KEEPS_RUNNING
 
-RESOURCE: Resource = kind_of("kubeflow.org/v1", "TFJob").resource
+KIND: Final = kind_of("kubeflow.org/v1", "TFJob")
+RESOURCE: Resource = KIND.resource
 REASON = "StatusRejected"
 
 pytestmark = pytest.mark.embedded_only("it answers the writes of the controller")
@@ -72,6 +77,29 @@ async def test_what_is_not_about_the_job_is_no_event(
         await start_job(cluster)
         await cluster.until(lambda: cluster.phase() == "Running")
         assert REASON not in cluster.events()
+
+
+class FaultyReplicaMap(ReplicaMap):
+    """A dialect with a bug."""
+
+    def managed_by_external_controller(self, obj: DecodedObject) -> bool:
+        raise IndexError(obj.metadata.name)
+
+
+async def test_refused_status_of_a_job_that_cannot_be_processed_is_reported(
+    start_cluster: StartCluster,
+) -> None:
+    dialect = KIND.dialects[RESOURCE.version]
+    assert isinstance(dialect, ReplicaMap)
+    faulty = FaultyReplicaMap(dialect.kind)
+    kind = attrs.evolve(KIND, dialects={RESOURCE.version: faulty})
+    answer = status.invalid(RESOURCE, "linear", [FieldError("status", "failed rule: no content")])
+    async with start_cluster() as cluster:
+        cluster.server.faults.add(on_status(answer, None))
+        cluster.start(kinds=[kind])
+        await cluster.submit(training_job("TFJob", Chief=1), {})
+        await cluster.until(lambda: REASON in cluster.events())
+        assert "failed rule: no content" in cluster.events()[REASON]
 
 
 async def test_refused_status_is_tried_with_back_off_whatever_its_pods_do(
