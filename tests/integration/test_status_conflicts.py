@@ -239,9 +239,18 @@ class StrippingPolicy:
         return admitted
 
 
-async def test_policy_that_strips_statuses_of_some_jobs_does_not_delay_others() -> None:
+@pytest.mark.parametrize("is_leaving", [False, True])
+async def test_policy_that_strips_statuses_of_some_jobs_does_not_delay_others(
+    is_leaving: bool,
+) -> None:
     async with start_cluster() as cluster:
         running = cluster.start()
+        if is_leaving:
+            await cluster.submit(job("leaving"), {"chief-0": [KEEPS_RUNNING]})
+            await cluster.until(lambda: cluster.phase("leaving") == "Running")
+            kept = {"metadata": {"finalizers": ["example.com/kept"]}}
+            await cluster.user.patch(KIND.resource, cluster.key("leaving"), kept)
+            await cluster.user.delete(KIND.resource, cluster.key("leaving"))
         await cluster.submit(job("witness"), {"chief-0": [KEEPS_RUNNING]}, last_replica="chief-0")
         await cluster.until(lambda: cluster.phase("witness") == "Running")
         assert isinstance(cluster.server, ApiServer)

@@ -83,7 +83,10 @@ class StatusGuard:
 
         A CRD without the field also removes it from what is read.
         """
-        other = next((job for job in self.jobs if job.key != obj.key and is_preserved(job)), None)
+        others = (job for job in self.jobs if job.key != obj.key)
+        # One that is being deleted is not read again.
+        lasting = (job for job in others if not job.metadata.is_terminating)
+        other = next(filter(is_preserved, lasting), None)
         if other is None:
             return False
         try:
