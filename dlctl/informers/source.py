@@ -52,6 +52,8 @@ class Source(Generic[T]):
         A server that answers from its cache ignores pagination, and a paginated request with a
         version may force it to read from storage. If the pages expire midway, one full list
         replaces them.
+
+        :raises ExpiredError: if that has expired, too: large objects are listed in pages anyway.
         """
         if not paginated:
             return await self._follow_pages(version, limit=None)
@@ -91,9 +93,9 @@ class Source(Generic[T]):
         except ExpiredError as error:
             if not count:
                 raise
-            raise _ContinueExpiredError from error
+            raise _ContinueExpiredError(str(error), code=error.code, reason=error.reason) from error
         return Listing(items, malformed, version, count)
 
 
-class _ContinueExpiredError(Exception):
+class _ContinueExpiredError(ExpiredError):
     """The resource version of the first pages has expired."""

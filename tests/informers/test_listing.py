@@ -94,6 +94,25 @@ async def test_expired_continue_token_falls_back_to_a_full_list(server: Scripted
     assert server.asked("list")[2] == {"resourceVersion": "0"}
 
 
+async def test_full_list_of_large_objects_whose_pages_expire_is_an_expired_list(
+    server: ScriptedServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("dlctl.kube.client.MAX_PAGE_BYTES", 1000)
+    large = pod("a", labels={"large": "x" * 2000})
+    expired_pages = [listed(pod("a"), continue_="more"), error_response(410, "Expired")]
+    server.lists += [
+        *expired_pages,
+        listed(large, pod("b")),
+        *expired_pages,
+        listed(pod("a"), pod("b"), version=12),
+    ]
+    async with watching(server) as watch:
+        assert watch.names == ["a", "b"]
+        assert not watch.backoff.pauses
+    assert server.asked("list")[2:4] == [{"resourceVersion": "0"}, {"limit": "500"}]
+    assert not [record for record in caplog.records if record.exc_info]
+
+
 @pytest.mark.parametrize(
     "handler",
     [
