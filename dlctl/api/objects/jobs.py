@@ -29,15 +29,15 @@ class JobObject(UndecodedObject, frozen=True, gc=False):
 
         Those are read from the server when they are needed: tenants choose their size and number.
         """
-        if self._given_bytes <= MAX_STORED_BYTES:
+        if self.given_bytes <= MAX_STORED_BYTES:
             return super().for_store(interner)
         metadata = with_parts(self.metadata, annotations=None)
         reduced = with_parts(self, metadata=metadata, spec=_OMITTED, truncated_spec=_NULL)
         return with_parts(reduced, metadata=metadata.for_store(interner))
 
     @property
-    def _given_bytes(self) -> int:
-        """The size of what the job's author chooses."""
+    def given_bytes(self) -> int:
+        """The size of what the job's author chooses: its spec and annotations."""
         annotations = (self.metadata.annotations or {}).items()
         specs = (self.spec, self.truncated_spec)
         texts = sum(len(name) + len(value) for name, value in annotations)

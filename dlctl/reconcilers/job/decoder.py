@@ -19,7 +19,8 @@ from dlctl.reconcilers.job.decoding import DecodedJob, decode_with_job
 from dlctl.reconcilers.large_jobs.threads import MIN_COST_FOR_THREAD, read_in_thread, reading_cost
 
 T = TypeVar("T")
-# The cache keeps decoded jobs up to this total: the bytes of their specs, and a constant for each.
+# The cache keeps decoded jobs up to this total: the bytes of their specs, of annotations that stores
+# do not keep, and a constant for each.
 _CACHE_BYTES: Final = 512 << 10
 _BYTES_PER_JOB: Final = 1024
 
@@ -27,7 +28,7 @@ _BYTES_PER_JOB: Final = 1024
 @attrs.define(eq=False)
 class _Cached:
     stored: JobObject
-    # Of the spec.
+    # Of the spec, and of the annotations if stores do not keep them.
     size: int
     obj: DecodedObject
     # None until it is known to be valid.
@@ -69,7 +70,8 @@ class JobDecoder:
             )
             cost = reading_cost(whole.readable_spec, last_good_spec)
             obj, read = await self._call(decode, cost, stored.metadata.namespace)
-            size = memoryview(whole.readable_spec).nbytes
+            spec_size = memoryview(whole.readable_spec).nbytes
+            size = spec_size if whole is stored else whole.given_bytes
             cached, found = _Cached(stored, size, obj), read
         if isinstance(found, DecodedJob) and found.error is None:
             cached.job = found

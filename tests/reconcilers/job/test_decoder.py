@@ -1,6 +1,7 @@
 """Decoded jobs are kept while their objects do not change; the result is the same as without."""
 
 import threading
+import tracemalloc
 from collections.abc import Awaitable
 from itertools import accumulate
 from typing import Any
@@ -149,6 +150,29 @@ async def test_specs_that_are_not_stored_are_read_once_from_the_server() -> None
     # Of its annotations, only the server knows whether they have changed.
     await _decoded(decoder, whole.for_store(Interner()))
     assert len(reads) == 2
+
+
+async def test_large_annotations_of_many_jobs_are_not_kept() -> None:
+    wire = training_job("PyTorchJob", Master=1)
+    kind = kind_of(wire["apiVersion"], wire["kind"])
+    large = 200 << 10
+
+    async def read(stored: JobObject) -> JobObject:
+        metadata = {"uid": stored.metadata.uid, "annotations": {"large": "x" * large}}
+        return job_object({**wire, "metadata": {**wire["metadata"], **metadata}})
+
+    decoder = JobDecoder(kind, read)
+    tracemalloc.start()
+    try:
+        for number in range(30):
+            whole = await read(job_object({**wire, "metadata": {"uid": str(number)}}))
+            found = await _decoded(decoder, whole.for_store(Interner()))
+            assert found.job
+        del whole, found
+        kept_bytes, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept_bytes < 5 * large
 
 
 async def test_large_specs_are_read_beside_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
