@@ -19,8 +19,8 @@ from dlctl.reconcilers.job.decoding import DecodedJob, decode_with_job
 from dlctl.reconcilers.large_jobs.threads import MIN_COST_FOR_THREAD, read_in_thread, reading_cost
 
 T = TypeVar("T")
-# The cache keeps decoded jobs up to this total: the bytes of their specs, of annotations that stores
-# do not keep, and a constant for each.
+# The cache keeps decoded jobs up to this total: the bytes of their specs, of annotations that
+# stores do not keep, and a constant for each.
 _CACHE_BYTES: Final = 512 << 10
 _BYTES_PER_JOB: Final = 1024
 
