@@ -166,9 +166,7 @@ async def test_large_annotations_of_many_jobs_are_not_kept() -> None:
     try:
         for number in range(30):
             whole = await read(job_object({**wire, "metadata": {"uid": str(number)}}))
-            found = await _decoded(decoder, whole.for_store(Interner()))
-            assert found.job
-        del whole, found
+            assert (await _decoded(decoder, whole.for_store(Interner()))).job
         kept_bytes, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
