@@ -142,20 +142,29 @@ def _first_cause(
 
 
 def _kept(job: JobSnapshot, pods: Sequence[Pod]) -> Iterator[str]:
-    """Yield which pods outlive a job that has ended, and how to delete them."""
-    if not job.is_decided or not isinstance(job.job, Job):
+    """Yield which replicas run on after the end of their job, and what deletes their pods."""
+    if not job.is_decided or job.is_deleting or not isinstance(job.job, Job):
+        return
+    if job.job.run_policy.clean_pod_policy is not CleanPodPolicy.NONE:
         return
     names = replica_names(job, pods)
     kept = [
         names[pod.metadata.name]
         for pod in pods
-        if not (pod.is_terminal or pod.metadata.is_terminating)
+        if not (pod.metadata.is_terminating or _has_ended(job, pod, names[pod.metadata.name]))
     ]
-    if kept and job.job.run_policy.clean_pod_policy is CleanPodPolicy.NONE:
+    if kept and isinstance(job.manifest.get("spec"), list):
+        yield f"{first_names(kept)}: pods stay until the job is deleted"
+    elif kept:
         yield (
             f"{first_names(kept)}: cleanPodPolicy is None; spec.runPolicy.cleanPodPolicy: Running "
             "deletes them, also now"
         )
+
+
+def _has_ended(job: JobSnapshot, pod: Pod, replica: str) -> bool:
+    # Running keeps a pod in which only sidecars are left.
+    return pod.is_terminal or pod.is_terminated(container_of(job, replica))
 
 
 def _failures(job: JobSnapshot, pods: Sequence[Pod]) -> Iterator[FirstFailure]:

@@ -10,7 +10,7 @@ import pytest
 from dlctl.api.meta import ObjectMeta
 from dlctl.cli.jobs.explanation import explain, first_failure
 from dlctl.cli.jobs.job_snapshot import JobSnapshot
-from tests.builders import NOW
+from tests.builders import NOW, bare_job
 from tests.cli.jobs.outcomes import (
     BEGIN,
     CREATED,
@@ -93,6 +93,31 @@ def test_pods_that_the_clean_up_deletes_are_not_called_kept() -> None:
     deleted = {"deletionTimestamp": at(40)}
     leaving = pod(left.job, "ps-0", state=running(2), metadata=deleted)
     assert "Still running" not in why(Situation(left.job, (leaving, *left.pods[1:])))
+    metadata = {**left.job.manifest["metadata"], "deletionTimestamp": at(40)}
+    deleting = JobSnapshot.of(left.job.kind, {**left.job.manifest, "metadata": metadata})
+    assert "Still running" not in why(Situation(deleting, left.pods))
+
+
+def test_pod_in_which_only_a_sidecar_is_left_is_not_called_kept() -> None:
+    # The policy Running would keep it, too.
+    left = parameter_server_left()
+    sidecar = {"name": "proxy", "restartCount": 0, "state": running(2)}
+    trained = {"name": "tensorflow", "restartCount": 0, "state": ended(0, 2, 30)}
+    half = pod(left.job, "worker-0", containerStatuses=[trained, sidecar])
+    assert "Still running" not in why(Situation(left.job, (half,)))
+
+
+def test_form_without_a_field_for_the_clean_up_names_what_deletes_the_pods() -> None:
+    job = snapshot(
+        bare_job("TFJob", "sum", ps=1, worker=1),
+        conditions=[CREATED, condition("Succeeded", 30, "TFJob ml/sum successfully completed.")],
+        completionTime=at(30),
+        phase="Done",
+    )
+    assert job.is_decided
+    shown = why(Situation(job, (pod(job, "ps-0", state=running(2)),)))
+    assert "ps-0: pods stay until the job is deleted" in shown
+    assert "runPolicy" not in shown
 
 
 def test_event_that_repeats_what_a_pod_shows_is_left_out() -> None:
