@@ -90,21 +90,33 @@ def _explained(error: yaml.MarkedYAMLError, mark: yaml.Mark, lines: list[str]) -
         return f"the quote that line {start.line + 1} opens is not closed"
     if found := _NO_TOKEN.match(problem):
         return f"no value begins with {found[1]}: put it in quotes"
-    return _strange_value(problem, line[: mark.column], lines)
+    return _strange_value(problem, line[: mark.column], lines[: mark.line])
 
 
-def _strange_value(problem: str, before: str, lines: list[str]) -> str:
+def _strange_value(problem: str, before: str, above: list[str]) -> str:
     """Explain a value that YAML reads as something else, given the text before it in its line."""
     if problem.startswith("expected alphabetic or numeric character"):
+        if before.startswith("%"):
+            return "a line that begins with % is for parsers: put it in quotes, or remove it"
         return "* and & begin the name of an alias or anchor: put the value in quotes"
     if found := _NO_ANCHOR.match(problem):
         return f"no line above has &{found[1]}, which *{found[1]} stands for: write the value"
     if problem.startswith("expected <block end>") and before.rstrip().endswith(("'", '"')):
         return "text follows a value in quotes: put the whole value in one pair of quotes"
-    first = next((line for line in lines if line.strip()), "")
-    if problem.startswith("expected '<document start>'") and _indent(first):
+    if problem.startswith("expected '<document start>'") and _indent(_first_line(above)):
         return "the first line is indented: begin all fields of the object in the same column"
     return ""
+
+
+def _first_line(above: list[str]) -> str:
+    """Return the first line of the last document that has a value; empty if there is none."""
+    first = ""
+    for _, line in _upwards(above):
+        if line.startswith("---"):
+            break
+        if line.strip() and not line.lstrip().startswith("#"):
+            first = line
+    return first
 
 
 def _second_colon(before: str, above: list[str]) -> str:

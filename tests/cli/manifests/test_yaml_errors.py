@@ -45,6 +45,23 @@ def test_later_documents_that_are_nested_too_deeply_do_not_matter() -> None:
             "same column",
             id="first line",
         ),
+        pytest.param(
+            "kind: A\n---\n  kind: B\nspec: {}\n",
+            "line 4, column 1: the first line is indented: begin all fields of the object in the "
+            "same column",
+            id="first line of a later document",
+        ),
+        pytest.param(
+            "  # A pod.\nkind: Pod\n...\nkind: Pod\n",
+            "line 4, column 1: expected '<document start>', but found '<block mapping start>'",
+            id="comment above the first line",
+        ),
+        pytest.param(
+            "% Total\nkind: Pod\n",
+            "line 1, column 2: a line that begins with % is for parsers: put it in quotes, or "
+            "remove it",
+            id="percent sign",
+        ),
         pytest.param("- \tname: a\n", "line 1, column 3: a tab: use spaces", id="tab in a line"),
         pytest.param(
             "spec:\n  replicas: 1\n   template: {}\n",
