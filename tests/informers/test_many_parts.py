@@ -15,6 +15,7 @@ from dlctl.api.objects.kept_metadata import MAX_METADATA_BYTES
 from dlctl.api.objects.pods import Pod, Service
 from dlctl.api.objects.scalers import ScalerObject
 from dlctl.api.objects.workloads import Workload
+from dlctl.dialects.kubeflow.mpi_v2beta1.spec_authors import MPIJobObject
 from dlctl.informers.watch_events import EventDecoder, MalformedEvent, ObjectEvent
 from tests.informers.scripted import (
     INITIAL_END,
@@ -47,6 +48,7 @@ _OWNERS: Final = [{"kind": "A", "name": "a", "uid": f"u{number}"} for number in 
         pytest.param(Pod, {"status": {"containerStatuses": _NAMED}}, id="statuses"),
         pytest.param(Pod, {"status": {"initContainerStatuses": _NAMED}}, id="init statuses"),
         pytest.param(JobObject, {"metadata": {"labels": _TEXTS}}, id="labels of a job"),
+        pytest.param(MPIJobObject, {"metadata": {"annotations": _TEXTS}}, id="of an MPIJob"),
         pytest.param(
             BatchJob,
             {"spec": {"template": {"metadata": {"labels": _TEXTS}}}},

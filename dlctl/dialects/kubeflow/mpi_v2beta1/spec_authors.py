@@ -75,6 +75,7 @@ class AuthoredMeta(ObjectMeta, frozen=True, gc=False):
     authors: SpecAuthors | None = None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.managed_fields:
             entries = [entry for entry in self.managed_fields if not entry.subresource]
             force_setattr(self, "authors", _authors(*_versions(entries)))
