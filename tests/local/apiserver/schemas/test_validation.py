@@ -101,6 +101,30 @@ def refusals(value: Any, field: JSON) -> list[str]:
             'Invalid value: "yesterday": spec.x in body must be of type date-time: "yesterday"',
             id="format",
         ),
+        pytest.param(
+            1,
+            {"type": "string", "format": "date-time"},
+            'Invalid value: "int64": spec.x in body must be of type date-time: "int64"',
+            id="number with a format",
+        ),
+        pytest.param(
+            {},
+            {"type": "string", "format": "date-time"},
+            'Invalid value: "": spec.x in body must be of type date-time: ""',
+            id="object with a format",
+        ),
+        pytest.param(
+            [],
+            {"type": "string", "format": "nonsense"},
+            'Invalid value: "array": spec.x in body must be of type string: "array"',
+            id="list with an unknown format",
+        ),
+        pytest.param(
+            ["x"],
+            {"type": "string", "format": "date-time", "minItems": 1, "maxItems": 0},
+            "Too many: 1: must have at most 0 items",
+            id="list where no length is valid",
+        ),
     ],
 )
 def test_invalid_scalar_is_rejected_with_kubernetes_message(
@@ -161,6 +185,7 @@ def test_missing_fields_are_required_where_they_belong() -> None:
         pytest.param("a\u00e9", {"type": "string", "maxLength": 2}, id="characters, not bytes"),
         pytest.param("2026-01-02T03:04:05Z", {"type": "string", "format": "date-time"}, id="time"),
         pytest.param("1h30m", {"type": "string", "format": "nonsense"}, id="unknown format"),
+        pytest.param(["x"], {"type": "string", "format": "date"}, id="list with a format"),
         pytest.param(None, {"type": "string", "nullable": True}, id="nullable"),
     ],
 )
