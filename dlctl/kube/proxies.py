@@ -64,6 +64,9 @@ def _covers(entry: str, host: str, port: int | None) -> bool:
         return False
     if excluded := _address(name.strip("[]")):
         return address == excluded
+    if address is not None:
+        # Names are compared with names only.
+        return False
     suffix = name.removeprefix("*")
     return host == name or host.endswith(suffix if suffix.startswith(".") else f".{suffix}")
 

@@ -21,6 +21,7 @@ PROXY = "http://proxy.example:3128"
         pytest.param("https://k8s.example", "10.0.0.0/8", False, id="name and range"),
         pytest.param("https://k8s.example", "10.0.0.0/99", False, id="invalid range"),
         pytest.param("https://10.96.0.1", "10.96.0.1", True, id="address"),
+        pytest.param("https://10.96.0.1", ".0.1", False, id="address that ends like a domain"),
         pytest.param("https://[fd00::1]:6443", "[fd00::1]:6443", True, id="IPv6 and port"),
         pytest.param("https://[fd00::1]:6443", "fd00::/16", True, id="IPv6 range"),
         pytest.param("https://k8s.example", "a, K8S.example ,b", True, id="one of several"),
