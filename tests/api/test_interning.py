@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from dlctl.api.interning import Interner
 from dlctl.api.meta import MAX_ITEMS
-from dlctl.api.objects.jobs import MAX_STORED_BYTES, JobObject
+from dlctl.api.objects.jobs import LAST_APPLIED_ANNOTATION, MAX_STORED_BYTES, JobObject
 from dlctl.api.objects.pods import Pod
 from dlctl.api.objects.undecoded_object import TOO_DEEP
 from dlctl.kube.decoding import decode
@@ -170,3 +170,14 @@ def test_stores_keep_of_a_large_job_neither_spec_nor_annotations(part: str, size
     assert (kept == whole) == (size == 0)
     assert (kept.metadata.labels, kept.status) == (whole.metadata.labels, whole.status)
     assert len(msgspec.json.encode(kept)) < 1000
+
+
+def test_kubectls_copy_of_a_job_is_not_kept_and_does_not_make_it_large() -> None:
+    spec = {"a": "x" * (MAX_STORED_BYTES // 2)}
+    annotations = {"a": "b", LAST_APPLIED_ANNOTATION: json.dumps({"spec": spec})}
+    wire = {"metadata": {"name": "a", "annotations": annotations}, "spec": spec}
+    whole = decode(json.dumps(wire).encode(), JobObject)
+    kept = whole.for_store(Interner())
+    assert kept.has_spec
+    assert kept.spec == whole.spec
+    assert kept.metadata.annotations == {"a": "b"}

@@ -7,6 +7,8 @@ import msgspec
 from dlctl.api.interning import Interner, with_parts
 from dlctl.api.objects.undecoded_object import UndecodedObject
 
+# kubectl's copy of the whole job, which nobody but kubectl reads.
+LAST_APPLIED_ANNOTATION: Final = "kubectl.kubernetes.io/last-applied-configuration"
 # Of spec and annotations: nearly all jobs have less.
 MAX_STORED_BYTES: Final = 32 << 10
 _OMITTED: Final = msgspec.Raw(b'"not kept in memory"')
@@ -28,12 +30,16 @@ class JobObject(UndecodedObject, frozen=True, gc=False):
         """Return the job, without spec and annotations if these are larger than most jobs'.
 
         Those are read from the server when they are needed: tenants choose their size and number.
+        kubectl's copy of the job is never kept, and does not count.
         """
-        if self.given_bytes <= MAX_STORED_BYTES:
-            return super().for_store(interner)
-        metadata = with_parts(self.metadata, annotations=None)
-        reduced = with_parts(self, metadata=metadata, spec=_OMITTED, truncated_spec=_NULL)
-        return with_parts(reduced, metadata=metadata.for_store(interner))
+        given = (self.metadata.annotations or {}).items()
+        others = {name: text for name, text in given if name != LAST_APPLIED_ANNOTATION}
+        metadata = with_parts(self.metadata, annotations=others)
+        kept = with_parts(self, metadata=metadata)
+        if kept.given_bytes > MAX_STORED_BYTES:
+            metadata = with_parts(metadata, annotations=None)
+            kept = with_parts(kept, spec=_OMITTED, truncated_spec=_NULL)
+        return with_parts(kept, metadata=metadata.for_store(interner))
 
     @property
     def given_bytes(self) -> int:

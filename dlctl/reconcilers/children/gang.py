@@ -13,6 +13,7 @@ from dlctl.api.job import Job, ReplicaSpec
 from dlctl.api.json_types import JSON
 from dlctl.api.meta import Resource
 from dlctl.api.objects.dependents import Dependent, DependentObject
+from dlctl.api.objects.jobs import LAST_APPLIED_ANNOTATION
 from dlctl.api.objects.pod_groups import (
     COSCHEDULING_POD_GROUPS,
     POD_GROUP_LABEL,
@@ -38,8 +39,6 @@ _PENDING_PHASES: Final = frozenset({"", "Pending"})
 _NOT_STARTED: Final = frozenset(
     {ReplicaState.MISSING, ReplicaState.FAILED_RETRYABLE, ReplicaState.PENDING}
 )
-# Much larger than the rest, and irrelevant on a PodGroup.
-_LAST_APPLIED_ANNOTATION: Final = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 @attrs.frozen
@@ -88,7 +87,8 @@ class Gang:
         """
         if self.pod_group_resource is None:
             return None
-        kept = {n: v for n, v in self.job.annotations.items() if n != _LAST_APPLIED_ANNOTATION}
+        # kubectl's is much larger than the rest, and irrelevant on a PodGroup.
+        kept = {n: v for n, v in self.job.annotations.items() if n != LAST_APPLIED_ANNOTATION}
         return Dependent(
             self.pod_group_resource,
             self.job.key.name,
