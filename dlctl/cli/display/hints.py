@@ -9,7 +9,9 @@ from typing import Final
 _IN_WORK: Final = re.compile(r"/pods/[^/]+/work/(.+)$")
 # Variables by which frameworks find their peers, and the kind whose replicas have them.
 _KIND_BY_VARIABLE: Final = {
-    **dict.fromkeys(("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"), "a PyTorchJob"),
+    **dict.fromkeys(
+        ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"), "a PyTorchJob with a Master"
+    ),
     "TF_CONFIG": "a TFJob of more than one replica",
     **dict.fromkeys(("COORDINATOR_ADDRESS", "NUM_PROCESSES", "PROCESS_ID"), "a JAXJob"),
     **dict.fromkeys(("DMLC_ROLE", "DMLC_PS_ROOT_URI", "DMLC_NUM_WORKER"), "an MXJob"),

@@ -114,7 +114,7 @@ from dlctl.cli.display.hints import hints
                 id=name,
             )
             for name, kind in (
-                ("RANK", "a PyTorchJob"),
+                ("RANK", "a PyTorchJob with a Master"),
                 ("TF_CONFIG", "a TFJob of more than one replica"),
             )
         ),
