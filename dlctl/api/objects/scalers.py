@@ -6,6 +6,7 @@ from typing import Final, Self
 
 import attrs
 import msgspec
+from msgspec.structs import force_setattr
 
 from dlctl.api.interning import Interner, with_parts
 from dlctl.api.meta import UID, ObjectKey, Resource
@@ -14,6 +15,8 @@ from dlctl.api.status.conditions import Condition
 
 # The names of 3,000 pods. Stores keep each request until it has been deleted.
 MAX_SPEC_BYTES: Final = 64 << 10
+# No object has a longer name.
+_MAX_NAME_CHARS: Final = 253
 
 
 class ScalerPhase(enum.StrEnum):
@@ -131,7 +134,7 @@ class LargeSpec(msgspec.Struct, frozen=True, gc=False):
             return cls(size, error=str(error))
         has_long_names = memoryview(found.to_delete).nbytes > memoryview(found.env).nbytes
         job = (found.selector.name if found.selector else None) or ""
-        return cls(size, job, has_long_names)
+        return cls(size, job if len(job) <= _MAX_NAME_CHARS else "", has_long_names)
 
 
 class ScalerObject(UndecodedObject, frozen=True, gc=False):
@@ -140,6 +143,11 @@ class ScalerObject(UndecodedObject, frozen=True, gc=False):
     kind: str = ""
     # Takes the place of a spec that stores do not keep.
     omitted_spec: LargeSpec | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        # A field of this name on the server is the user's.
+        force_setattr(self, "omitted_spec", None)
 
     @property
     def large_spec(self) -> LargeSpec | None:

@@ -180,6 +180,20 @@ def test_stores_keep_of_a_request_that_is_too_large_only_what_is_reported() -> N
     assert scalers.read(kept, SCALE_INS) == scalers.read(whole, SCALE_INS)
 
 
+@pytest.mark.parametrize(
+    "parts",
+    [
+        pytest.param({"spec": {"selector": {"name": "x" * 1_000_000}}}, id="name of the job"),
+        pytest.param({"omittedSpec": {"job": "x" * 1_000_000}}, id="a field of its own"),
+    ],
+)
+def test_stores_keep_no_long_texts_of_a_request(parts: Any) -> None:
+    wire = msgspec.json.encode({**scale_in(), **parts})
+    kept = msgspec.json.decode(wire, type=ScalerObject).for_store(Interner())
+    assert len(msgspec.json.encode(kept)) < 1000
+    assert scalers.read(kept, SCALE_INS).job in ("", "linear")
+
+
 def test_malformed_selector_of_a_request_that_is_too_large_is_named() -> None:
     scaler = read_scaler(scale_in(selector=5, toDelete={"podNames": ["a" * 99] * 6000}))
     assert "$.selector" in scaler.invalid_reason
