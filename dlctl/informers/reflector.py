@@ -59,8 +59,8 @@ class Position:
     last: str = ""
     # The server cannot serve the last version: it is too old, or newer than the server's own.
     is_last_unavailable: bool = False
-    # The server paginated a list that it could have served from its cache: it does not use the
-    # cache.
+    # A list that the server could have served from its cache had pages: it does not use the cache,
+    # or the whole list is too large to be read at once.
     is_paginated: bool = False
 
     @property
