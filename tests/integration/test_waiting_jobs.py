@@ -93,7 +93,7 @@ async def test_invalid_job_has_one_event_and_no_pods_and_is_deleted_after_its_tt
         await cluster.submit(invalid, script=script_of(mxjob()))
         said = await cluster.ended(phase="Failed")
         assert "spec.terminationPolicy.chief.replicaIndex" in said["reason"]
-        assert "there are 2 WORKER replicas" in said["reason"]
+        assert "the job has 2 WORKER replicas" in said["reason"]
         await cluster.settled()
         told = {("patch", "mxjobs/status.kubeflow.org"): 1, ("create", "events"): 1}
         assert cluster.history.writes() == told
