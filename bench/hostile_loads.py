@@ -257,22 +257,23 @@ class Flips(Load):
                 await asyncio.sleep(1 / (self.a_second * self.count))
 
 
+def _largest_job(name: str, workers: int) -> JSON:
+    """Return a job that is as large as the API server takes, and so are its pods."""
+    job = training_job("TFJob", name, Worker=workers)
+    template = job["spec"]["tfReplicaSpecs"]["Worker"]["template"]
+    template["spec"]["containers"][0]["args"] = ["x" * 1_300_000]
+    return job
+
+
 class LargeSpecs(Load):
     """Unfinished jobs that are as large as the API server takes."""
 
     name = "300 jobs of 1.3 MB"
     count = 300
-    size = 1_300_000
 
     async def preload(self, stage: BenchCluster) -> None:
         for number in range(self.count):
-            stage.store(_TF, HOSTILE, self._job(number))
-
-    def _job(self, number: int) -> JSON:
-        job = training_job("TFJob", f"wide-{number}", Worker=1)
-        template = job["spec"]["tfReplicaSpecs"]["Worker"]["template"]
-        template["spec"]["containers"][0]["args"] = ["x" * self.size]
-        return job
+            stage.store(_TF, HOSTILE, _largest_job(f"wide-{number}", 1))
 
 
 class LargePods(Load):
@@ -284,10 +285,7 @@ class LargePods(Load):
 
     async def preload(self, stage: BenchCluster) -> None:
         for number in range(self.count):
-            job = training_job("TFJob", f"fat-{number}", Worker=self.replicas)
-            template = job["spec"]["tfReplicaSpecs"]["Worker"]["template"]
-            template["spec"]["containers"][0]["args"] = ["x" * LargeSpecs.size]
-            stage.store(_TF, HOSTILE, job)
+            stage.store(_TF, HOSTILE, _largest_job(f"fat-{number}", self.replicas))
 
 
 class Scrapes(Load):

@@ -20,6 +20,8 @@ UID = NewType("UID", str)
 # Not app.kubernetes.io/managed-by, which pod templates carry for the tool that renders them.
 MANAGED_BY_LABEL = "dlctl.dev/managed-by"
 MANAGED_BY = "dlctl"
+# kubectl's copy of the whole object, which nobody but kubectl reads.
+LAST_APPLIED_ANNOTATION = "kubectl.kubernetes.io/last-applied-configuration"
 # Watches use it as their scope, so that other pods cost nothing.
 MANAGED_BY_SELECTOR = f"{MANAGED_BY_LABEL}={MANAGED_BY}"
 # The server adds it to the time as int64 nanoseconds, which wrap round.

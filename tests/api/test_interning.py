@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlctl.api.interning import Interner
-from dlctl.api.meta import MAX_ITEMS
-from dlctl.api.objects.jobs import LAST_APPLIED_ANNOTATION, MAX_STORED_BYTES, JobObject
+from dlctl.api.meta import LAST_APPLIED_ANNOTATION, MAX_ITEMS
+from dlctl.api.objects.jobs import MAX_STORED_BYTES, JobObject
 from dlctl.api.objects.pods import Pod
 from dlctl.api.objects.undecoded_object import TOO_DEEP
 from dlctl.kube.decoding import decode

@@ -11,30 +11,16 @@ from dlctl.local.apiserver.faults import Fault
 from dlctl.local.apiserver.status import StatusError
 from tests.builders import kind_of, mxjob, training_job
 from tests.integration.kubeflow import job_of, only
+from tests.integration.stored_jobs import stored_bytes, with_large_template
 from tests.support.harness import ClusterHarness, StartCluster
 from tests.support.outcomes import DONE, KEEPS_RUNNING
-from tests.support.running_controller import RunningController
 
 LARGE = "x" * (2 * MAX_STORED_BYTES)
 PYTORCH = "kubeflow.org/v1", "PyTorchJob"
 
 
 def large(manifest: JSON) -> JSON:
-    """Return a job with a large annotation in its first template."""
-    specs = next(v for name, v in manifest["spec"].items() if name.lower().endswith("replicaspecs"))
-    entry = specs[0] if isinstance(specs, list) else next(iter(specs.values()))
-    entry["template"] = {**entry["template"], "metadata": {"annotations": {"large": LARGE}}}
-    return manifest
-
-
-def stored_bytes(running: RunningController, cluster: ClusterHarness, kind: Kind) -> int:
-    """Return the size of what the controller's store keeps of the author's part of a job."""
-    informers = running.manager._parts.informers.required
-    (store,) = [one.store for one in informers if one.resource == kind.resource]
-    job = store.get(cluster.key())
-    assert job is not None
-    texts = [job.spec, *(job.metadata.annotations or {}).values()]
-    return sum(len(bytes(text) if not isinstance(text, str) else text) for text in texts)
+    return with_large_template(manifest, LARGE)
 
 
 def has_large_pod(cluster: ClusterHarness) -> bool:

@@ -17,6 +17,19 @@ _TRAINING: Final = [{"name": "pytorch", "image": "x"}]
 _CONTAINERS: Final = [{"name": f"c{number}", "image": "x"} for number in range(_COUNT)]
 
 
+async def rejection(start_cluster: StartCluster, part: str, name: str, items: Any) -> str:
+    """Return why a job fails without any pod, given what a part of its template has."""
+    async with start_cluster(kinds=only("PyTorchJob")) as cluster:
+        cluster.start()
+        job = job_of("PyTorchJob", {"Master": 1})
+        template = job["spec"]["pytorchReplicaSpecs"]["Master"]["template"]
+        template[part] = {**template.get(part, {}), name: items}
+        await cluster.submit(job)
+        await cluster.until(lambda: cluster.condition("Failed"))
+        assert not cluster.pods()
+        return cluster.condition("Failed")
+
+
 @pytest.mark.parametrize(
     ("part", "name", "items"),
     [
@@ -32,16 +45,8 @@ _CONTAINERS: Final = [{"name": f"c{number}", "image": "x"} for number in range(_
 async def test_template_with_too_many_parts_is_rejected(
     start_cluster: StartCluster, part: str, name: str, items: Any
 ) -> None:
-    async with start_cluster(kinds=only("PyTorchJob")) as cluster:
-        cluster.start()
-        job = job_of("PyTorchJob", {"Master": 1})
-        template = job["spec"]["pytorchReplicaSpecs"]["Master"]["template"]
-        template[part] = {**template.get(part, {}), name: items}
-        await cluster.submit(job)
-        await cluster.until(lambda: cluster.condition("Failed"))
-        text = f"template.{part}.{name}: has {_COUNT} items: use at most {_COUNT - 1}"
-        assert text in cluster.condition("Failed")
-        assert not cluster.pods()
+    text = f"template.{part}.{name}: has {_COUNT} items: use at most {_COUNT - 1}"
+    assert text in await rejection(start_cluster, part, name, items)
 
 
 _LONG: Final = {f"{number:0250}/{'k' * 63}": "v" for number in range(28)}
@@ -58,15 +63,8 @@ _LONG: Final = {f"{number:0250}/{'k' * 63}": "v" for number in range(28)}
 async def test_template_with_too_much_text_is_rejected(
     start_cluster: StartCluster, part: str, name: str, items: Any, text: str
 ) -> None:
-    async with start_cluster(kinds=only("PyTorchJob")) as cluster:
-        cluster.start()
-        job = job_of("PyTorchJob", {"Master": 1})
-        template = job["spec"]["pytorchReplicaSpecs"]["Master"]["template"]
-        template[part] = {**template.get(part, {}), name: items}
-        await cluster.submit(job)
-        await cluster.until(lambda: cluster.condition("Failed"))
-        assert f"bytes of {text}: use at most {MAX_BYTES:,}" in cluster.condition("Failed")
-        assert not cluster.pods()
+    found = await rejection(start_cluster, part, name, items)
+    assert f"bytes of {text}: use at most {MAX_BYTES:,}" in found
 
 
 async def test_pods_of_the_longest_labels_run(start_cluster: StartCluster) -> None:

@@ -3,13 +3,15 @@
 import pytest
 
 from dlctl.api.json_types import JSON
+from dlctl.api.objects.jobs import MAX_STORED_BYTES
 from dlctl.dialects.kind import Kind
 from tests.builders import kind_of, mxjob
 from tests.integration.kubeflow import job_of
-from tests.support.harness import ClusterHarness, StartCluster
-from tests.support.running_controller import RunningController
+from tests.integration.stored_jobs import stored_bytes, with_large_template
+from tests.support.harness import StartCluster
 
-LARGE = "x" * 50_000
+# As much as stores keep of a job that has not finished.
+LARGE = "x" * (MAX_STORED_BYTES - 10_000)
 FORMS = [
     pytest.param(kind_of(), mxjob(), id="a list"),
     pytest.param(
@@ -18,41 +20,22 @@ FORMS = [
 ]
 
 
-def with_large_template(manifest: JSON) -> JSON:
-    """Return a job with a large annotation in one of its templates."""
-    spec = manifest["spec"]
-    entries = next(v for name, v in spec.items() if name.lower().endswith("replicaspecs"))
-    entry = entries[0] if isinstance(entries, list) else next(iter(entries.values()))
-    large = {**entry["template"], "metadata": {"annotations": {"large": LARGE}}}
-    entry["template"] = large
-    return manifest
-
-
-def kept_bytes(running: RunningController, cluster: ClusterHarness, kind: Kind) -> int:
-    (informer,) = [
-        i for i in running.manager._parts.informers.required if i.resource == kind.resource
-    ]
-    job = informer.store.get(cluster.key())
-    assert job is not None
-    return len(bytes(job.spec))
-
-
 @pytest.mark.parametrize(("kind", "manifest"), FORMS)
 async def test_spec_of_a_finished_job_is_dropped_but_its_policies_apply(
     kind: Kind, manifest: JSON, start_cluster: StartCluster
 ) -> None:
     async with start_cluster(kinds=[kind]) as cluster:
         running = cluster.start()
-        await cluster.submit(with_large_template(manifest), {})
+        await cluster.submit(with_large_template(manifest, LARGE), {})
         await cluster.ended()
         await cluster.settled()
-        assert kept_bytes(running, cluster, kind) < 500
+        assert stored_bytes(running, cluster, kind) < 500
         before = cluster.status()
 
         await running.kill()
         running = cluster.start()
         await cluster.settled()
-        assert kept_bytes(running, cluster, kind) < 500
+        assert stored_bytes(running, cluster, kind) < 500
         assert cluster.status() == before
 
         policy = {"spec": {"runPolicy": {"ttlSecondsAfterFinished": 5}}}
@@ -63,7 +46,7 @@ async def test_spec_of_a_finished_job_is_dropped_but_its_policies_apply(
 async def test_spec_of_an_invalid_job_is_dropped_without_changing_it(
     start_cluster: StartCluster,
 ) -> None:
-    manifest = with_large_template(mxjob())
+    manifest = with_large_template(mxjob(), LARGE)
     manifest["spec"]["terminationPolicy"] = {"chief": {"replicaName": "WORKER", "replicaIndex": 7}}
     async with start_cluster(kinds=[kind_of()]) as cluster:
         running = cluster.start()
@@ -73,5 +56,5 @@ async def test_spec_of_an_invalid_job_is_dropped_without_changing_it(
         before = cluster.status(), cluster.events()
         running.reconcile(kind_of())
         await cluster.settled()
-        assert kept_bytes(running, cluster, kind_of()) < 500
+        assert stored_bytes(running, cluster, kind_of()) < 500
         assert (cluster.status(), cluster.events()) == before

@@ -10,7 +10,7 @@ from msgspec.structs import force_setattr
 from dlctl.api.interning import Interner, with_parts
 from dlctl.api.meta import Resource
 from dlctl.api.objects.kept_metadata import without_other_annotations
-from dlctl.api.objects.undecoded_object import UndecodedObject
+from dlctl.api.objects.undecoded_object import NULL, UndecodedObject
 
 APPLIED_HASH: Final = "dlctl.dev/applied-hash"
 # Names of the applied annotations, so that they can be removed later.
@@ -19,7 +19,6 @@ GANG_RETRIED_AT: Final = "dlctl.dev/gang-retried-at"
 _KEPT_ANNOTATIONS: Final = (APPLIED_HASH, APPLIED_ANNOTATIONS, GANG_RETRIED_AT)
 # Of the text of a spec or status that is kept.
 _MAX_BYTES: Final = 64 << 10
-_NULL: Final = msgspec.Raw(b"null")
 
 
 @attrs.frozen
@@ -51,7 +50,7 @@ class DependentObject(UndecodedObject, frozen=True, gc=False):
     def __post_init__(self) -> None:
         for name in ("spec", "status"):
             if memoryview(getattr(self, name)).nbytes > _MAX_BYTES:
-                force_setattr(self, name, _NULL)
+                force_setattr(self, name, NULL)
         super().__post_init__()
 
     def for_store(self, interner: Interner) -> Self:

@@ -5,14 +5,12 @@ from typing import Final, Self
 import msgspec
 
 from dlctl.api.interning import Interner, with_parts
-from dlctl.api.objects.undecoded_object import UndecodedObject
+from dlctl.api.meta import LAST_APPLIED_ANNOTATION
+from dlctl.api.objects.undecoded_object import NULL, UndecodedObject
 
-# kubectl's copy of the whole job, which nobody but kubectl reads.
-LAST_APPLIED_ANNOTATION: Final = "kubectl.kubernetes.io/last-applied-configuration"
 # Of spec and annotations: nearly all jobs have less.
 MAX_STORED_BYTES: Final = 32 << 10
 _OMITTED: Final = msgspec.Raw(b'"not kept in memory"')
-_NULL: Final = msgspec.Raw(b"null")
 
 
 class JobObject(UndecodedObject, frozen=True, gc=False):
@@ -38,7 +36,7 @@ class JobObject(UndecodedObject, frozen=True, gc=False):
         kept = with_parts(self, metadata=metadata)
         if kept.given_bytes > MAX_STORED_BYTES:
             metadata = with_parts(metadata, annotations=None)
-            kept = with_parts(kept, spec=_OMITTED, truncated_spec=_NULL)
+            kept = with_parts(kept, spec=_OMITTED, truncated_spec=NULL)
         return with_parts(kept, metadata=metadata.for_store(interner))
 
     @property

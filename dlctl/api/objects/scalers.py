@@ -10,7 +10,7 @@ from msgspec.structs import force_setattr
 
 from dlctl.api.interning import Interner, with_parts
 from dlctl.api.meta import UID, ObjectKey, Resource
-from dlctl.api.objects.undecoded_object import UndecodedObject
+from dlctl.api.objects.undecoded_object import NULL, UndecodedObject
 from dlctl.api.status.conditions import Condition
 
 # The names of 3,000 pods. Stores keep each request until it has been deleted.
@@ -159,9 +159,8 @@ class ScalerObject(UndecodedObject, frozen=True, gc=False):
     def for_store(self, interner: Interner) -> Self:
         """Return the request without annotations, and without a spec that is too large."""
         metadata = with_parts(self.metadata, annotations=None).for_store(interner)
-        nothing = msgspec.Raw(b"null")
         if (large := self.large_spec) is None:
-            return with_parts(self, metadata=metadata, truncated_spec=nothing)
+            return with_parts(self, metadata=metadata, truncated_spec=NULL)
         return with_parts(
-            self, metadata=metadata, spec=nothing, truncated_spec=nothing, omitted_spec=large
+            self, metadata=metadata, spec=NULL, truncated_spec=NULL, omitted_spec=large
         )

@@ -9,6 +9,8 @@ from dlctl.api.meta import Object
 from dlctl.api.nesting import MAX_DEPTH, MAX_VALUES, exceeds_depth, truncate_to_depth
 from dlctl.api.objects.kept_metadata import check_metadata
 
+# A part that an object does not have, or that stores do not keep.
+NULL: Final = msgspec.Raw(b"null")
 TOO_DEEP_TEXT: Final = (
     f"nested deeper than {MAX_DEPTH} levels, or of more than {MAX_VALUES} lists and objects"
 )
@@ -24,10 +26,10 @@ class UndecodedObject(Object, frozen=True, gc=False):
     finished job would start again.
     """
 
-    spec: msgspec.Raw = msgspec.Raw(b"null")
-    status: msgspec.Raw = msgspec.Raw(b"null")
+    spec: msgspec.Raw = NULL
+    status: msgspec.Raw = NULL
     # The part of a too deep spec within the limit; null if it has too many brackets to examine.
-    truncated_spec: msgspec.Raw = msgspec.Raw(b"null")
+    truncated_spec: msgspec.Raw = NULL
 
     @property
     def readable_spec(self) -> msgspec.Raw:
@@ -38,7 +40,7 @@ class UndecodedObject(Object, frozen=True, gc=False):
         check_metadata(self.metadata)
         if exceeds_depth(bytes(self.status), max_values=MAX_VALUES):
             raise ValueError(f"the status is {TOO_DEEP_TEXT}")
-        spec, truncated = self.spec.copy(), msgspec.Raw(b"null")
+        spec, truncated = self.spec.copy(), NULL
         if exceeds_depth(bytes(self.spec), max_values=MAX_VALUES):
             cut = truncate_to_depth(bytes(self.spec), MAX_DEPTH)
             spec, truncated = TOO_DEEP, msgspec.Raw(cut.text) if cut.is_complete else truncated

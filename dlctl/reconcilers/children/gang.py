@@ -11,9 +11,8 @@ import attrs
 
 from dlctl.api.job import Job, ReplicaSpec
 from dlctl.api.json_types import JSON
-from dlctl.api.meta import Resource
+from dlctl.api.meta import LAST_APPLIED_ANNOTATION, Resource
 from dlctl.api.objects.dependents import Dependent, DependentObject
-from dlctl.api.objects.jobs import LAST_APPLIED_ANNOTATION
 from dlctl.api.objects.pod_groups import (
     COSCHEDULING_POD_GROUPS,
     POD_GROUP_LABEL,

@@ -7,6 +7,7 @@ import attrs
 import msgspec
 
 from dlctl.api.json_types import JSON
+from dlctl.api.meta import LAST_APPLIED_ANNOTATION
 from dlctl.local.apiserver import resource_traits, status
 from dlctl.local.apiserver.fieldmanager import managers
 from dlctl.local.apiserver.fieldmanager.field_sets import FieldSet
@@ -17,7 +18,6 @@ from dlctl.local.apiserver.resources import ServedResource
 from dlctl.local.apiserver.serialization.nesting_depth import decode_json
 
 _KEY: Final = "managedFields"
-_LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 # The manager that takes over the fields of its earlier client-side apply.
 _KUBECTL: Final = "kubectl"
 _RESET: Final[Sequence[list[JSON]]] = ([], [{}])
@@ -101,7 +101,7 @@ class FieldManager:
 
     def _allowed_conflicts(self, live: JSON) -> FieldSet:
         """Return the fields that kubectl has applied by itself, and nobody has changed since."""
-        text = _annotations(live).get(_LAST_APPLIED)
+        text = _annotations(live).get(LAST_APPLIED_ANNOTATION)
         if self.manager.name != _KUBECTL or not text:
             return {}
         try:
@@ -113,10 +113,10 @@ class FieldManager:
         return self.tracker.unchanged_fields(last, live)
 
     def _with_last_applied(self, obj: JSON, config: JSON) -> JSON:
-        if self.manager.name != _KUBECTL or _LAST_APPLIED not in _annotations(obj):
+        if self.manager.name != _KUBECTL or LAST_APPLIED_ANNOTATION not in _annotations(obj):
             return obj
         text = msgspec.json.encode(config, order="deterministic").decode() + "\n"
-        annotations = _annotations(obj) | {_LAST_APPLIED: text}
+        annotations = _annotations(obj) | {LAST_APPLIED_ANNOTATION: text}
         return {**obj, "metadata": {**obj["metadata"], "annotations": annotations}}
 
 
