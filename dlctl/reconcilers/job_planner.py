@@ -18,14 +18,19 @@ from dlctl.dialects.dialect import DecodedObject
 from dlctl.errors import InvalidJobError
 from dlctl.reconcilers.applying.reconcile_context import ReconcileContext
 from dlctl.reconcilers.avoidance.node_avoidance import NodeAvoidance, with_avoidance_event
+from dlctl.reconcilers.children.desired import Desired
 from dlctl.reconcilers.children.existing_services import with_existing_services
 from dlctl.reconcilers.children.renderer import Renderer
-from dlctl.reconcilers.content_errors import wrap_content_errors
+from dlctl.reconcilers.content_errors import ContentError, wrap_content_errors
 from dlctl.reconcilers.failures.failure_logs import FailureLogs
 from dlctl.reconcilers.job.cache import JobCache
 from dlctl.reconcilers.job.content_error_log import ContentErrorLog
 from dlctl.reconcilers.job.crd_check import CRDCheck
-from dlctl.reconcilers.job.desired_children import desired_children
+from dlctl.reconcilers.job.desired_children import (
+    desired_children,
+    fallback_children,
+    partial_job,
+)
 from dlctl.reconcilers.job.metrics import JobMetrics
 from dlctl.reconcilers.job.stores import JobStores
 from dlctl.reconcilers.large_jobs.threads import in_thread_if_slow, planning_cost
@@ -123,9 +128,7 @@ class JobPlanner:
         membership_plan, planned_job, observed = await self._plan_members(job, observed, now, cost)
         renderer = Renderer(planned_job, obj.dialect, partial(self.avoidance.avoided_by, job))
         launch = membership_plan is None or membership_plan.create_launcher
-        rendered, desired = await desired_children(
-            renderer, observed, cache, self.content_errors, create_launcher=launch
-        )
+        rendered, desired = await self._desired(renderer, observed, cache, create_launcher=launch)
         planned = await in_thread_if_slow(
             job.key.namespace, cost, _plan_job, rendered, observed, desired, now, self.settings
         )
@@ -149,6 +152,24 @@ class JobPlanner:
             is_name_taken=partial(self.stores.is_name_taken, job.key.namespace),
         )
         return context, planned
+
+    async def _desired(
+        self, renderer: Renderer, observed: Observed, cache: JobCache, *, create_launcher: bool
+    ) -> tuple[Job, Desired]:
+        """Return the job, partial if it cannot be rendered, and its wanted objects.
+
+        :raises InvalidJobError: if it cannot be rendered and none of its pods has ever run.
+        """
+        try:
+            desired = await desired_children(
+                renderer, observed, cache.preexisting, create_launcher=create_launcher
+            )
+        except (ContentError, InvalidJobError) as error:
+            if isinstance(error, ContentError):
+                self.content_errors.report(cache, error)
+            job = partial_job(renderer.job, observed, error)
+            return job, fallback_children(renderer, observed)
+        return renderer.job, desired
 
     def _status_timing(
         self, obj: DecodedObject, observed: Observed, cache: JobCache, now: datetime.datetime

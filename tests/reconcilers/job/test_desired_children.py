@@ -6,10 +6,6 @@ from typing import TypeVar
 import attrs
 import pytest
 
-from dlctl.api.meta import UID
-from dlctl.metrics import Metrics
-from dlctl.reconcilers.job.cache import JobCache
-from dlctl.reconcilers.job.content_error_log import ContentErrorLog
 from dlctl.reconcilers.job.desired_children import desired_children
 from dlctl.reconcilers.large_jobs import threads
 from dlctl.reconcilers.observe import Children, observe
@@ -32,6 +28,5 @@ async def test_thread_that_takes_no_more_work_is_no_error_of_the_job(
     monkeypatch.setattr(threads, "_PLANNER", ClosedThread())
     renderer = renderer_of(training_job("JAXJob", Worker=threads.MIN_COST_FOR_THREAD))
     observed = observe(renderer.job, Children(), NOW)
-    errors = ContentErrorLog(Metrics(), "jaxjobs")
     with pytest.raises(RuntimeError, match="after shutdown"):
-        await desired_children(renderer, observed, JobCache(UID("a")), errors, create_launcher=True)
+        await desired_children(renderer, observed, (), create_launcher=True)
