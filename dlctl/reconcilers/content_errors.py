@@ -4,6 +4,7 @@ Decoding, planning, rendering and encoding statuses are functions of an object's
 exceptions concern only that object: they are reported on it, and everything else continues.
 """
 
+import enum
 import inspect
 import sysconfig
 import traceback
@@ -20,6 +21,16 @@ _OWN_PACKAGE: Final = str(Path(__file__).parents[1])
 _MAX_TEXT_CHARS: Final = 300
 
 
+class Step(enum.StrEnum):
+    """The pure steps of a reconcile, as messages and metrics name them."""
+
+    READING = "reading"
+    READING_STATUS = "reading the status"
+    PLANNING = "planning"
+    RENDERING = "rendering"
+    WRITING_STATUS = "writing the status"
+
+
 class FrameworkValueError(TypeError):
     """A framework's method has returned a value that cannot be part of a pod."""
 
@@ -32,14 +43,14 @@ class FrameworkValueError(TypeError):
 class ContentError(DlctlError):
     """A pure step failed on an object's content; the message names the file and line."""
 
-    def __init__(self, step: str, error: Exception) -> None:
+    def __init__(self, step: Step, error: Exception) -> None:
         text = truncated(str(error), _MAX_TEXT_CHARS)
         super().__init__(f"{step} failed: {type(error).__name__}: {text} ({_place(error)})")
         self.step = step
 
 
 @contextmanager
-def wrap_content_errors(step: str) -> Iterator[None]:
+def wrap_content_errors(step: Step) -> Iterator[None]:
     """Convert exceptions of a pure step to ContentError; DlctlErrors pass unchanged."""
     try:
         yield

@@ -21,7 +21,7 @@ from dlctl.reconcilers.avoidance.node_avoidance import NodeAvoidance, with_avoid
 from dlctl.reconcilers.children.desired import Desired
 from dlctl.reconcilers.children.existing_services import with_existing_services
 from dlctl.reconcilers.children.renderer import Renderer
-from dlctl.reconcilers.content_errors import ContentError, wrap_content_errors
+from dlctl.reconcilers.content_errors import ContentError, Step, wrap_content_errors
 from dlctl.reconcilers.failures.failure_logs import FailureLogs
 from dlctl.reconcilers.job.cache import JobCache
 from dlctl.reconcilers.job.content_error_log import ContentErrorLog
@@ -33,7 +33,7 @@ from dlctl.reconcilers.job.desired_children import (
 )
 from dlctl.reconcilers.job.metrics import JobMetrics
 from dlctl.reconcilers.job.stores import JobStores
-from dlctl.reconcilers.large_jobs.threads import in_thread_if_slow, planning_cost
+from dlctl.reconcilers.large_jobs.threads import planning_cost, run_step
 from dlctl.reconcilers.membership.manager import MembershipManager
 from dlctl.reconcilers.membership.membership_plan import MembershipPlan
 from dlctl.reconcilers.membership.planner import with_current_members, with_planned_members
@@ -46,10 +46,6 @@ from dlctl.reconcilers.status.invalid_status import invalid_plan
 
 # The creation of more pods is interrupted to report that the job runs.
 _MAX_UNINTERRUPTED_PODS: Final = 64
-_STEP: Final = "planning"
-# An exception of the threads themselves is none of a job's.
-_observe: Final = wrap_content_errors(_STEP)(observe)
-_plan_job: Final = wrap_content_errors(_STEP)(plan_job)
 
 
 @attrs.frozen
@@ -73,11 +69,12 @@ class JobPlanner:
         Return also how many seconds to wait for the logs of failed pods, which verdicts use.
         """
         children = self.stores.children(job.key.namespace, job.uid, cache.rejected)
-        with wrap_content_errors(_STEP):
+        with wrap_content_errors(Step.PLANNING):
             current = with_current_members(job)
         cost = max(job.total_replicas, len(children.pods))
-        observed = await in_thread_if_slow(
-            job.key.namespace, cost, _observe, current, children, self.clock.now()
+        now = self.clock.now()
+        observed = await run_step(
+            Step.PLANNING, job.key.namespace, cost, partial(observe, current, children, now)
         )
         if self.failure_logs is None:
             return observed, 0.0
@@ -93,7 +90,7 @@ class JobPlanner:
         rejection = cache.rejected.permanent_failure(job.generation)
         if rejection is not None and not job.status.is_finished:
             return self.plan_status(invalid_plan, obj, job.status, cache, str(rejection))
-        with wrap_content_errors(_STEP):
+        with wrap_content_errors(Step.PLANNING):
             job = with_existing_services(job, observed.services)
         try:
             return await self._plan_valid(job, obj, observed, cache)
@@ -123,16 +120,15 @@ class JobPlanner:
     ) -> tuple[ReconcileContext, Plan]:
         self._record_launcher(observed, cache)
         now = self.clock.now()
-        with wrap_content_errors(_STEP):
+        with wrap_content_errors(Step.PLANNING):
             cost = planning_cost(job, observed)
         membership_plan, planned_job, observed = await self._plan_members(job, observed, now, cost)
         renderer = Renderer(planned_job, obj.dialect, partial(self.avoidance.avoided_by, job))
         launch = membership_plan is None or membership_plan.create_launcher
         rendered, desired = await self._desired(renderer, observed, cache, create_launcher=launch)
-        planned = await in_thread_if_slow(
-            job.key.namespace, cost, _plan_job, rendered, observed, desired, now, self.settings
-        )
-        with wrap_content_errors(_STEP):
+        make_plan = partial(plan_job, rendered, observed, desired, now, self.settings)
+        planned = await run_step(Step.PLANNING, job.key.namespace, cost, make_plan)
+        with wrap_content_errors(Step.PLANNING):
             timing = self._status_timing(obj, observed, cache, now)
             avoided = renderer.avoided_nodes if planned.pods else ()
             planned = with_avoidance_event(planned, job, observed, avoided)
@@ -199,11 +195,9 @@ class JobPlanner:
         A thread plans if the ``cost`` is high. Other jobs are returned as they are, without a plan.
         """
         membership_plan = await self.membership.plan(job, observed, now, cost)
-        with wrap_content_errors(_STEP):
+        with wrap_content_errors(Step.PLANNING):
             planned_job = with_planned_members(job, membership_plan)
         if membership_plan and membership_plan.membership != membership_plan.persisted:
-            children = observed.children
-            observed = await in_thread_if_slow(
-                job.key.namespace, cost, _observe, planned_job, children, now
-            )
+            observe_again = partial(observe, planned_job, observed.children, now)
+            observed = await run_step(Step.PLANNING, job.key.namespace, cost, observe_again)
         return membership_plan, planned_job, observed

@@ -21,7 +21,7 @@ from dlctl.dialects.kind import Kind
 from dlctl.kube.errors import ConflictError, NamespaceTerminatingError, NotFoundError
 from dlctl.reconcilers.applying.executor import Executor
 from dlctl.reconcilers.children.adoption import Adopter
-from dlctl.reconcilers.content_errors import ContentError, wrap_content_errors
+from dlctl.reconcilers.content_errors import ContentError, Step, wrap_content_errors
 from dlctl.reconcilers.job.cache import JobCache
 from dlctl.reconcilers.job.content_error_log import ContentErrorLog
 from dlctl.reconcilers.job.crd_check import StatusDroppedError
@@ -113,7 +113,7 @@ class JobReconciler:
         decoded: DecodedJob | ContentError,
         cache: JobCache,
     ) -> Result:
-        with wrap_content_errors("reading"):
+        with wrap_content_errors(Step.READING):
             if obj.dialect.managed_by_external_controller(obj):
                 return Result()
             self.guard.detect_conflict(obj, cache)
@@ -244,5 +244,5 @@ class JobReconciler:
 
 
 def _read_status(obj: DecodedObject) -> JobStatus:
-    with wrap_content_errors("reading the status"):
+    with wrap_content_errors(Step.READING_STATUS):
         return obj.dialect.read_status(obj)

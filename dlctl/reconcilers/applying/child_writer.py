@@ -23,7 +23,7 @@ from dlctl.reconcilers.children.rejection import Rejection, rejection_of
 from dlctl.reconcilers.children.renderer import Renderer
 from dlctl.reconcilers.children.scheduling_gates import ungate_patch
 from dlctl.reconcilers.children.secrets import SecretState
-from dlctl.reconcilers.content_errors import wrap_content_errors
+from dlctl.reconcilers.content_errors import Step, wrap_content_errors
 from dlctl.reconcilers.kueue.finalizer import release_patch
 from dlctl.reconcilers.launcher_job import manifests
 from dlctl.reconcilers.launcher_job.next_write import LauncherJobAction, LauncherJobWrite
@@ -148,7 +148,7 @@ def _updates(
         publishes = renderer.dialect.publishes_not_ready_addresses(renderer.job)
         yield SERVICES, service, {"spec": {"publishNotReadyAddresses": publishes}}, ""
     for dependent, existing in plan.dependents.patched:
-        with wrap_content_errors("rendering"):
+        with wrap_content_errors(Step.RENDERING):
             body = update_patch(dependent, renderer.dependent(dependent), existing)
         yield dependent.resource, existing, body, ""
     if (pod_group := plan.gang_retry.group) is not None:
@@ -163,7 +163,7 @@ def _updates(
 def _launcher_job_patch(write: LauncherJobWrite, renderer: Renderer) -> tuple[ReadOnlyJSON, str]:
     template: dict[str, Any] = {}
     if write.action is LauncherJobAction.RESUME:
-        with wrap_content_errors("rendering"):
+        with wrap_content_errors(Step.RENDERING):
             template = renderer.launcher_job(suspended=False)["spec"]["template"]
     return manifests.patch(renderer.job, write, template)
 

@@ -34,7 +34,7 @@ from dlctl.kube.errors import (
 )
 from dlctl.reconcilers.children.adoption import label_child
 from dlctl.reconcilers.children.rejection import Rejection, RejectionCause, rejection_of
-from dlctl.reconcilers.content_errors import ContentError, wrap_content_errors
+from dlctl.reconcilers.content_errors import ContentError, Step, wrap_content_errors
 from dlctl.tasks import map_all
 
 # Up to this number of pods, none is created alone before the others.
@@ -218,7 +218,7 @@ def _render(child: Child, is_current: Callable[[], bool]) -> ReadOnlyJSON:
     """
     if not is_current():
         raise _NotCurrentError
-    with wrap_content_errors("rendering"):
+    with wrap_content_errors(Step.RENDERING):
         return child.body()
 
 

@@ -16,7 +16,7 @@ from dlctl.kube.client import Client
 from dlctl.kube.errors import ApiError, RequestError
 from dlctl.reconcilers.children.rejection import rejection_of
 from dlctl.reconcilers.children.renderer import Renderer
-from dlctl.reconcilers.content_errors import ContentError, wrap_content_errors
+from dlctl.reconcilers.content_errors import ContentError, Step, wrap_content_errors
 from dlctl.tasks import map_all
 
 _ALL: Final = {"dryRun": "All"}
@@ -34,7 +34,7 @@ async def rejected_by_dry_run(
     rejected: list[Replica] = []
 
     def render(replica: Replica) -> JSON:
-        with wrap_content_errors("rendering"):
+        with wrap_content_errors(Step.RENDERING):
             return renderer.pod(replica)
 
     async def try_one(replica: Replica) -> None:

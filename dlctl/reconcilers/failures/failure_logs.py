@@ -6,6 +6,7 @@ job. A log that cannot be read in time counts as none. Losing what is kept here 
 
 import logging
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Final
 
 import attrs
@@ -15,19 +16,16 @@ from dlctl.api.job import Job
 from dlctl.api.meta import UID, ObjectKey
 from dlctl.clock import Clock
 from dlctl.controller.background_tasks import BackgroundTasks
-from dlctl.reconcilers.content_errors import wrap_content_errors
+from dlctl.reconcilers.content_errors import Step, wrap_content_errors
 from dlctl.reconcilers.failures.log_requests import LogRequests, LogTailRequest, log_requests
 from dlctl.reconcilers.failures.log_tails import READ_TIMEOUT_S, text_of
 from dlctl.reconcilers.failures.tail_cache import TailCache
-from dlctl.reconcilers.large_jobs.threads import in_thread_if_slow, planning_cost
+from dlctl.reconcilers.large_jobs.threads import planning_cost, run_step
 from dlctl.reconcilers.observe import Observed
 
 logger = logging.getLogger(__name__)
 # The limit for all jobs together.
 MAX_CONCURRENT_READS: Final = 16
-_STEP: Final = "planning"
-# An exception of the threads themselves is none of a job's.
-_log_requests: Final = wrap_content_errors(_STEP)(log_requests)
 
 
 @attrs.frozen
@@ -62,11 +60,10 @@ class FailureLogs:
         """Return the logs that the next verdict on a job needs; they are read in the background."""
         state, now = self._states.get(job.key), self.clock.now()
         known = frozenset(request.uid for request in state.deadlines) if state else frozenset()
-        with wrap_content_errors(_STEP):
+        with wrap_content_errors(Step.PLANNING):
             cost = planning_cost(job, observed)
-        wanted = await in_thread_if_slow(
-            job.key.namespace, cost, _log_requests, job, observed, self.max_count, now, known
-        )
+        choose = partial(log_requests, job, observed, self.max_count, now, known)
+        wanted = await run_step(Step.PLANNING, job.key.namespace, cost, choose)
         if not wanted.all:
             if state is not None:
                 self.forget(job.key)

@@ -14,7 +14,7 @@ from dlctl.api.objects.jobs import JobObject
 from dlctl.api.status.job_status import JobPhase
 from dlctl.dialects.dialect import DecodedObject
 from dlctl.dialects.kind import Kind
-from dlctl.reconcilers.content_errors import ContentError, wrap_content_errors
+from dlctl.reconcilers.content_errors import ContentError, Step, wrap_content_errors
 from dlctl.reconcilers.job.decoding import DecodedJob, decode_with_job
 from dlctl.reconcilers.large_jobs.threads import MIN_COST_FOR_THREAD, read_in_thread, reading_cost
 
@@ -137,7 +137,7 @@ def _reusable(cached: _Cached) -> DecodedJob | ContentError | None:
 
 def _with_status(obj: DecodedObject, job: Job) -> DecodedJob | None:
     """Return a job with the status of an object; None if its spec has to be read again."""
-    with wrap_content_errors("reading the status"):
+    with wrap_content_errors(Step.READING_STATUS):
         status = obj.dialect.read_status(obj)
     # A spec that is invalid for a new job may be valid for one that has started.
     if status.phase is JobPhase.NEW:

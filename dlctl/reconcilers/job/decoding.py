@@ -14,7 +14,7 @@ from dlctl.dialects import lenient_reader
 from dlctl.dialects.dialect import DecodedObject
 from dlctl.dialects.kind import Kind
 from dlctl.errors import InvalidJobError
-from dlctl.reconcilers.content_errors import ContentError, wrap_content_errors
+from dlctl.reconcilers.content_errors import ContentError, Step, wrap_content_errors
 from dlctl.reconcilers.job.status_conflicts import restore_own_status
 
 DecodingFailure = InvalidJobError | ContentError
@@ -78,7 +78,7 @@ def decode_job(
     One that has pods has started, even if it has no status yet.
     """
     try:
-        with wrap_content_errors("reading"):
+        with wrap_content_errors(Step.READING):
             job = kind.read(obj)
     except InvalidJobError as error:
         # A traceback keeps all alive that was decoded, until the garbage is collected.
@@ -101,20 +101,20 @@ def _decode_leniently(
     source = obj
     if last_good_spec is not None:
         source = kind.decode(JobObject(obj.metadata, spec=last_good_spec, status=obj.status))
-    with wrap_content_errors("reading the status"):
+    with wrap_content_errors(Step.READING_STATUS):
         status = source.dialect.read_status(source)
     if status.phase is JobPhase.NEW and not has_pods:
         return DecodedJob(None, source, status, error)
     reason = str(error)
     for readable in (obj,) if source is obj else (source, obj):
         try:
-            with wrap_content_errors("reading"):
+            with wrap_content_errors(Step.READING):
                 job = lenient_reader.read_partially(kind, readable, reason)
                 job = lenient_reader.with_run_policy(job, obj)
         except (InvalidJobError, ContentError):
             continue
         return DecodedJob(job, source, status, error)
-    with wrap_content_errors("reading"):
+    with wrap_content_errors(Step.READING):
         job = lenient_reader.with_run_policy(
             lenient_reader.job_without_spec(kind, source, status, reason), obj
         )

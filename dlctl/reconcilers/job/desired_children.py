@@ -1,6 +1,7 @@
 """The wanted children of a job other than its pods, also of a job that cannot be rendered."""
 
 from collections.abc import Collection
+from functools import partial
 
 import attrs
 
@@ -9,8 +10,8 @@ from dlctl.api.meta import Resource
 from dlctl.errors import InvalidJobError
 from dlctl.reconcilers.children.desired import Desired
 from dlctl.reconcilers.children.renderer import Renderer
-from dlctl.reconcilers.content_errors import ContentError, wrap_content_errors
-from dlctl.reconcilers.large_jobs.threads import in_thread_if_slow
+from dlctl.reconcilers.content_errors import ContentError, Step, wrap_content_errors
+from dlctl.reconcilers.large_jobs.threads import run_step
 from dlctl.reconcilers.observe import Observed
 from dlctl.reconcilers.status import status_transitions
 
@@ -29,13 +30,8 @@ async def desired_children(
     job = renderer.job
     if job.is_partial:
         return fallback_children(renderer, observed)
-    desired = await in_thread_if_slow(
-        job.key.namespace,
-        len(observed.replicas),
-        wrap_content_errors("rendering")(renderer.desired),
-        observed,
-        create_launcher=create_launcher,
-    )
+    render = partial(renderer.desired, observed, create_launcher=create_launcher)
+    desired = await run_step(Step.RENDERING, job.key.namespace, len(observed.replicas), render)
     if not preexisting:
         return desired
     wanted = [one for one in desired.dependents if (one.resource, one.name) not in preexisting]
@@ -45,7 +41,7 @@ async def desired_children(
 def fallback_children(renderer: Renderer, observed: Observed) -> Desired:
     """Return the wanted objects of a job that cannot be rendered; if even this fails, none."""
     try:
-        with wrap_content_errors("rendering"):
+        with wrap_content_errors(Step.RENDERING):
             return renderer.fallback_desired(observed)
     except (ContentError, InvalidJobError):
         # Roles stay as they are.

@@ -21,7 +21,7 @@ from dlctl.kube.errors import ApiError, NotFoundError, RequestError, names_missi
 from dlctl.kube.flowcontrol.write_limiter import write_flow
 from dlctl.kube.merge_diff import merge_diff
 from dlctl.reconcilers.children.rejection import rejection_of
-from dlctl.reconcilers.content_errors import wrap_content_errors
+from dlctl.reconcilers.content_errors import Step, wrap_content_errors
 from dlctl.reconcilers.job.cache import JobCache
 from dlctl.reconcilers.job.crd_check import CRDCheck
 from dlctl.reconcilers.job.status_rejection import StatusRejectedError
@@ -59,7 +59,7 @@ class JobWriter:
             before each write, so that a job that changes all the time is written as well.
         """
         old, new = write.job.status, write.status
-        with wrap_content_errors("writing the status"):
+        with wrap_content_errors(Step.WRITING_STATUS):
             # A first status is written in full, including empty fields.
             before = {} if old.phase is JobPhase.NEW else obj.dialect.write_status(old)
             before = restarts_codec.as_stored(before, obj.status)

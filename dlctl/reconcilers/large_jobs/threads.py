@@ -12,6 +12,7 @@ import msgspec
 from dlctl.api.exit_codes import ExitClass
 from dlctl.api.job import Job
 from dlctl.controller.shared_thread import SharedThread
+from dlctl.reconcilers.content_errors import Step, wrap_content_errors
 from dlctl.reconcilers.observe import Observed, ObservedReplica
 
 P = ParamSpec("P")
@@ -54,6 +55,19 @@ async def in_thread_if_slow(
     if cost < MIN_COST_FOR_THREAD:
         return function(*args, **kwargs)
     return await _PLANNER.run(namespace, partial(function, *args, **kwargs))
+
+
+async def run_step(step: Step, namespace: str, cost: int, function: Callable[[], R]) -> R:
+    """Return the result of a pure step of a reconcile; run it in a thread if its cost is high.
+
+    :raises ContentError: if the step fails; an exception of the thread itself is none of a job's.
+    """
+
+    def call() -> R:
+        with wrap_content_errors(step):
+            return function()
+
+    return await in_thread_if_slow(namespace, cost, call)
 
 
 async def read_in_thread(namespace: str, function: Callable[[], R]) -> R:

@@ -5,6 +5,7 @@ It never waits for launchers: commands run as background tasks, whose completion
 
 import datetime
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Final
 
 import attrs
@@ -20,8 +21,8 @@ from dlctl.controller.object_writer import ObjectWriter
 from dlctl.dialects.elastic_dialect import ElasticDialect
 from dlctl.informers.store import Store
 from dlctl.kube.merge_diff import merge_diff
-from dlctl.reconcilers.content_errors import wrap_content_errors
-from dlctl.reconcilers.large_jobs.threads import in_thread_if_slow
+from dlctl.reconcilers.content_errors import Step, wrap_content_errors
+from dlctl.reconcilers.large_jobs.threads import run_step
 from dlctl.reconcilers.lifecycle.future_times import without_future_times
 from dlctl.reconcilers.membership.exec_tasks import CheckInUse, ExecTask
 from dlctl.reconcilers.membership.membership_plan import MembershipPlan, ScalerUpdate
@@ -40,9 +41,6 @@ _RETRY_BACKOFF: Final = Backoff(base_s=0.5, cap_s=10.0)
 _CHECK_INTERVAL_S: Final = 0.25
 # Before unused workers are checked again: a launcher may be about to connect to the next one.
 _CONFIRM_S: Final = 1.0
-_STEP: Final = "planning"
-# An exception of the threads themselves is none of a job's.
-_plan_membership: Final = wrap_content_errors(_STEP)(plan_membership)
 
 
 @attrs.define(eq=False)
@@ -65,7 +63,7 @@ class MembershipManager:
 
         If the ``cost`` is high, this runs in a thread.
         """
-        with wrap_content_errors(_STEP):
+        with wrap_content_errors(Step.PLANNING):
             job = attrs.evolve(job, status=without_future_times(job.status, now))
             membership = current_membership(job)
             if self.dialect is None or job.elasticity is None or membership is None:
@@ -90,7 +88,9 @@ class MembershipManager:
                     with_members(job, attrs.evolve(membership, hosts=tuple(hosts)))
                 ).host_files(),
             )
-        return await in_thread_if_slow(job.key.namespace, cost, _plan_membership, state)
+        return await run_step(
+            Step.PLANNING, job.key.namespace, cost, partial(plan_membership, state)
+        )
 
     async def patch_scalers(
         self, job: Job, membership_plan: MembershipPlan | None, *, before_job: bool

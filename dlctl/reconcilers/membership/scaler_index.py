@@ -14,7 +14,7 @@ from dlctl.api.meta import ObjectKey, Resource
 from dlctl.api.objects.scalers import Scaler, ScalerObject, ScalerPhase
 from dlctl.clock import EPOCH
 from dlctl.dialects.elastic_dialect import ElasticDialect
-from dlctl.reconcilers.content_errors import ContentError, wrap_content_errors
+from dlctl.reconcilers.content_errors import ContentError, Step, wrap_content_errors
 
 # The index of pending scalers, by job.
 BY_JOB: Final = "job"
@@ -36,7 +36,7 @@ def read_scaler(dialect: ElasticDialect, resource: Resource, obj: ScalerObject) 
     Nothing is logged, for each look at a scaler reads it: its condition and event give the reason.
     """
     try:
-        with wrap_content_errors("reading"):
+        with wrap_content_errors(Step.READING):
             return dialect.scalers.read(obj, resource)
     except ContentError as error:
         return dialect.scalers.without_spec(obj, resource, invalid_reason=str(error))

@@ -225,7 +225,7 @@ async def test_workers_of_a_large_job_are_selected_in_a_thread(
         threads.add(threading.current_thread().name)
         return plan_membership(state)
 
-    monkeypatch.setattr("dlctl.reconcilers.membership.manager._plan_membership", noted)
+    monkeypatch.setattr("dlctl.reconcilers.membership.manager.plan_membership", noted)
     monkeypatch.setattr("dlctl.reconcilers.large_jobs.threads.MIN_COST_FOR_THREAD", 1)
     async with start_elastic_cluster() as stage:
         await stage.running(2)
