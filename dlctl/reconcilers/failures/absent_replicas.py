@@ -8,7 +8,7 @@ from dlctl.api.status import conditions
 from dlctl.api.status.job_status import JobPhase, JobState
 from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState
 from dlctl.reconcilers.status.replica_conditions import is_running
-from dlctl.reconcilers.status.replica_counts import running_or_ended
+from dlctl.reconcilers.status.replica_counts import types_with_fewer_running, types_with_more_before
 
 
 def absent_replica(job: Job, observed: Observed) -> ObservedReplica | None:
@@ -27,14 +27,9 @@ def absent_replica(job: Job, observed: Observed) -> ObservedReplica | None:
     if not was_running or is_running(job, observed):
         return None
     needed = frozenset(job.success_policy.running_replicas)
-    fewer = _types_with_fewer_running(job, observed)
+    fewer = types_with_fewer_running(job, observed)
     others = (o for o in absent if not job.failure_policy_decides(o.replica.type))
     return next((o for o in others if o.replica in needed and o.replica.type in fewer), None)
-
-
-def _types_with_fewer_running(job: Job, observed: Observed) -> frozenset[str]:
-    """Return the types that have lost a running replica; others may have been scaled up."""
-    return _types_with_more_before(job, running_or_ended(job, observed))
 
 
 def _lost_types(job: Job, observed: Observed) -> frozenset[str]:
@@ -45,17 +40,7 @@ def _lost_types(job: Job, observed: Observed) -> frozenset[str]:
     """
     ran = Counter(o.replica.type for o in observed.replicas if _may_have_run(job, o))
     # After a scale-down, its pods are those of no replica.
-    surplus = len(observed.surplus_pods)
-    return _types_with_more_before(job, ran, surplus)
-
-
-def _types_with_more_before(job: Job, counts: Counter[str], surplus: int = 0) -> frozenset[str]:
-    before = {one.type: one.count_by_state for one in job.status.replica_statuses}
-    return frozenset(
-        name
-        for name, count in before.items()
-        if count.get(JobState.RUNNING, 0) > counts[name] + surplus
-    )
+    return types_with_more_before(job, ran, len(observed.surplus_pods))
 
 
 def _may_have_run(job: Job, one: ObservedReplica) -> bool:

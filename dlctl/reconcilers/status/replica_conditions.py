@@ -9,9 +9,9 @@ from dlctl.api.job import Job
 from dlctl.api.objects.pods import PodPhase
 from dlctl.api.status import conditions
 from dlctl.api.status.conditions import Condition
-from dlctl.api.status.job_status import JobPhase, JobState
+from dlctl.api.status.job_status import JobPhase
 from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState
-from dlctl.reconcilers.status.replica_counts import running_or_ended
+from dlctl.reconcilers.status.replica_counts import types_with_fewer_running
 from dlctl.reconcilers.status.replica_terminations import first_terminations
 
 # The kubelet's reason of a pod that it has evicted, and the end of that of mpi-operator's event.
@@ -130,14 +130,8 @@ def _missing_replicas(job: Job, observed: Observed, ran: Condition) -> list[Obse
         return []
     running = [o for o in observed.replicas if job.success_policy.decides_running(o.replica)]
     stopped = [o for o in running if o.state in _NOT_RUNNING and not _is_started(o)]
-    statuses = job.status.replica_statuses
-    if stopped and statuses:
-        accounted = running_or_ended(job, observed)
-        lost_types = {
-            each.type
-            for each in statuses
-            if each.count_by_state.get(JobState.RUNNING, 0) > accounted[each.type]
-        }
+    if stopped and job.status.replica_statuses:
+        lost_types = types_with_fewer_running(job, observed)
         stopped = [o for o in stopped if o.replica.type in lost_types]
     return [o for o in stopped if not _is_older(o, ran)]
 

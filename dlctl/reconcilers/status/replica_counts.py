@@ -50,7 +50,7 @@ def replica_status(job: Job, spec: ReplicaSpec, observed: Observed) -> ReplicaSt
     )
 
 
-def running_or_ended(job: Job, observed: Observed) -> Counter[str]:
+def _running_or_ended(job: Job, observed: Observed) -> Counter[str]:
     """Return how many replicas of each type run, or have ended since the status was written."""
     before = {each.type: each for each in job.status.replica_statuses}
     counts, failed = Counter[str](), Counter[str]()
@@ -67,6 +67,24 @@ def running_or_ended(job: Job, observed: Observed) -> Counter[str]:
         failed_before = known.count_by_state.get(JobState.FAILED, 0) if known else 0
         counts[type_] += max(0, count - failed_before)
     return counts
+
+
+def types_with_fewer_running(job: Job, observed: Observed) -> frozenset[str]:
+    """Return the types that have lost a running replica; others may have been scaled up."""
+    return types_with_more_before(job, _running_or_ended(job, observed))
+
+
+def types_with_more_before(job: Job, counts: Counter[str], surplus: int = 0) -> frozenset[str]:
+    """Return the types of which more replicas ran when the status was written than these.
+
+    The ``surplus`` replicas may be of any type.
+    """
+    before = {each.type: each.count_by_state for each in job.status.replica_statuses}
+    return frozenset(
+        type_
+        for type_, count in before.items()
+        if count.get(JobState.RUNNING, 0) > counts[type_] + surplus
+    )
 
 
 def suspended_replica_status(replica: ReplicaStatus, observed: Observed) -> ReplicaStatus:
