@@ -1,7 +1,7 @@
-"""The lifecycle of one pod on the node: set-up, init containers, containers, reports, removal.
+"""The lifecycle of one pod on the node: set-up, init containers, containers, removal.
 
 One task per pod, from its binding until its object is gone. Plain calls announce changes
-(:meth:`PodWorker.update`, :meth:`PodWorker.object_removed`); it reports through the API server.
+(:meth:`PodWorker.update`, :meth:`PodWorker.object_removed`).
 """
 
 import asyncio
@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import attrs
 
@@ -37,8 +36,9 @@ from dlctl.local.node.containers.sidecars import Sidecars
 from dlctl.local.node.network.addresses import LOOPBACK_IP, NoAddressError
 from dlctl.local.node.network.connections import Connection, connect
 from dlctl.local.node.pod_setup import NodeContext, PodSetup
+from dlctl.local.node.pod_status_reporter import PodStatusReporter
 from dlctl.local.node.protocol import StartContainer
-from dlctl.local.node.status import ContainerWaiting, PodState, status
+from dlctl.local.node.status import ContainerWaiting, PodState
 from dlctl.tasks import run_until_first, unwrap_exception_groups
 
 logger = logging.getLogger(__name__)
@@ -54,16 +54,14 @@ class PodWorker:
         self._paths = PodPaths.of(context.run_dir, pod.metadata.uid)
         self._pod_setup = PodSetup(pod, context, self._paths)
         self._state = PodState(started_at=context.clock.now(), host_ip=context.host_ip)
+        self._reporter = PodStatusReporter(pod, self._state, context.pod_api, context.clock)
+        # None before the set-up, and after the end.
         self._runtime: PodRuntime | None = None
         # The first stops the containers; the second, later or never, removes the object.
         self._terminating, self._deleted = asyncio.Event(), asyncio.Event()
-        self._gone = False
-        self._finished = False
         self._kill_timer: asyncio.TimerHandle | None = None
-        self._changed = asyncio.Event()
         # The contents of volumes may have changed.
         self._stale = asyncio.Event()
-        self._reported: dict[str, Any] = {}
         self._init_runners = [self._runner(c, init=True) for c in pod.spec.init_containers or ()]
         self._runners = [self._runner(c, init=False) for c in pod.spec.containers]
         self._state.init_containers = [runner.record for runner in self._init_runners]
@@ -74,7 +72,7 @@ class PodWorker:
 
     def update(self, pod: NodePod) -> None:
         """Accept a newer version; a deletion starts the containers' grace period."""
-        self.pod = pod
+        self.pod = self._reporter.pod = pod
         if pod.metadata.is_terminating:
             self._stop(pod.grace_s)
 
@@ -87,13 +85,13 @@ class PodWorker:
 
     def object_removed(self) -> None:
         """Kill the containers: the object is gone, so there is no grace period."""
-        self._gone = True
+        self._reporter.close()
         self._stop(0.0)
 
     def shut_down(self, max_grace_s: float) -> None:
         """End the containers within the pod's grace period, or this one if it is shorter."""
-        # Nothing is reported: the server ends with the node, or calls the pod interrupted later.
-        self._gone = True
+        # The server ends with the node, or calls the pod interrupted later.
+        self._reporter.close()
         self._stop(min(self.pod.grace_s, max_grace_s))
 
     def runner(self, container: str) -> ContainerRunner | None:
@@ -135,7 +133,7 @@ class PodWorker:
         :raises NotRunningError: if the pod has no network yet, or no longer.
         :raises OSError: if nothing listens there.
         """
-        if self._runtime is None or self._finished:
+        if self._runtime is None:
             raise NotRunningError(f'pod "{self.pod.key.name}" is not running')
         opened = await self._context.sandboxes.open_socket(self.pod.metadata.uid)
         # Where programs listen that are meant for this machine only, such as TensorBoard.
@@ -146,7 +144,7 @@ class PodWorker:
         self.update(self.pod)
         if not self.pod.finished:
             async with asyncio.TaskGroup() as group:
-                group.create_task(self._report_changes(), name="pod status")
+                group.create_task(self._reporter.run(), name="pod status")
                 refreshing = group.create_task(self._refresh_volumes(), name="pod volumes")
                 deadline = self._arm_deadline()
                 try:
@@ -161,13 +159,13 @@ class PodWorker:
                     if deadline:
                         deadline.cancel()
                 await self._pod_setup.tear_down()
-                self._finished = True
-                self._changed.set()
+                self._runtime = None
+                self._reporter.finish()
         await self._deleted.wait()
         if self._kill_timer:
             self._kill_timer.cancel()
         self._pod_setup.forget()
-        if not self._gone:
+        if not self._reporter.is_closed:
             await self._context.pod_api.remove(self.pod)
         await asyncio.to_thread(self._paths.remove, keep_logs=self._context.keep_logs)
         for runner in (*self._init_runners, *self._runners):
@@ -307,29 +305,4 @@ class PodWorker:
         # A name without a probe is there from the start: nobody needs it to be absent.
         ready = self._state.ready or not self.pod.has_readiness_probe
         self._context.names.set_ready(self.pod.metadata.uid, ready=ready)
-        self._changed.set()
-
-    async def _report_changes(self) -> None:
-        over = False
-        while not over:
-            await self._changed.wait()
-            self._changed.clear()
-            # Read first, so that the last report includes everything.
-            over = self._finished
-            if over and self._deleted.is_set():
-                # A deleted pod reports its end in one step.
-                self._state.finished = True
-            await self._report()
-        if not self._state.finished:
-            # First the terminated containers, then the phase, as kubelets do.
-            self._state.finished = True
-            await self._report()
-
-    async def _report(self) -> None:
-        """Write the status if it differs from the server's last known one."""
-        if not self._gone:
-            reported = self._reported.get("conditions", ())
-            wire = status(self.pod, self._state, reported, self._context.clock.now())
-            if wire != self._reported:
-                self._reported = wire
-                self._gone = not await self._context.pod_api.write_status(self.pod, wire)
+        self._reporter.notify()
