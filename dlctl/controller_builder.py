@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 import attrs
 
 from dlctl.api.meta import BATCH_JOBS, UID, ObjectKey, ObjectMeta, Resource
-from dlctl.api.objects.batch_jobs import BatchJob
 from dlctl.api.objects.jobs import JobObject
 from dlctl.api.objects.nodes import NODES, Node
 from dlctl.api.objects.scalers import ScalerObject
@@ -190,13 +189,13 @@ class ControllerBuilder:
     def _stores(
         self, kind: Kind, jobs: Informer[JobObject], membership: MembershipManager
     ) -> JobStores:
-        informers, launchers = self.informers, Store[BatchJob]()
-        if kind.creates_launcher_jobs:
-            launchers = informers.launcher_jobs().store
+        informers = self.informers
+        launchers = informers.launcher_jobs().store if kind.creates_launcher_jobs else Store()
         return JobStores(
             resource=kind.resource,
             jobs=jobs.store,
             pods=informers.pods.store,
+            completed_pods=informers.completed_pods,
             services=informers.services.store,
             dependents={r: informers.dependents(r).store for r in kind.dependent_resources},
             scalers=membership.scaler_stores,

@@ -68,7 +68,7 @@ class JobPlanner:
 
         Return also how many seconds to wait for the logs of failed pods, which verdicts use.
         """
-        children = self.stores.children(job.key.namespace, job.uid, cache.rejected)
+        children = self.stores.children(job.key, job.uid, cache.rejected)
         with wrap_content_errors(Step.PLANNING):
             current = with_current_members(job)
         cost = max(job.total_replicas, len(children.pods))
@@ -171,7 +171,7 @@ class JobPlanner:
         self, obj: DecodedObject, observed: Observed, cache: JobCache, now: datetime.datetime
     ) -> StatusTiming:
         """Return when statuses are written; the first one may be deferred once."""
-        has_pods = bool(observed.pods_with_active_launchers)
+        has_pods = bool(observed.pods_with_active_launchers or observed.children.completed_pods)
         may_defer = self.crd.is_confirmed and not cache.has_deferred_status and not has_pods
         cache.has_deferred_status |= may_defer
         created = obj.metadata.creation_timestamp or now

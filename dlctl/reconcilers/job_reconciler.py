@@ -66,6 +66,7 @@ class JobReconciler:
         if stored is None or cache is None or stored.metadata.is_terminating:
             self.slots_for_replicas.withdraw(key)
             self.slots_for_specs.withdraw(key)
+            self.stores.completed_pods.forget(self.kind.resource, key)
             return Result()
         if not self.stores.expectations_satisfied(key.namespace, stored.metadata.uid):
             cache.stale_count += 1
@@ -143,6 +144,9 @@ class JobReconciler:
             if wait_s > 0:
                 return Result(requeue_after_s=wait_s)
             planned = await self.planner.plan(read.job, read.obj, observed, cache)
+            result = await self.executor.apply(*planned)
+            self.stores.completed_pods.remove(observed.children.completed_pods.values())
+            return result
         return await self.executor.apply(*planned)
 
     def _record_read(self, stored: JobObject, read: DecodedJob, cache: JobCache) -> None:

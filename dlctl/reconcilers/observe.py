@@ -20,7 +20,7 @@ from dlctl.api.status.membership import Membership
 from dlctl.api.status.waiting import Waiting
 from dlctl.reconcilers.launcher_job.launcher_state import LauncherState, launcher_state
 from dlctl.reconcilers.nodes.node_states import NodeStates
-from dlctl.reconcilers.restart_attempts import pods_of_earlier_attempts
+from dlctl.reconcilers.restart_attempts import is_of_earlier_attempt, pods_of_earlier_attempts
 from dlctl.reconcilers.termination import Termination, phase_wait_s, termination
 
 
@@ -101,6 +101,8 @@ class Children:
     kueue_wait: Waiting | None = None
     # The ends of logs that were read, of the last failed run in each pod.
     logs: Mapping[UID, str] = attrs.field(factory=dict)
+    # Pods that have completed since the last plan, by name; they may be gone.
+    completed_pods: Mapping[str, Pod] = attrs.field(factory=dict)
 
 
 @attrs.frozen
@@ -180,17 +182,17 @@ def observe(job: Job, children: Children, now: datetime.datetime) -> Observed:
         completed = _completed_indexes(job, spec)
         for index in spec.indexes:
             replica = Replica(spec.type, index)
-            pod = by_name.pop(job.child_name(replica), None)
+            name = job.child_name(replica)
+            pod = by_name.pop(name, None)
             if spec.type == WORKER and _is_retired(membership, index, pod, spec.container):
                 one = _retired_replica(spec, replica, pod, now)
             elif launcher is not None and not job.has_own_pod(replica):
                 one = _observe_launcher(job, spec, replica, launcher, now)
             elif index in completed:
                 one = ObservedReplica(replica, ReplicaState.SUCCEEDED, pod)
-            elif pod is None:
-                one = ObservedReplica(replica, ReplicaState.MISSING)
             else:
-                one = observe_replica(job, spec, replica, pod, now)
+                completed_pod = children.completed_pods.get(name)
+                one = _observe_own_pod(job, spec, replica, pod, completed_pod, now)
             replicas.append(one)
     surplus = (*by_name.values(), *outdated)
     return Observed(tuple(replicas), children, surplus, launcher)
@@ -199,6 +201,37 @@ def observe(job: Job, children: Children, now: datetime.datetime) -> Observed:
 def _completed_indexes(job: Job, spec: ReplicaSpec) -> Collection[int]:
     # The index of a completed elastic worker may be used again.
     return () if spec.explicit_indexes is not None else job.status.completed_indexes(spec.type)
+
+
+def _observe_own_pod(
+    job: Job,
+    spec: ReplicaSpec,
+    replica: Replica,
+    pod: Pod | None,
+    completed_pod: Pod | None,
+    now: datetime.datetime,
+) -> ObservedReplica:
+    """Return the state of a replica from its pod, and from how that was before its deletion."""
+    one = ObservedReplica(replica, ReplicaState.MISSING)
+    if pod is not None:
+        one = observe_replica(job, spec, replica, pod, now)
+    if completed_pod is None or one.state not in (ReplicaState.MISSING, ReplicaState.TERMINATING):
+        return one
+    is_same = pod is None or pod.metadata.uid == completed_pod.metadata.uid
+    if is_same and _had_completed(job, spec, completed_pod, now):
+        return ObservedReplica(replica, ReplicaState.SUCCEEDED, pod)
+    return one
+
+
+def _had_completed(job: Job, spec: ReplicaSpec, completed: Pod, now: datetime.datetime) -> bool:
+    """Return whether a replica completed in a pod as it was before its deletion."""
+    if spec.explicit_indexes is not None:
+        # The index of a completed elastic worker may be used again.
+        return False
+    if job.status.phase is JobPhase.SUSPENDED or is_of_earlier_attempt(job, completed):
+        return False
+    end = termination(completed, spec.container, rule=_retry_policy(spec, completed), now=now)
+    return end is not None and end.exit_class is ExitClass.SUCCESS
 
 
 def _observe_launcher(

@@ -8,7 +8,10 @@ import pytest
 
 from dlctl.api.json_types import JSON
 from dlctl.api.meta import PODS
-from tests.builders import mxjob
+from dlctl.api.objects.jobs import MAX_STORED_BYTES
+from dlctl.local.apiserver.faults import Fault
+from tests.builders import kind_of, mxjob
+from tests.integration.stored_jobs import with_large_template
 from tests.support.fake_pods import is_running, replica_of
 from tests.support.harness import ClusterHarness, StartCluster
 from tests.support.outcomes import DONE, KEEPS_RUNNING, OOM_KILLED, Deleted, Evicted, Exit, Outcome
@@ -173,17 +176,55 @@ async def test_completed_worker_is_not_recreated_however_fast_its_pod_is_deleted
         await cluster.submit(never(), {"scheduler-0": [KEEPS_RUNNING], "worker-0": [KEEPS_RUNNING]})
         await cluster.until(lambda: completed(cluster) == "1")
         # The last status write was a moment ago.
-        (name,) = [n for n in cluster.pods() if n.endswith("0") and "worker" in n]
-        uid = next(p for p in cluster.objects(PODS) if p["metadata"]["name"] == name)["metadata"][
-            "uid"
-        ]
-        async with asyncio.TaskGroup() as group:
-            group.create_task(cluster.node.finish(uid))
-            await cluster.until(lambda: not is_running(pod_of(cluster, uid)))
-            await cluster.user.delete(PODS, cluster.key(name), grace_period_s=0)
+        await finish_and_delete_at_once(cluster, "worker-0")
         await cluster.settled()
         assert completed(cluster) == "0-1"
         assert created(cluster, "worker-0") == 1
+
+
+@pytest.mark.embedded_only("it slows down the server")
+@pytest.mark.parametrize(
+    ("manifest", "slow"),
+    [
+        pytest.param(
+            with_large_template(never(), "x" * (2 * MAX_STORED_BYTES)),
+            Fault(verb="list", resource="mxjobs.kubeflow.org", delay_s=1, times=None),
+            id="while its large spec is read",
+        ),
+        pytest.param(
+            never(),
+            Fault(verb="patch", resource="mxjobs.kubeflow.org", delay_s=1),
+            id="while a status is written",
+        ),
+    ],
+)
+async def test_completed_worker_is_not_recreated_if_its_pod_is_gone_before_a_slow_reconcile(
+    manifest: JSON, slow: Fault, start_cluster: StartCluster
+) -> None:
+    keep = {name: [KEEPS_RUNNING] for name in ("scheduler-0", "worker-0", "worker-1")}
+    async with start_cluster(kinds=[kind_of()]) as cluster:
+        cluster.start()
+        await cluster.submit(manifest, keep)
+        await cluster.until(lambda: cluster.phase() == "Running")
+        await cluster.settled()
+        cluster.server.faults.add(slow)
+        await finish_and_delete_at_once(cluster, "worker-1")
+        await cluster.advance(0.5)
+        await finish_and_delete_at_once(cluster, "worker-0")
+        await cluster.settled()
+        assert completed(cluster) == "0-1"
+        assert created(cluster, "worker-0") == created(cluster, "worker-1") == 1
+        assert cluster.phase() == "Running"
+
+
+async def finish_and_delete_at_once(cluster: ClusterHarness, replica: str) -> None:
+    pods = [pod["metadata"] for pod in cluster.objects(PODS)]
+    (pod,) = [p for p in pods if str(replica_of(p["name"], "linear")) == replica]
+    name, uid = pod["name"], pod["uid"]
+    async with asyncio.TaskGroup() as group:
+        group.create_task(cluster.node.finish(uid))
+        await cluster.until(lambda: not is_running(pod_of(cluster, uid)))
+        await cluster.user.delete(PODS, cluster.key(name), grace_period_s=0)
 
 
 def pod_of(cluster: ClusterHarness, uid: str) -> JSON:

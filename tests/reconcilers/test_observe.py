@@ -82,6 +82,37 @@ def test_replica_recorded_as_completed_stays_so_without_a_pod() -> None:
     assert observed_of(job).states[WORKER] is ReplicaState.SUCCEEDED
 
 
+def test_replica_has_completed_if_its_pod_had_before_it_was_deleted() -> None:
+    pod = make_pod(JOB, WORKER, state=exited(0))
+    completed = {pod.metadata.name: pod}
+    assert observed_of(JOB, completed_pods=completed).states[WORKER] is ReplicaState.SUCCEEDED
+    # Without grace: the deletion may have come before the end.
+    gone = {**LEAVING, "deletionGracePeriodSeconds": 0}
+    leaving = make_pod(JOB, WORKER, state=exited(0), metadata=gone)
+    assert observed_of(JOB, leaving).states[WORKER] is ReplicaState.TERMINATING
+    seen = observed_of(JOB, leaving, completed_pods=completed)
+    assert seen.states[WORKER] is ReplicaState.SUCCEEDED
+
+
+@pytest.mark.parametrize(
+    ("pod", "now"),
+    [
+        pytest.param({"state": exited(143)}, {}, id="failed"),
+        pytest.param(
+            {"phase": "Failed", "reason": "Evicted", "state": exited(0)}, {}, id="evicted"
+        ),
+        pytest.param({"state": exited(0)}, {"metadata": {"uid": "another"}}, id="another pod"),
+    ],
+)
+def test_replica_without_a_completed_pod_has_not_completed(
+    pod: dict[str, Any], now: dict[str, Any]
+) -> None:
+    before = make_pod(JOB, WORKER, **pod)
+    existing = [make_pod(JOB, WORKER, state=RUNNING, **now)] if now else []
+    found = observed_of(JOB, *existing, completed_pods={before.metadata.name: before})
+    assert found.states[WORKER] in (ReplicaState.MISSING, ReplicaState.RUNNING)
+
+
 def test_pod_beyond_the_spec_is_surplus() -> None:
     pod = make_pod(JOB, Replica("worker", 7))
     assert observed_of(JOB, pod).surplus_pods == (pod,)

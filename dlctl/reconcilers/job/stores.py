@@ -19,6 +19,7 @@ from dlctl.controller.expectations import ChildStore, Expectations
 from dlctl.informers.store import Store, owner_value
 from dlctl.reconcilers.children.dependents import ExistingDependents
 from dlctl.reconcilers.children.rejected_children import RejectedChildren
+from dlctl.reconcilers.job.completed_pods import CompletedPods
 from dlctl.reconcilers.kueue.workload_waiting import workload_waiting
 from dlctl.reconcilers.nodes.node_tracker import NodeTracker
 from dlctl.reconcilers.observe import Children
@@ -41,6 +42,7 @@ class JobStores:
     resource: Resource
     jobs: Store[JobObject]
     pods: Store[Pod]
+    completed_pods: CompletedPods
     services: Store[Service]
     dependents: Mapping[Resource, Store[DependentObject]]
     scalers: Mapping[Resource, Store[ScalerObject]]
@@ -97,8 +99,9 @@ class JobStores:
         }
         return resource in stores and ObjectKey(namespace, name) in stores[resource]
 
-    def children(self, namespace: str, job: UID, rejected: RejectedChildren) -> Children:
+    def children(self, key: ObjectKey, job: UID, rejected: RejectedChildren) -> Children:
         """Return the children of a job, and why one could not be created recently."""
+        namespace = key.namespace
         launcher_jobs = self.launcher_jobs.owned_by(namespace, job)
         launchers = (one.metadata.uid for one in launcher_jobs)
         pods = self.pods.owned_by(namespace, job)
@@ -111,6 +114,7 @@ class JobStores:
             launcher_pods=[pod for uid in launchers for pod in self.pods.owned_by(namespace, uid)],
             nodes=self.nodes.current,
             kueue_wait=self._kueue_wait(namespace, job, pods),
+            completed_pods=self.completed_pods.of(self.resource, key, job),
         )
 
     def dependents_of(self, namespace: str, job: UID) -> ExistingDependents:

@@ -1,0 +1,74 @@
+"""The pods that have completed since the last plan of their job, though they may be gone by now.
+
+A pod may be deleted within milliseconds of its end, while a reconcile of its job waits for a write
+or reads a large spec. The store no longer shows it to the next plan, and the replica would run
+again.
+"""
+
+from collections.abc import Iterable, Mapping
+
+import attrs
+
+from dlctl.api.meta import UID, ObjectKey, Resource
+from dlctl.api.objects.pods import Pod, PodPhase
+from dlctl.informers.handlers import Change
+from dlctl.reconcilers.handlers.job_queues import JobQueues
+
+# The group and kind of a job, and its key.
+_JobId = tuple[str, str, ObjectKey]
+
+
+@attrs.frozen(eq=False)
+class CompletedPods:
+    """The pods by job, each as last seen before its deletion was requested.
+
+    They are kept until a plan that includes them is applied, or the job is gone. A controller that
+    has just started has none.
+    """
+
+    queues: JobQueues
+    _by_job: dict[_JobId, dict[str, Pod]] = attrs.field(init=False, factory=dict)
+
+    def handle(self, change: Change[Pod]) -> None:
+        """Keep a changed pod if it may have completed; its container decides."""
+        pod = change.new
+        # The store shows existing ones to the first plan.
+        if pod is None or change.initial or not _may_have_completed(pod):
+            return
+        if (job := self._job_of(pod)) is not None:
+            self._by_job.setdefault(job, {})[pod.metadata.name] = pod
+
+    def of(self, resource: Resource, key: ObjectKey, uid: UID) -> Mapping[str, Pod]:
+        """Return the pods of a job, by name."""
+        pods = self._by_job.get((resource.group, resource.kind, key), {})
+        return {name: pod for name, pod in pods.items() if pod.metadata.controller_uid == uid}
+
+    def remove(self, pods: Iterable[Pod]) -> None:
+        """Forget pods that an applied plan includes, unless they have changed since."""
+        for pod in pods:
+            job = self._job_of(pod)
+            kept = self._by_job.get(job, {}) if job is not None else {}
+            if kept.get(pod.metadata.name) is pod:
+                del kept[pod.metadata.name]
+            if job is not None and not kept:
+                self._by_job.pop(job, None)
+
+    def forget(self, resource: Resource, key: ObjectKey) -> None:
+        """Forget the pods of a job that is gone."""
+        self._by_job.pop((resource.group, resource.kind, key), None)
+
+    def _job_of(self, pod: Pod) -> _JobId | None:
+        """Return the job that controls a pod; None if no reconcile would forget the pod."""
+        reference = pod.metadata.controller
+        if reference is None:
+            return None
+        found = self.queues.find(reference, pod.metadata.namespace or "")
+        return None if found is None else (reference.group, reference.kind, found[1])
+
+
+def _may_have_completed(pod: Pod) -> bool:
+    if pod.metadata.is_terminating:
+        return False
+    ends = (status.state.terminated for status in pod.container_statuses if status.state)
+    exited = any(end is not None and not end.exit_code for end in ends)
+    return exited or pod.phase is PodPhase.SUCCEEDED
