@@ -6,6 +6,7 @@ again.
 """
 
 from collections.abc import Iterable, Mapping
+from typing import Final
 
 import attrs
 
@@ -16,14 +17,16 @@ from dlctl.reconcilers.handlers.job_queues import JobQueues
 
 # The group and kind of a job, and its key.
 _JobId = tuple[str, str, ObjectKey]
+# Of a job, the newest ones: a tenant decides how long a job cannot be reconciled.
+_MAX_PODS: Final = 1000
 
 
 @attrs.frozen(eq=False)
 class CompletedPods:
     """The pods by job, each as last seen before its deletion was requested.
 
-    They are kept until a plan that includes them is applied, or the job is gone. A controller that
-    has just started has none.
+    They are kept until a plan that includes them is applied, or the job is gone: at most 1,000 of a
+    job. A controller that has just started has none.
     """
 
     queues: JobQueues
@@ -36,7 +39,11 @@ class CompletedPods:
         if pod is None or change.initial or not _may_have_completed(pod):
             return
         if (job := self._job_of(pod)) is not None:
-            self._by_job.setdefault(job, {})[pod.metadata.name] = pod
+            kept = self._by_job.setdefault(job, {})
+            kept.pop(pod.metadata.name, None)
+            kept[pod.metadata.name] = pod
+            if len(kept) > _MAX_PODS:
+                del kept[next(iter(kept))]
 
     def of(self, resource: Resource, key: ObjectKey, uid: UID) -> Mapping[str, Pod]:
         """Return the pods of a job, by name."""

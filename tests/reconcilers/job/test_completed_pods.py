@@ -51,6 +51,17 @@ def test_pods_are_forgotten_with_their_job() -> None:
     assert not pods._by_job
 
 
+def test_the_newest_thousand_pods_of_a_job_are_kept() -> None:
+    pods, first = completed_pods(), pod_with(exited(0), name="first")
+    pods.handle(Change(None, first))
+    for number in range(999):
+        pods.handle(Change(None, pod_with(exited(0), name=f"pod-{number}")))
+    pods.handle(Change(first, pod_with(exited(0), name="first", labels={"a": ""})))
+    pods.handle(Change(None, pod_with(exited(0), name="last")))
+    names = list(pods.of(TFJOBS, MNIST, JOB))
+    assert (len(names), names[0], names[-2:]) == (1000, "pod-1", ["first", "last"])
+
+
 @pytest.mark.parametrize(
     "change",
     [
