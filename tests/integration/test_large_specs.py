@@ -5,11 +5,12 @@ import pytest
 from dlctl.api.json_types import JSON
 from dlctl.api.meta import NAMESPACES, PODS
 from dlctl.api.objects.jobs import MAX_STORED_BYTES
+from dlctl.dialects.failure_policy.reader import ANNOTATION as FAILURE_POLICY
 from dlctl.dialects.kind import Kind
 from dlctl.dialects.service_annotation import SERVICE_ANNOTATION
 from dlctl.local.apiserver.faults import Fault
 from dlctl.local.apiserver.status import StatusError
-from tests.builders import kind_of, mxjob, training_job
+from tests.builders import bare_job, kind_of, mxjob, training_job
 from tests.integration.kubeflow import job_of, only
 from tests.integration.stored_jobs import stored_bytes, with_large_template
 from tests.support.harness import ClusterHarness, StartCluster
@@ -83,6 +84,23 @@ async def test_edits_of_a_large_spec_are_carried_out(start_cluster: StartCluster
         suspended: JSON = {"spec": {"runPolicy": {"suspend": True}}}
         await cluster.user.patch(kind.resource, cluster.key(), suspended)
         await cluster.until(lambda: cluster.condition("Suspended") and not cluster.pods())
+
+
+@pytest.mark.embedded_only("it measures time")
+async def test_edited_annotation_of_a_large_job_counts_at_once(start_cluster: StartCluster) -> None:
+    kind = kind_of("mpba.fbk.eu/v1", "MXJob")
+    manifest = bare_job(scheduler=1, worker=1)
+    manifest["metadata"]["annotations"] = {"large": LARGE}
+    async with start_cluster(kinds=[kind]) as cluster:
+        cluster.start()
+        await cluster.submit(manifest, {"scheduler-0": [KEEPS_RUNNING]})
+        await cluster.until(lambda: cluster.phase() == "Running")
+        await cluster.settled()
+        invalid = {"metadata": {"annotations": {FAILURE_POLICY: "{"}}}
+        await cluster.user.patch(kind.resource, cluster.key(), invalid)
+        edited_at = cluster.clock.monotonic()
+        await cluster.until(lambda: cluster.condition("Waiting"))
+        assert cluster.clock.monotonic() - edited_at < 1
 
 
 async def test_job_that_was_small_continues_with_a_large_invalid_spec(

@@ -7,6 +7,7 @@ from typing import Final
 
 from dlctl.api.meta import UID, Object
 from dlctl.api.objects.pods import Pod, PodPhase, Service
+from dlctl.api.objects.undecoded_object import UndecodedObject
 from dlctl.informers.handlers import Change
 from dlctl.informers.store import Store, owner_value, owners
 
@@ -74,7 +75,8 @@ def _is_status_write(change: Change[Object]) -> bool:
     old, new = change.old, change.new
     if old is None or new is None or new.metadata.generation is None:
         return False
-    return _same_metadata(old, new)
+    # The annotations of large jobs are not kept, so that their changes are not seen here.
+    return _same_metadata(old, new) and not _same_status(old, new)
 
 
 def _is_expected(change: Change[Object]) -> bool:
@@ -153,6 +155,12 @@ def _same_metadata(old: Object, new: Object) -> bool:
         and before.owner_references == after.owner_references
         and not after.is_terminating
     )
+
+
+def _same_status(old: Object, new: Object) -> bool:
+    if not isinstance(old, UndecodedObject) or not isinstance(new, UndecodedObject):
+        return False
+    return bytes(old.status) == bytes(new.status)
 
 
 def _has_ended(pod: Pod) -> bool:
