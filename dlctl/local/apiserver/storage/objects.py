@@ -76,7 +76,7 @@ class Objects:
         resource = served.resource
         obj = decode_metadata(obj, resource)
         meta = obj["metadata"]
-        if meta.get("resourceVersion"):
+        if _sent_version(obj) and not dry_run:
             message = "resourceVersion should not be set on objects to be created"
             raise status.StatusError(500, "", message)
         _set_namespace(obj, namespace if resource.namespaced else "")
@@ -115,7 +115,10 @@ class Objects:
             obj = prepare(obj)
         if self.storage.get(resource, _key(obj)) is not None:
             raise status.already_exists(resource, obj["metadata"]["name"])
-        return StoredObject.of(obj, 0) if dry_run else self.storage.create(resource, obj)
+        if dry_run:
+            # As in the real server, with the version that the client sent.
+            return StoredObject.of(obj, _sent_version(sent))
+        return self.storage.create(resource, obj)
 
     def create_by_update(
         self,
@@ -241,6 +244,12 @@ def _generated_name(prefix: str) -> str:
 
 def _key(obj: JSON) -> ObjectKey:
     return ObjectKey(obj["metadata"].get("namespace", ""), obj["metadata"].get("name", ""))
+
+
+def _sent_version(obj: JSON) -> int:
+    """Return the resource version of a new object; 0 if it is none."""
+    text = obj["metadata"].get("resourceVersion", "")
+    return int(text) if text.isascii() and text.isdecimal() else 0
 
 
 def check_namespace_match(obj: JSON, namespace: str) -> None:

@@ -6,7 +6,14 @@ from typing import Any, Final
 from dlctl.api.json_types import JSON
 from dlctl.api.quantities import parse_quantity
 from dlctl.local.apiserver.status import FieldError
-from dlctl.local.apiserver.validation.names import dns_label, env_name, port_name, qualified_name
+from dlctl.local.apiserver.validation.names import (
+    config_key,
+    dns_label,
+    dns_subdomain,
+    env_name,
+    port_name,
+    qualified_name,
+)
 
 _PULL: Final = ("Always", "IfNotPresent", "Never")
 _PROTOCOLS: Final = ("SCTP", "TCP", "UDP")
@@ -123,12 +130,22 @@ def _value_from(variable: JSON, path: str) -> Iterator[FieldError]:
     elif len(found) > 1:
         yield FieldError.invalid(path, "", "may not have more than one field specified at a time")
     for name in ("configMapKeyRef", "secretKeyRef"):
-        if name in source and not source[name].get("key"):
-            yield FieldError.required(f"{path}.{name}.key")
+        if name in source:
+            yield from _key_ref(source[name], f"{path}.{name}")
     if "fieldRef" in source:
         yield from _field_ref(source["fieldRef"], f"{path}.fieldRef")
     if "resourceFieldRef" in source:
         yield from _resource_field_ref(source["resourceFieldRef"], f"{path}.resourceFieldRef")
+
+
+def _key_ref(reference: JSON, path: str) -> Iterator[FieldError]:
+    name, key = reference.get("name", ""), reference.get("key", "")
+    for complaint in dns_subdomain(name):
+        yield FieldError.invalid(f"{path}.name", name, complaint)
+    if not key:
+        yield FieldError.required(f"{path}.key")
+    for complaint in config_key(key) if key else ():
+        yield FieldError.invalid(f"{path}.key", key, complaint)
 
 
 def _resource_field_ref(reference: JSON, path: str) -> Iterator[FieldError]:
@@ -157,14 +174,23 @@ def _field_ref(reference: JSON, path: str) -> Iterator[FieldError]:
 def _env_from(sources: Sequence[JSON], path: str) -> Iterator[FieldError]:
     for index, source in enumerate(sources):
         where = f"{path}[{index}]"
-        found = [name for name in ("configMapRef", "secretRef") if name in source]
+        prefix = source.get("prefix", "")
+        for complaint in env_name(prefix) if prefix else ():
+            yield FieldError.invalid(f"{where}.prefix", prefix, complaint)
+        found = [field for field in ("configMapRef", "secretRef") if field in source]
+        # Without the index, as in Kubernetes.
         if not found:
-            yield FieldError.invalid(
-                where, "", "must specify one of: `configMapRef` or `secretRef`"
-            )
-        for name in found:
-            if not source[name].get("name"):
-                yield FieldError.required(f"{where}.{name}.name")
+            detail = "must specify one of: `configMapRef` or `secretRef`"
+            yield FieldError.invalid(path, "", detail)
+        elif len(found) > 1:
+            detail = "may not have more than one field specified at a time"
+            yield FieldError.invalid(path, "", detail)
+        for field in found:
+            name = source[field].get("name", "")
+            if not name:
+                yield FieldError.required(f"{where}.{field}.name")
+            for complaint in dns_subdomain(name) if name else ():
+                yield FieldError.invalid(f"{where}.{field}.name", name, complaint)
 
 
 def _mounts(mounts: Sequence[JSON], path: str, volumes: set[str]) -> Iterator[FieldError]:

@@ -43,6 +43,30 @@ def _source(volume: JSON, path: str) -> Iterator[FieldError]:
         required = _REQUIRED.get(name)
         if required and not volume[name].get(required):
             yield FieldError.required(f"{path}.{name}.{required}")
+        if name in ("configMap", "secret"):
+            yield from _items(volume[name].get("items", ()), f"{path}.{name}.items")
+        if name == "projected":
+            for index, source in enumerate(volume[name].get("sources", ())):
+                yield from _projection(source, f"{path}.{name}.sources[{index}]")
         if name == "hostPath" and ".." in volume[name].get("path", "").split("/"):
             value = volume[name]["path"]
             yield FieldError.invalid(f"{path}.hostPath.path", value, "must not contain '..'")
+
+
+def _projection(source: JSON, path: str) -> Iterator[FieldError]:
+    """Yield the errors of a source of a projected volume."""
+    for name in ("secret", "configMap"):
+        if name in source:
+            if not source[name].get("name"):
+                yield FieldError.required(f"{path}.{name}.name")
+            yield from _items(source[name].get("items", ()), f"{path}.{name}.items")
+    if "serviceAccountToken" in source and not source["serviceAccountToken"].get("path"):
+        yield FieldError.required(f"{path}.serviceAccountToken.path")
+
+
+def _items(items: Sequence[JSON], path: str) -> Iterator[FieldError]:
+    """Yield the errors of the chosen keys of a Secret or ConfigMap."""
+    for index, item in enumerate(items):
+        for field in ("key", "path"):
+            if not item.get(field):
+                yield FieldError.required(f"{path}[{index}].{field}")

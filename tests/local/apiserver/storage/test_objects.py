@@ -90,6 +90,12 @@ async def test_version_on_create_is_rejected(api: RawClient) -> None:
     assert answer.body["message"] == message
 
 
+async def test_version_on_create_is_returned_by_a_dry_run(api: RawClient) -> None:
+    answer = await api.post(f"{CONFIG_MAPS}?dryRun=All", config_map("a", resourceVersion="7"))
+    assert (answer.code, answer.body["metadata"]["resourceVersion"]) == (201, "7")
+    assert (await api.get(f"{CONFIG_MAPS}/a")).code == 404
+
+
 async def test_create_in_absent_namespace_is_not_found(api: RawClient) -> None:
     answer = await api.post("/api/v1/namespaces/none/configmaps", config_map("a"))
     assert answer.code == 404
