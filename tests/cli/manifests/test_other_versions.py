@@ -85,4 +85,5 @@ def test_missing_field_is_that_of_the_manifests_version(
     done = dlctl("check", written(job))
     assert done.code == 1
     assert "spec.template" in done.out
+    assert "remove it" not in done.out
     assert "mpiReplicaSpecs" not in done.out

@@ -44,7 +44,7 @@ RULES: Final = (
     },
     *(
         {
-            "rule": f"{_IS_V2BETA1} || !has(self.{field}) || has(self.template)",
+            "rule": f"{_IS_V2BETA1} || !has(self.{field}) || !has(self.mpiReplicaSpecs)",
             "message": "is a field of v1alpha1, where spec.template is: remove it",
             "fieldPath": f".{field}",
         }
