@@ -37,7 +37,7 @@ from dlctl.local.node.interrupted_pods import interrupted_pod
 from dlctl.local.node.kubelet import Kubelet, KubeletOptions, LogUnavailableError
 from dlctl.local.node.network.connections import Connection
 from dlctl.local.node.pod_api import PodApi
-from dlctl.local.node.pod_garbage_collector import PodGarbageCollector
+from dlctl.local.node.pod_garbage_collector import PodGarbageCollector, PodGcTiming
 from dlctl.local.node.scheduler import Scheduler
 from dlctl.local.private_file import write_private_file
 from dlctl.local.run_directory import temporary_run_directory
@@ -67,12 +67,14 @@ class EmbeddedCluster:
         data: DataDirectory | None = None,
         port: int = 0,
         tls: bool = True,
+        pod_gc_timing: PodGcTiming | None = None,
     ) -> None:
         self._options = options or KubeletOptions()
         self._kept_dir = run_dir
         self._data = data
         self._port = port
         self._tls = tls
+        self._pod_gc_timing = pod_gc_timing or PodGcTiming()
         self._running = self._run()
 
     async def __aenter__(self) -> Self:
@@ -117,7 +119,11 @@ class EmbeddedCluster:
                 )
                 jobs = JobController(client, self.node.pods, self.node.clock)
                 collector = PodGarbageCollector(
-                    PodApi(client), self.node.pods, scheduler.nodes, self.node.clock
+                    PodApi(client),
+                    self.node.pods,
+                    scheduler.nodes,
+                    self.node.clock,
+                    self._pod_gc_timing,
                 )
                 sources = self.server.subresources
                 sources.log_source = self._log

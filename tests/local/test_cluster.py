@@ -18,10 +18,10 @@ from dlctl.api.objects.nodes import NODES
 from dlctl.kube import config
 from dlctl.kube.client import Client
 from dlctl.local.cluster import EmbeddedCluster
-from dlctl.local.node import pod_garbage_collector
 from dlctl.local.node.containers.logs import LogFiles
 from dlctl.local.node.containers.pod_paths import PodPaths
 from dlctl.local.node.kubelet import KubeletOptions
+from dlctl.local.node.pod_garbage_collector import PodGcTiming
 from tests.local.node.harness import NodeHarness
 
 HOST = KubeletOptions(network="host")
@@ -153,12 +153,10 @@ async def test_node_that_shuts_down_gives_pods_their_grace_period_and_starts_no_
     assert late["status"]["phase"] == "Pending"
 
 
-async def test_deleted_pod_of_a_node_that_does_not_exist_does_not_stay(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(pod_garbage_collector, "PERIOD_S", 0.1)
-    monkeypatch.setattr(pod_garbage_collector, "QUARANTINE_S", 0.2)
-    async with EmbeddedCluster(HOST) as cluster, Client(cluster.config()) as client:
+async def test_deleted_pod_of_a_node_that_does_not_exist_does_not_stay() -> None:
+    soon = PodGcTiming(period_s=0.1, quarantine_s=0.2)
+    starting = EmbeddedCluster(HOST, pod_gc_timing=soon)
+    async with starting as cluster, Client(cluster.config()) as client:
         harness = NodeHarness(cluster, client)
         await harness.start("lost", nodeName="nowhere")
         await harness.delete("lost")

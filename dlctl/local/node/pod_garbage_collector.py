@@ -5,7 +5,6 @@ No kubelet would: a deleted pod would stay Terminating, and another one Pending.
 
 import asyncio
 from collections import defaultdict
-from typing import Final
 
 import attrs
 
@@ -17,9 +16,16 @@ from dlctl.local.node.api_types import NodePod
 from dlctl.local.node.pod_api import PodApi
 from dlctl.local.node.scheduling_filters import SchedulableNode
 
-# As in kube-controller-manager: between two checks, and until a missing node counts as gone.
-PERIOD_S: Final = 20.0
-QUARANTINE_S: Final = 40.0
+
+@attrs.frozen
+class PodGcTiming:
+    """Seconds between two checks, and until a missing node counts as gone.
+
+    The defaults are those of kube-controller-manager.
+    """
+
+    period_s: float = 20.0
+    quarantine_s: float = 40.0
 
 
 @attrs.define(eq=False)
@@ -30,6 +36,7 @@ class PodGarbageCollector:
     pods: Informer[NodePod]
     nodes: Informer[SchedulableNode]
     clock: Clock
+    timing: PodGcTiming = PodGcTiming()
     # When nodes were first found missing, in monotonic seconds, by name.
     _missing_since: dict[str, float] = attrs.field(init=False, factory=dict)
 
@@ -40,7 +47,7 @@ class PodGarbageCollector:
         while True:
             for pod in self._find():
                 await self._delete(pod)
-            await asyncio.sleep(PERIOD_S)
+            await asyncio.sleep(self.timing.period_s)
 
     def _find(self) -> list[NodePod]:
         """Return the pods whose nodes have been missing for long enough."""
@@ -52,7 +59,8 @@ class PodGarbageCollector:
         now_s = self.clock.monotonic()
         # Only of nodes that are still missing: one that comes back starts again.
         self._missing_since = {name: self._missing_since.get(name, now_s) for name in pods}
-        gone = [n for n, since_s in self._missing_since.items() if now_s - since_s >= QUARANTINE_S]
+        quarantine_s = self.timing.quarantine_s
+        gone = [n for n, since_s in self._missing_since.items() if now_s - since_s >= quarantine_s]
         return [pod for name in gone for pod in pods[name]]
 
     async def _delete(self, pod: NodePod) -> None:
