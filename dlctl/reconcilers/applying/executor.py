@@ -19,6 +19,7 @@ from dlctl.reconcilers.content_errors import ContentError
 from dlctl.reconcilers.events.job_events import JobEvents
 from dlctl.reconcilers.events.pod_events import new_pod_problems
 from dlctl.reconcilers.handlers.batch_periods import BATCH_PERIOD_S
+from dlctl.reconcilers.job.cache import JobCache
 from dlctl.reconcilers.job.content_error_log import ContentErrorLog
 from dlctl.reconcilers.job.metrics import JobMetrics
 from dlctl.reconcilers.job.status_write import StatusWrite
@@ -126,37 +127,41 @@ class Executor:
 
         Return the seconds to wait before the next attempt, and whether the rejections have changed.
         """
-        job, renderer, secrets = context.job, context.renderer, context.cache.secrets
-        wait_s = (self._backoff_left_s(context) or 0.0) if plan.has_writes else 0.0
-        now_s = self.clock.monotonic()
-        if not wait_s and plan.needs_secrets and secrets.is_due(now_s):
-            wait_s = await self.child_writer.create_secrets(job, renderer, secrets, now_s)
-            self.events.found_secrets(job, context.obj, secrets.of_unknown_owner)
-        if wait_s:
+        backoff_s = self._backoff_left_s(context) if plan.has_writes else None
+        if wait_s := backoff_s or await self._create_secrets(context, plan):
             return wait_s, False
-        created = CreateResult(rejections=secrets.rejections if plan.needs_secrets else {})
-        if not created.rejections:
-            if plan.has_creations and context.cache.has_created:
-                # Those may have vanished with the job, and no status write would show that.
-                await self.job_writer.refetch(context.obj)
-            rejected = context.cache.rejected.by_name
-            created = await self.child_writer.create(
-                job, plan, renderer, rejected, context.is_current, has_run=context.has_run
-            )
-            if created.names:
-                context.cache.has_created = True
-                types = renderer.gang.other_scheduler_types
-                self.events.created(job, context.obj, created, types)
-            rejected_updates = await self.child_writer.update(job, plan, renderer)
-            created = attrs.evolve(created, rejections={**rejected_updates, **created.rejections})
-        cache, messages = context.cache, [r.server_message for r in created.rejections.values()]
-        cache.preexisting = frozenset(
-            (resource, name)
-            for resource, name in cache.preexisting | created.preexisting
-            # As a pod is rejected whose account has been deleted since.
-            if not any(names_missing_object(message, name) for message in messages)
+        written = await self._create_and_update(context, plan)
+        _remember_preexisting(context.cache, written)
+        return 0.0, self._record_rejections(context, written) or bool(written.preexisting)
+
+    async def _create_secrets(self, context: ReconcileContext, plan: Plan) -> float:
+        """Create the secrets that new pods mount, if due; return the seconds to wait for them."""
+        job, secrets, now_s = context.job, context.cache.secrets, self.clock.monotonic()
+        if not plan.needs_secrets or not secrets.is_due(now_s):
+            return 0.0
+        wait_s = await self.child_writer.create_secrets(job, context.renderer, secrets, now_s)
+        self.events.found_secrets(job, context.obj, secrets.of_unknown_owner)
+        return wait_s
+
+    async def _create_and_update(self, context: ReconcileContext, plan: Plan) -> CreateResult:
+        """Create and update the plan's children; none if the secrets that pods mount are rejected.
+
+        The result includes rejected secrets and updates.
+        """
+        job, cache, renderer = context.job, context.cache, context.renderer
+        if plan.needs_secrets and cache.secrets.rejections:
+            return CreateResult(rejections=cache.secrets.rejections)
+        if plan.has_creations and cache.has_created:
+            # Those may have vanished with the job, and no status write would show that.
+            await self.job_writer.refetch(context.obj)
+        created = await self.child_writer.create(
+            job, plan, renderer, cache.rejected.by_name, context.is_current, has_run=context.has_run
         )
-        return 0.0, self._record_rejections(context, created) or bool(created.preexisting)
+        if created.names:
+            cache.has_created = True
+            self.events.created(job, context.obj, created, renderer.gang.other_scheduler_types)
+        rejected_updates = await self.child_writer.update(job, plan, renderer)
+        return attrs.evolve(created, rejections={**rejected_updates, **created.rejections})
 
     def _record_rejections(self, context: ReconcileContext, created: CreateResult) -> bool:
         """Store the server's rejections; return whether they concern other children than before.
@@ -184,6 +189,17 @@ class Executor:
         """Return the seconds until rejected children may be retried."""
         rejected, now_s = context.cache.rejected, self.clock.monotonic()
         return rejected.left_s(context.job.generation, now_s, context.is_name_taken)
+
+
+def _remember_preexisting(cache: JobCache, written: CreateResult) -> None:
+    """Keep in mind which objects of others are used, but none that turns out to be missing."""
+    messages = [rejection.server_message for rejection in written.rejections.values()]
+    cache.preexisting = frozenset(
+        (resource, name)
+        for resource, name in cache.preexisting | written.preexisting
+        # As a pod is rejected whose account has been deleted since.
+        if not any(names_missing_object(message, name) for message in messages)
+    )
 
 
 def _can_wait_for_event(job: Job, plan: Plan) -> bool:
