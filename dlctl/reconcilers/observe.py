@@ -230,7 +230,9 @@ def _had_completed(job: Job, spec: ReplicaSpec, completed: Pod, now: datetime.da
         return False
     if job.status.phase is JobPhase.SUSPENDED or is_of_earlier_attempt(job, completed):
         return False
-    end = termination(completed, spec.container, rule=_retry_policy(spec, completed), now=now)
+    end = termination(
+        completed, spec.container, retry_policy=_retry_policy(spec, completed), now=now
+    )
     return end is not None and end.exit_class is ExitClass.SUCCESS
 
 
@@ -266,7 +268,11 @@ def _observe_launcher(
 def _retired_replica(
     spec: ReplicaSpec, replica: Replica, pod: Pod | None, now: datetime.datetime
 ) -> ObservedReplica:
-    end = termination(pod, spec.container, rule=_retry_policy(spec, pod), now=now) if pod else None
+    end = (
+        termination(pod, spec.container, retry_policy=_retry_policy(spec, pod), now=now)
+        if pod
+        else None
+    )
     return ObservedReplica(replica, ReplicaState.RETIRED, pod, end)
 
 
@@ -298,7 +304,7 @@ def observe_replica(
     terminated = (
         None
         if discarded
-        else termination(pod, spec.container, rule=_retry_policy(spec, pod), now=now)
+        else termination(pod, spec.container, retry_policy=_retry_policy(spec, pod), now=now)
     )
     if terminated and (terminated.exit_class is not ExitClass.RETRYABLE or not terminating):
         state = _STATE_BY_EXIT_CLASS[terminated.exit_class]

@@ -66,7 +66,7 @@ class Termination:
 
 
 def termination(
-    pod: Pod, container: str, *, rule: RetryPolicy, now: datetime.datetime
+    pod: Pod, container: str, *, retry_policy: RetryPolicy, now: datetime.datetime
 ) -> Termination | None:
     """Return how the pod's run ended, or None while it continues or is about to restart.
 
@@ -77,17 +77,17 @@ def termination(
     status = pod.container_status(container)
     terminated = status.last_terminated if status else None
     if terminated and not _is_after_deletion(pod, terminated):
-        found = _from_container(pod, terminated, rule, now)
+        found = _from_container(pod, terminated, retry_policy, now)
         if _is_over(pod, status) and _is_interrupted(pod, terminated):
-            return _from_pod(pod, rule, now, terminated)
+            return _from_pod(pod, retry_policy, now, terminated)
         return None if _will_restart(pod, found.exit_class) else found
     if pod.metadata.is_terminating:
         return None
     if pod.phase is PodPhase.SUCCEEDED:
         return Termination(ExitClass.SUCCESS, "Completed", "the pod succeeded", now)
-    before = _from_init_container(pod, rule, now)
+    before = _from_init_container(pod, retry_policy, now)
     if pod.phase is PodPhase.FAILED:
-        return before or _from_pod(pod, rule, now, None)
+        return before or _from_pod(pod, retry_policy, now, None)
     # Otherwise the kubelet would restart the init container indefinitely.
     return before if before and before.exit_class is ExitClass.PERMANENT else None
 
@@ -134,18 +134,21 @@ def _is_after_deletion(pod: Pod, terminated: ContainerStateTerminated) -> bool:
 
 
 def _from_container(
-    pod: Pod, terminated: ContainerStateTerminated, rule: RetryPolicy, now: datetime.datetime
+    pod: Pod,
+    terminated: ContainerStateTerminated,
+    retry_policy: RetryPolicy,
+    now: datetime.datetime,
 ) -> Termination:
     code = recovered_exit_code(terminated.exit_code, terminated.message or "")
     reason = terminated.reason
-    exit_class, meaning_text = rule.exit_class(code), describe_exit_code(code)
+    exit_class, meaning_text = retry_policy.exit_class(code), describe_exit_code(code)
     if reason == OOM_KILLED:
         meaning_text = "out of memory: the container's limit was reached"
         # A restart would reach the same limit again.
-        exit_class = ExitClass.PERMANENT if rule.uses_table else exit_class
+        exit_class = ExitClass.PERMANENT if retry_policy.uses_table else exit_class
     elif reason in UNOBSERVED_REASONS:
         exit_class, meaning_text = (
-            _disruption_exit_class(rule),
+            _disruption_exit_class(retry_policy),
             "its end was not observed: its node was down or restarted",
         )
     return Termination(
@@ -160,13 +163,15 @@ def _from_container(
     )
 
 
-def _from_init_container(pod: Pod, rule: RetryPolicy, now: datetime.datetime) -> Termination | None:
+def _from_init_container(
+    pod: Pod, retry_policy: RetryPolicy, now: datetime.datetime
+) -> Termination | None:
     """Return the end of a pod by an init container that failed, if one did."""
     failed = _failed_init_container(pod)
     if failed is None or _is_disrupted(pod):
         return None
-    found = _from_container(pod, failed, rule, now)
-    if rule.judges_init_containers:
+    found = _from_container(pod, failed, retry_policy, now)
+    if retry_policy.judges_init_containers:
         return found
     return attrs.evolve(found, exit_class=ExitClass.RETRYABLE)
 
@@ -189,14 +194,17 @@ def _last_line(message: str) -> str:
 
 
 def _from_pod(
-    pod: Pod, rule: RetryPolicy, now: datetime.datetime, terminated: ContainerStateTerminated | None
+    pod: Pod,
+    retry_policy: RetryPolicy,
+    now: datetime.datetime,
+    terminated: ContainerStateTerminated | None,
 ) -> Termination:
     status = pod.status
     condition = pod.condition("DisruptionTarget")
     reason = pod.status_reason or (condition.reason if condition else None)
     message = (status.message if status else None) or (condition.message if condition else None)
     return Termination(
-        exit_class=_disruption_exit_class(rule),
+        exit_class=_disruption_exit_class(retry_policy),
         reason=printable(reason or "PodFailed", MAX_REASON_CHARS),
         message=printable(message or "", MAX_MESSAGE_CHARS) or _default_message(terminated),
         time=_end(pod, terminated, now),
@@ -217,9 +225,9 @@ def _default_message(terminated: ContainerStateTerminated | None) -> str:
     return f"the pod was interrupted, its container exited with code {terminated.exit_code}"
 
 
-def _disruption_exit_class(rule: RetryPolicy) -> ExitClass:
+def _disruption_exit_class(retry_policy: RetryPolicy) -> ExitClass:
     # Never means never, even if the cluster caused the termination.
-    return ExitClass.PERMANENT if rule is RetryPolicy.NONE else ExitClass.RETRYABLE
+    return ExitClass.PERMANENT if retry_policy is RetryPolicy.NONE else ExitClass.RETRYABLE
 
 
 def _end(

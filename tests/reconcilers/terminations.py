@@ -21,8 +21,10 @@ def deletion(asked: datetime.datetime) -> dict[str, Any]:
     return {"deletionTimestamp": deadline.isoformat(), "deletionGracePeriodSeconds": 30}
 
 
-def termination_of(*, rule: RetryPolicy = RetryPolicy.TABLE, **pod: Any) -> Termination | None:
-    return termination(make_pod(JOB, WORKER, **pod), "mxnet", rule=rule, now=NOW)
+def termination_of(
+    *, retry_policy: RetryPolicy = RetryPolicy.TABLE, **pod: Any
+) -> Termination | None:
+    return termination(make_pod(JOB, WORKER, **pod), "mxnet", retry_policy=retry_policy, now=NOW)
 
 
 def found(**pod: Any) -> Termination:

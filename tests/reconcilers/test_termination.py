@@ -95,10 +95,10 @@ def test_success_after_a_retryable_exit_is_success() -> None:
     assert found(state=exited(0), last_state=exited(137)).exit_class is ExitClass.SUCCESS
 
 
-@pytest.mark.parametrize("rule", RetryPolicy)
-def test_unlisted_exit_code_is_classified_by_the_dialect(rule: RetryPolicy) -> None:
-    end = found(phase="Failed", state=exited(134), rule=rule)
-    assert end.exit_class is rule.exit_class(134)
+@pytest.mark.parametrize("policy", RetryPolicy)
+def test_unlisted_exit_code_is_classified_by_the_dialect(policy: RetryPolicy) -> None:
+    end = found(phase="Failed", state=exited(134), retry_policy=policy)
+    assert end.exit_class is policy.exit_class(134)
 
 
 def test_out_of_memory_is_permanent_whatever_the_code() -> None:
@@ -164,13 +164,13 @@ def test_failed_init_container_is_reported_with_its_code() -> None:
     assert (end.exit_class, end.exit_code) == (ExitClass.PERMANENT, 3)
 
 
-@pytest.mark.parametrize("rule", [RetryPolicy.SIGNALS, RetryPolicy.TABLE_AND_SIGNALS])
+@pytest.mark.parametrize("policy", [RetryPolicy.SIGNALS, RetryPolicy.TABLE_AND_SIGNALS])
 @pytest.mark.parametrize("code", [1, 127, 137])
-def test_exit_code_of_kubeflow_is_not_about_init_containers(rule: RetryPolicy, code: int) -> None:
+def test_exit_code_of_kubeflow_is_not_about_init_containers(policy: RetryPolicy, code: int) -> None:
     """Such as init-pytorch, which gives up after minutes in which the master has not started."""
     init = [{"name": "init-pytorch", "state": exited(code)}]
     pod = make_pod(JOB, WORKER, phase="Failed", initContainerStatuses=init, state={"waiting": {}})
-    end = termination(pod, "mxnet", rule=rule, now=NOW)
+    end = termination(pod, "mxnet", retry_policy=policy, now=NOW)
     assert end is not None
     assert (end.exit_class, end.exit_code) == (ExitClass.RETRYABLE, code)
 
@@ -186,7 +186,7 @@ def sidecar(policy: str) -> Pod:
 
 @pytest.mark.parametrize("policy", ["Never", "OnFailure"])
 def test_crash_of_a_native_sidecar_is_no_termination(policy: str) -> None:
-    assert termination(sidecar(policy), "mxnet", rule=RetryPolicy.TABLE, now=NOW) is None
+    assert termination(sidecar(policy), "mxnet", retry_policy=RetryPolicy.TABLE, now=NOW) is None
 
 
 def test_termination_time_is_when_the_container_ended() -> None:
@@ -209,7 +209,7 @@ def test_permanent_exit_of_an_init_container_terminates_a_pod_that_would_retry_i
         job, job.success_policy.success_replicas[0], phase="Pending", initContainerStatuses=[init]
     )
 
-    end = termination(pod, "mxnet", rule=job.replica_specs[0].retry_policy, now=NOW)
+    end = termination(pod, "mxnet", retry_policy=job.replica_specs[0].retry_policy, now=NOW)
 
     assert end is not None
     assert (end.exit_class, end.exit_code) == (ExitClass.PERMANENT, 127)

@@ -124,7 +124,7 @@ def test_exit_zero_of_a_pod_past_its_own_deadline_is_no_success() -> None:
 
 
 def test_interruption_fails_a_replica_that_is_never_restarted() -> None:
-    end = found(phase="Failed", reason="Evicted", state=exited(0), rule=RetryPolicy.NONE)
+    end = found(phase="Failed", reason="Evicted", state=exited(0), retry_policy=RetryPolicy.NONE)
     assert (end.exit_class, end.reason) == (ExitClass.PERMANENT, "Evicted")
 
 

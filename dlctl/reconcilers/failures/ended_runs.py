@@ -160,7 +160,7 @@ def _ended_in_place(
     if spec is None:
         return None
     # Judged as if it were not retried, a run has ended also if another one follows.
-    end = termination(pod, spec.container, rule=RetryPolicy.NONE, now=now)
+    end = termination(pod, spec.container, retry_policy=RetryPolicy.NONE, now=now)
     if end is None or end.exit_class is ExitClass.SUCCESS:
         return None
     # The node's clock is ahead: its time is yet to come.

@@ -139,5 +139,5 @@ def _pod_failure(job: Job, pod: Pod, now: datetime.datetime) -> Termination | No
     """Return how the program of a pod has failed, also if the kubelet runs it again."""
     spec = job.replica_spec(LAUNCHER)
     # Without retries of its own: the Job has them.
-    end = termination(pod, spec.container if spec else "", rule=RetryPolicy.NONE, now=now)
+    end = termination(pod, spec.container if spec else "", retry_policy=RetryPolicy.NONE, now=now)
     return end if end and end.exit_class is not ExitClass.SUCCESS else None

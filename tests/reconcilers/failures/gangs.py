@@ -70,7 +70,7 @@ def failed_replica(
     )
     if node and pod.spec:
         pod = msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name=node))
-    end = termination(pod, spec.container, rule=spec.retry_policy, now=NOW)
+    end = termination(pod, spec.container, retry_policy=spec.retry_policy, now=NOW)
     return FailedReplica(replica, pod, end, log, faulty_node)
 
 

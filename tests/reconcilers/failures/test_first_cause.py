@@ -22,7 +22,7 @@ def failed_replica(
     spec = job.replica_spec("worker")
     assert spec is not None
     made = make_pod(job, replica, **{"phase": "Failed", **pod})
-    end = termination(made, spec.container, rule=spec.retry_policy, now=NOW)
+    end = termination(made, spec.container, retry_policy=spec.retry_policy, now=NOW)
     return FailedReplica(replica, made, end, log, faulty_node)
 
 
