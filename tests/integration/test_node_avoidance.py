@@ -17,7 +17,7 @@ from dlctl.local.apiserver import status
 from dlctl.local.apiserver.faults import Fault
 from dlctl.local.apiserver.storage.stored_objects import StorageEvent
 from dlctl.options import Options
-from dlctl.reconcilers.avoidance.unschedulable import PATIENCE_S
+from dlctl.reconcilers.avoidance.dropped_avoidance import PATIENCE_S
 from tests.builders import kind_of, training_job
 from tests.support.harness import ClusterHarness, start_cluster
 from tests.support.outcomes import DONE, KEEPS_RUNNING, Exit, Outcome

@@ -17,7 +17,7 @@ from dlctl.api.policies.failure_policy import FailureAction
 from dlctl.api.status.job_status import Failure, JobPhase, JobStatus
 from dlctl.api.status.verdict import Attempt
 from dlctl.durations import shortest_wait
-from dlctl.reconcilers.avoidance.unschedulable import with_dropped_avoidance
+from dlctl.reconcilers.avoidance.dropped_avoidance import with_dropped_avoidance
 from dlctl.reconcilers.children import dependents
 from dlctl.reconcilers.children.dependents import DependentChanges
 from dlctl.reconcilers.children.desired import Desired

@@ -15,8 +15,8 @@ from dlctl.api.objects.pods import AVOIDED_NODES, Pod
 from dlctl.api.status.job_status import JobPhase
 from dlctl.api.status.verdict import Attempt, Cause
 from dlctl.informers.handlers import Change
+from dlctl.reconcilers.avoidance.dropped_avoidance import PATIENCE_S, with_dropped_avoidance
 from dlctl.reconcilers.avoidance.node_avoidance import NodeAvoidance, with_avoidance_event
-from dlctl.reconcilers.avoidance.unschedulable import PATIENCE_S, with_dropped_avoidance
 from dlctl.reconcilers.children.avoided_nodes import AvoidedNode
 from dlctl.reconcilers.nodes.node_tracker import NodeTracker
 from dlctl.reconcilers.plan import Plan

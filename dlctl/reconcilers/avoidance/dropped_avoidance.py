@@ -1,4 +1,4 @@
-"""Pods that nothing can schedule as long as they avoid nodes: the job then avoids none. Pure."""
+"""Dropping avoidance: a job whose pods fit only on nodes that they avoid avoids none. Pure."""
 
 import datetime
 from collections.abc import Iterable
