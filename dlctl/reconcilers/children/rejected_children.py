@@ -15,13 +15,11 @@ from dlctl.api.status.waiting import Waiting
 from dlctl.backoff import Backoff
 from dlctl.errors import InvalidJobError
 from dlctl.reconcilers.children.creation import CreateResult
-from dlctl.reconcilers.children.rejection import Rejection, RejectionCause
+from dlctl.reconcilers.children.rejection import Rejection, RejectionCause, without_numbers
 from dlctl.reconcilers.children.rejection_reasons import rejection_waiting
 
 # The cap is short enough to notice a freed quota or a fixed webhook soon.
 BACKOFF: Final = Backoff(base_s=5.0, cap_s=120.0)
-# Common in every cluster, and resolved without an administrator.
-TRANSIENT_CAUSES: Final = frozenset({RejectionCause.ALREADY_EXISTS, RejectionCause.FORBIDDEN})
 
 # Returns whether a store shows an object of a resource under a name in the job's namespace.
 NameTaken = Callable[[Resource, str], bool]
@@ -103,12 +101,6 @@ class RejectedChildren:
         for name, rejection in self.by_name.items():
             already_exists = rejection.cause is RejectionCause.ALREADY_EXISTS
             yield already_exists and is_name_taken(rejection.resource, name)
-
-
-def without_numbers(text: str) -> str:
-    """Return a message without request ids, counts and times, which vary between attempts."""
-    words = ("#" if any(map(str.isdigit, word)) else word for word in text.split())
-    return " ".join(words)
 
 
 def _keep_if_same(old: Rejection | None, new: Rejection) -> Rejection:

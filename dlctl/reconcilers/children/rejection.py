@@ -41,6 +41,10 @@ class RejectionCause(enum.Enum):
     INVALID = enum.auto()
 
 
+# Common in every cluster, and resolved without an administrator.
+TRANSIENT_CAUSES: Final = frozenset({RejectionCause.ALREADY_EXISTS, RejectionCause.FORBIDDEN})
+
+
 @attrs.frozen
 class Rejection:
     """A child that was not created: the cause and the server's message."""
@@ -74,6 +78,12 @@ def rejection_of(resource: Resource, name: str, error: ApiError) -> Rejection | 
     text = truncated(str(error))
     message = f"{resource.kind.lower()} {name} is {_CAUSE_TEXTS[cause]}: {text}"
     return Rejection(cause, resource, message, text)
+
+
+def without_numbers(text: str) -> str:
+    """Return a message without request ids, counts and times, which vary between attempts."""
+    words = ("#" if any(map(str.isdigit, word)) else word for word in text.split())
+    return " ".join(words)
 
 
 def _cause(error: ApiError) -> RejectionCause | None:

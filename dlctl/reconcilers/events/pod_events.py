@@ -16,8 +16,12 @@ from dlctl.api.objects.pods import ContainerStatus, Pod
 from dlctl.api.status.job_status import JobPhase, JobState, JobStatus
 from dlctl.errors import MAX_REASON_CHARS, truncated
 from dlctl.name_lists import first_names
-from dlctl.reconcilers.children.rejected_children import TRANSIENT_CAUSES, without_numbers
-from dlctl.reconcilers.children.rejection import Rejection, RejectionCause
+from dlctl.reconcilers.children.rejection import (
+    TRANSIENT_CAUSES,
+    Rejection,
+    RejectionCause,
+    without_numbers,
+)
 from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState
 
 # The reasons why pods do not run, each with the pod's UID.

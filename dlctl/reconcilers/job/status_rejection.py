@@ -6,7 +6,7 @@ import attrs
 
 from dlctl.backoff import Backoff
 from dlctl.errors import DlctlError
-from dlctl.reconcilers.children.rejected_children import without_numbers
+from dlctl.reconcilers.children.rejection import without_numbers
 
 # The reason of the event about it.
 STATUS_REJECTED: Final = "StatusRejected"
