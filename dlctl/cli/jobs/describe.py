@@ -17,11 +17,11 @@ from dlctl.cli.jobs.cluster import (
     run_in_cluster,
 )
 from dlctl.cli.jobs.explanation import FirstFailure, explain, first_failure
-from dlctl.cli.jobs.history import replica_names
 from dlctl.cli.jobs.job_argument import add_job_argument
 from dlctl.cli.jobs.job_events import JobEvent, events_of
 from dlctl.cli.jobs.job_snapshot import JobSnapshot
 from dlctl.cli.jobs.log_streams import PodLogOptions
+from dlctl.cli.jobs.replica_pods import replica_names
 from dlctl.cli.jobs.tables import aligned, duration
 from dlctl.kube.errors import RequestError
 

@@ -11,16 +11,10 @@ from dlctl.api.policies.run_policy import CleanPodPolicy
 from dlctl.api.status.job_status import RestartRecord
 from dlctl.api.status.verdict import Verdict, last_verdict
 from dlctl.cli.jobs.attempt_lines import attempt_lines, verdict_lines
-from dlctl.cli.jobs.history import (
-    container_of,
-    decisive_status,
-    ended,
-    history_lines,
-    moments,
-    replica_names,
-)
+from dlctl.cli.jobs.history import ended, history_lines, moments
 from dlctl.cli.jobs.job_events import JobEvent
 from dlctl.cli.jobs.job_snapshot import JobSnapshot
+from dlctl.cli.jobs.replica_pods import container_of, decisive_status, replica_names
 from dlctl.cli.jobs.tables import duration
 from dlctl.cli.jobs.waiting_lines import waiting_lines
 from dlctl.errors import InvalidJobError
@@ -46,24 +40,21 @@ def first_failure(job: JobSnapshot, pods: Sequence[Pod]) -> FirstFailure | None:
     """Return the first cause in the status, or else the first failure that the pods still show."""
     if job.state == "Succeeded":
         return None
-    by_replica = {each.replica: each for each in reversed(list(_failures(job, pods)))}
-    if (verdict := last_verdict(job.status.attempts)) is not None:
-        shown = by_replica.get(verdict.replica)
-        container = container_of(job, verdict.replica)
-        previous = shown is not None and shown.previous
-        replaced = shown is None and _is_created_since(pods, verdict.pod, verdict.time)
-        return FirstFailure(
-            verdict.replica, verdict.pod, verdict.message, container, previous, verdict, replaced
-        )
-    if (failure := job.status.failure) is not None:
-        shown = by_replica.get(failure.replica)
-        container = container_of(job, failure.replica)
-        previous = shown is not None and shown.previous
-        replaced = shown is None and _is_created_since(pods, failure.pod, failure.time)
-        return FirstFailure(
-            failure.replica, failure.pod, failure.message, container, previous, None, replaced
-        )
-    return next(_failures(job, pods), None)
+    failures = list(_failures(job, pods))
+    verdict = last_verdict(job.status.attempts)
+    recorded = verdict or job.status.failure
+    if recorded is None:
+        return failures[0] if failures else None
+    shown = next((each for each in failures if each.replica == recorded.replica), None)
+    return FirstFailure(
+        recorded.replica,
+        recorded.pod,
+        recorded.message,
+        container_of(job, recorded.replica),
+        previous=shown is not None and shown.previous,
+        verdict=verdict,
+        is_replaced=shown is None and _is_created_since(pods, recorded.pod, recorded.time),
+    )
 
 
 def _is_created_since(pods: Sequence[Pod], name: str, time: datetime.datetime) -> bool:

@@ -10,14 +10,13 @@ from typing import Final
 import attrs
 
 from dlctl.api.exit_codes import describe_exit_code
-from dlctl.api.job import LAUNCHER_REPLICA, Job, replica_type
-from dlctl.api.objects.pods import ContainerStateTerminated, ContainerStatus, Pod
+from dlctl.api.objects.pods import ContainerStateTerminated, Pod
 from dlctl.api.status.conditions import CREATED
 from dlctl.api.status.job_status import JobStatus
 from dlctl.cli.display.pod_warnings import bare_message
 from dlctl.cli.jobs.job_events import JobEvent
 from dlctl.cli.jobs.job_snapshot import JobSnapshot
-from dlctl.errors import InvalidJobError
+from dlctl.cli.jobs.replica_pods import main_status, replica_names
 from dlctl.name_lists import first_names
 
 # Copies of what a pod's own status says, in events about its job.
@@ -65,36 +64,6 @@ def moments(
     # An end of a program that several report is shown as the last of them does.
     once = {(each.time, each.replica) if each.rank is Rank.ENDED else each: each for each in found}
     return sorted(once.values())
-
-
-def replica_names(job: JobSnapshot, pods: Collection[Pod]) -> Mapping[str, str]:
-    """Return the names of replicas by the names of their pods, those that are gone included."""
-    names = {pod.metadata.name: pod.metadata.name for pod in pods}
-    if isinstance(job.job, Job):
-        names |= {job.job.child_name(replica): str(replica) for replica in job.job.replicas}
-        if job.job.launcher_job:
-            others = (pod for pod in pods if pod.metadata.controller_uid != job.uid)
-            names |= {pod.metadata.name: str(LAUNCHER_REPLICA) for pod in others}
-    return names
-
-
-def container_of(job: JobSnapshot, replica: str) -> str:
-    """Return the name of the training container of a replica; empty if it is not known."""
-    if isinstance(job.job, InvalidJobError):
-        return ""
-    spec = job.job.replica_spec(replica_type(replica))
-    return spec.container if spec else ""
-
-
-def main_status(job: JobSnapshot, pod: Pod, replica: str) -> ContainerStatus | None:
-    """Return the status of a pod's training container."""
-    known = pod.container_status(container_of(job, replica))
-    return known or next(iter(pod.container_statuses), None)
-
-
-def decisive_status(job: JobSnapshot, pod: Pod, replica: str) -> ContainerStatus | None:
-    """Return the status of the init container that holds a pod up, or of the training container."""
-    return pod.unfinished_init_status or main_status(job, pod, replica)
 
 
 def ended(state: ContainerStateTerminated) -> str:

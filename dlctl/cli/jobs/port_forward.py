@@ -16,10 +16,10 @@ from dlctl.api.meta import ObjectKey
 from dlctl.api.objects.pods import Pod, PodPhase
 from dlctl.cli.display.log_selection import chief_first
 from dlctl.cli.jobs.cluster import TargetCluster, add_kubeconfig_arguments, run_in_cluster
-from dlctl.cli.jobs.history import replica_names
 from dlctl.cli.jobs.job_argument import add_job_argument
 from dlctl.cli.jobs.job_snapshot import JobSnapshot
 from dlctl.cli.jobs.names import known_kinds, parse_replica
+from dlctl.cli.jobs.replica_pods import replica_names
 from dlctl.cli.jobs.waiting_lines import waiting_lines
 from dlctl.errors import ConfigError, DlctlError, config_errors
 from dlctl.kube.errors import RequestError

@@ -9,9 +9,9 @@ from dlctl.api.objects.pods import Pod
 from dlctl.api.status.job_status import JobPhase
 from dlctl.cli.display.observed_replicas import observed_replicas
 from dlctl.cli.display.pod_warnings import bare_message
-from dlctl.cli.jobs.history import replica_names
 from dlctl.cli.jobs.job_events import JobEvent
 from dlctl.cli.jobs.job_snapshot import JobSnapshot
+from dlctl.cli.jobs.replica_pods import replica_names
 from dlctl.cli.jobs.tables import duration
 from dlctl.name_lists import first_names
 from dlctl.reconcilers.job.status_rejection import STATUS_REJECTED
