@@ -20,10 +20,7 @@ from dlctl.api.status.verdict import Attempt
 from dlctl.cli.display.observed_replicas import observed_replicas
 from dlctl.dialects.kind import Kind
 from dlctl.errors import InvalidJobError
-from dlctl.reconcilers.observe import (
-    ObservedReplica,
-    ReplicaState,
-)
+from dlctl.reconcilers.observe import ObservedReplica, ReplicaState
 
 _STOPPED: Final = "Stopped"
 _KEPT_EXITS: Final = 20
@@ -216,9 +213,9 @@ def _replica(
     if run == last.run and last.phase in _FINAL:
         # Later events do not change how the program terminated.
         return last
-    state = (status.state if status else None) or ContainerState()
-    ended = state.terminated or (_last_termination(status) if state.waiting else None)
+    state, ended = _state(status), _end(status)
     start, exit_ = state.running or ended, end or ended
+    exit_code = exit_.exit_code if exit_ else None
     init = None if start else pod.unfinished_init_status
     last_end = init.last_terminated if init else ended
     init_run = ContainerRun(run.pod_uid, init.name, init.restart_count or 0) if init else None
@@ -231,18 +228,13 @@ def _replica(
         phase=_phase(observed, init if init and init.state and init.state.waiting else status),
         restarts=last.restarts + starts + init_restarts,
         init_restarts=last.init_restarts + init_restarts + (starts if is_init_retry else 0),
-        exit_code=exit_.exit_code if exit_ else None,
+        exit_code=exit_code,
         started=start.started_at if start else None,
         ended=last_end.finished_at if last_end else None,
         run=run,
         exits=_exits_of_init(last, init_run, init)
         if init_run
-        else _exits(
-            _without_init(last, run) if start else last,
-            run,
-            status,
-            exit_.exit_code if exit_ else None,
-        ),
+        else _exits(_without_init(last, run) if start else last, run, status, exit_code),
         waiting_message=_waiting_message(observed, state, init),
         init_run=init_run,
     )
@@ -254,7 +246,7 @@ def _exits(
     """Return the ends of runs, with those that the status shows: of this run and the one before."""
     seen = {end.run: end for end in last.exits}
     before = _last_termination(status)
-    last_end = (status.state.terminated if status and status.state else None) or before
+    last_end = _state(status).terminated or before
     if run.number and code is None and before:
         ended = attrs.evolve(run, number=run.number - 1)
         failed_start = before.reason == _START_ERROR
@@ -269,8 +261,7 @@ def _exits_of_init(
     last: ReplicaProgress, run: ContainerRun, status: ContainerStatus | None
 ) -> tuple[ContainerExit, ...]:
     """Return the ends of runs, with those of an init container: they are the replica's, too."""
-    state = (status.state if status else None) or ContainerState()
-    end = state.terminated or (_last_termination(status) if state.waiting else None)
+    end = _end(status)
     return _exits(last, run, status, end.exit_code if end else None)
 
 
@@ -287,6 +278,16 @@ def _init_restarts(last: ReplicaProgress, run: ContainerRun | None) -> int:
     before = last.init_run
     is_same = before and (before.pod_uid, before.container) == (run.pod_uid, run.container)
     return run.number - (before.number if before and is_same else 0)
+
+
+def _state(status: ContainerStatus | None) -> ContainerState:
+    return (status.state if status else None) or ContainerState()
+
+
+def _end(status: ContainerStatus | None) -> ContainerStateTerminated | None:
+    """Return how a program that does not run now terminated; None if it runs or has not run."""
+    state = _state(status)
+    return state.terminated or (_last_termination(status) if state.waiting else None)
 
 
 def _last_termination(status: ContainerStatus | None) -> ContainerStateTerminated | None:
@@ -323,7 +324,7 @@ def _without_pod(observed: ObservedReplica, status: JobStatus, last: ReplicaProg
 
 def _phase(observed: ObservedReplica, status: ContainerStatus | None) -> str:
     if observed.state is ReplicaState.PENDING:
-        state = (status.state if status else None) or ContainerState()
+        state = _state(status)
         # Its program may have ended before the phase of its pod says so.
         why = state.waiting or state.terminated
         return (why.reason if why else None) or _PHASE_BY_STATE[ReplicaState.PENDING]
