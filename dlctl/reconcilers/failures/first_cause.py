@@ -97,7 +97,8 @@ def first_cause(
     """
     if not failed_replicas:
         return Verdict(Cause.UNKNOWN, Confidence.LOW, "no replica reported why it ended", now)
-    return _verdict(job, _blamed(job, failed_replicas, now), failed_replicas)
+    blamed = min(_suspects(job, failed_replicas, now), key=lambda suspect: suspect.order)
+    return _verdict(job, blamed, failed_replicas)
 
 
 def judgements(
@@ -117,10 +118,6 @@ def _judgement(suspect: _Suspect) -> Judgement:
         is_consequence=suspect.is_consequence or is_unread_loser,
         is_unread=suspect.is_unread,
     )
-
-
-def _blamed(job: Job, failed_replicas: Sequence[FailedReplica], now: datetime.datetime) -> _Suspect:
-    return min(_suspects(job, failed_replicas, now), key=lambda suspect: suspect.order)
 
 
 def _suspects(
