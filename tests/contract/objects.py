@@ -23,16 +23,3 @@ def pod(name: str = "a", *, node: str = "", meta: JSON | None = None, **spec: An
 
 def service(name: str = "a", **spec: Any) -> JSON:
     return {"metadata": {"name": name}, "spec": {"ports": [{"port": 80}]} | spec}
-
-
-def owned_by(owner: JSON, *, block: bool = True) -> list[JSON]:
-    return [
-        {
-            "apiVersion": owner["apiVersion"],
-            "kind": owner["kind"],
-            "name": owner["metadata"]["name"],
-            "uid": owner["metadata"]["uid"],
-            "controller": True,
-            "blockOwnerDeletion": block,
-        }
-    ]

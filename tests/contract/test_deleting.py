@@ -5,7 +5,8 @@ import pytest
 from dlctl.api.json_types import JSON
 from tests.contract.api import Api
 from tests.contract.definitions import V1, gadget
-from tests.contract.objects import config_map, owned_by, pod, service
+from tests.contract.objects import config_map, pod, service
+from tests.support.owner_references import owned_by
 
 OPTIONS: JSON = {"kind": "DeleteOptions", "apiVersion": "v1"}
 

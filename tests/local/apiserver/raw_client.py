@@ -189,16 +189,3 @@ def widget_crd() -> JSON:
             "versions": [version],
         },
     }
-
-
-def owned_by(owner: JSON, *, block: bool = True) -> list[JSON]:
-    return [
-        {
-            "apiVersion": owner["apiVersion"],
-            "kind": owner["kind"],
-            "name": owner["metadata"]["name"],
-            "uid": owner["metadata"]["uid"],
-            "controller": True,
-            "blockOwnerDeletion": block,
-        }
-    ]

@@ -11,9 +11,9 @@ from tests.local.apiserver.raw_client import (
     Answer,
     RawClient,
     config_map,
-    owned_by,
     widget,
 )
+from tests.support.owner_references import owned_by
 
 WIDGET = f"{WIDGETS}/a"
 

@@ -10,11 +10,11 @@ from tests.local.apiserver.raw_client import (
     WIDGETS,
     RawClient,
     config_map,
-    owned_by,
     pod,
     widget,
 )
 from tests.local.apiserver.storage.garbage import settled
+from tests.support.owner_references import owned_by
 
 
 async def test_background_deletion_deletes_dependents_after_their_owner(widgets: RawClient) -> None:
