@@ -65,10 +65,10 @@ def with_volume(**source: object) -> JSON:
                 }
             ),
             [
+                "Required spec.volumes[0].projected.path",
                 "Required spec.volumes[0].projected.sources[0].secret.name",
                 "Required spec.volumes[0].projected.sources[1].configMap.items[0].path",
                 "Required spec.volumes[0].projected.sources[1].configMap.name",
-                "Required spec.volumes[0].projected.sources[2].serviceAccountToken.path",
             ],
             id="projected volume",
         ),

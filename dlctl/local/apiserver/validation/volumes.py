@@ -48,6 +48,10 @@ def _source(volume: JSON, path: str) -> Iterator[FieldError]:
         if name == "projected":
             for index, source in enumerate(volume[name].get("sources", ())):
                 yield from _projection(source, f"{path}.{name}.sources[{index}]")
+                token = source.get("serviceAccountToken")
+                if token is not None and not token.get("path"):
+                    # Without the source, as in Kubernetes.
+                    yield FieldError.required(f"{path}.{name}.path")
         if name == "hostPath" and ".." in volume[name].get("path", "").split("/"):
             value = volume[name]["path"]
             yield FieldError.invalid(f"{path}.hostPath.path", value, "must not contain '..'")
@@ -60,8 +64,6 @@ def _projection(source: JSON, path: str) -> Iterator[FieldError]:
             if not source[name].get("name"):
                 yield FieldError.required(f"{path}.{name}.name")
             yield from _items(source[name].get("items", ()), f"{path}.{name}.items")
-    if "serviceAccountToken" in source and not source["serviceAccountToken"].get("path"):
-        yield FieldError.required(f"{path}.serviceAccountToken.path")
 
 
 def _items(items: Sequence[JSON], path: str) -> Iterator[FieldError]:
