@@ -154,6 +154,22 @@ def _retry(
         names = shown_names(state.pod_names(failed))
         failure = ScaleFailure(f"{names} ended before the launcher could use them")
         return end_operation(state, plan, operation, failure)
+    backoff_s = _backoff_left_s(state, operation, failed)
+    wait_s = state.left_s(operation, _timeout_s(state, scaler))
+    if backoff_s > 0 and wait_s > 0:
+        # The failed pods stay until then, so that their logs can be read.
+        return plan.with_requeue_after(backoff_s, wait_s)
     again = attrs.evolve(operation, failures=operation.failures + 1)
     plan = plan.with_deleted_pods(state.pods(failed))
     return plan.with_membership(plan.membership.with_scaling(again))
+
+
+def _backoff_left_s(
+    state: MembershipState, operation: ScaleOperation, failed: Sequence[int]
+) -> float:
+    """Return the seconds until failed workers may be created again; the first time at once."""
+    delay_s = state.settings.backoff.delay_s(operation.failures)
+    terminations = (state.workers[worker].termination for worker in failed)
+    last = max((end.time for end in terminations if end is not None), default=state.now)
+    # The clock of a node may be ahead.
+    return min(delay_s - (state.now - last).total_seconds(), delay_s)

@@ -9,8 +9,10 @@ from dlctl.dialects.et_operator.resources import SCALE_OUTS
 from dlctl.local.apiserver.faults import Fault
 from dlctl.local.apiserver.status import StatusError
 from dlctl.options import Options
-from tests.support.elastic_harness import ElasticHarness, start_elastic_cluster
+from tests.dialects.et_operator.manifests import elastic_job
+from tests.support.elastic_harness import ONE, ElasticHarness, start_elastic_cluster
 from tests.support.fake_launcher import ExecFault, Program
+from tests.support.outcomes import KEEPS_RUNNING, Exit, script_of
 
 pytestmark = [pytest.mark.looptime(noop_cycles=8)]
 
@@ -161,6 +163,23 @@ async def test_worker_beyond_its_retries_fails_the_request_by_name() -> None:
         assert (phase, "linear-worker-1" in message) == ("ScaleFailed", True)
         await stage.cluster.settled()
         assert stage.members() == [0]
+        assert stage.is_consistent()
+
+
+async def test_new_worker_that_keeps_failing_is_created_again_with_a_back_off() -> None:
+    async with start_elastic_cluster() as stage:
+        script = script_of(
+            elastic_job(), {"launcher-0": [KEEPS_RUNNING], "worker-1": [Exit(1)] * 10_000}
+        )
+        await stage.submit(worker={"replicas": 1}, script=script)
+        await stage.until_running()
+        stage.launchers.reachable_after_s = {"linear-worker-1": NEVER}
+        await stage.scale_out(toAdd=ONE, timeout=500, backoffLimit=50)
+        assert (await stage.scaler_result("out"))[0] == "ScaleFailed"
+        pods = {replica.index: n for (_, replica), n in stage.cluster.history.created.items()}
+        # Again at once, then after 10 s, 20 s, 40 s, 80 s and 160 s.
+        assert pods[1] == 7
+        await stage.cluster.settled()
         assert stage.is_consistent()
 
 
