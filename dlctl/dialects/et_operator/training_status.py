@@ -152,7 +152,7 @@ def _read_scaling(wire: Any) -> ScaleOperation | None:
         since=codec.read_time(wire.get("since")) or EPOCH,
         scaler=codec.text(wire, "scaler"),
         uid=codec.text(wire, "uid"),
-        failures=codec.number(wire, "failures") or 0,
+        failures=codec.count(wire, "failures"),
         is_ready=wire.get("ready") is True,
         is_done=wire.get("done") is True,
         unused=_read_indexes(wire.get("unused")),

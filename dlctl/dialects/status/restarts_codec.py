@@ -150,8 +150,8 @@ def _write_one(restart: RestartRecord) -> JSON:
 
 def _read_one(wire: JSON) -> RestartRecord:
     return RestartRecord(
-        failures=codec.number(wire, "failures") or 0,
-        consecutive_ends=codec.number(wire, "consecutiveEnds") or 0,
+        failures=codec.count(wire, "failures"),
+        consecutive_ends=codec.count(wire, "consecutiveEnds"),
         pod_uid=codec.text(wire, "podUID"),
         reason=codec.text(wire, "reason"),
         finished_at=codec.read_time(wire.get("finishedAt")) or EPOCH,

@@ -167,6 +167,16 @@ def test_workers_are_written_as_pod_names() -> None:
     }
 
 
+def test_negative_count_of_failures_counts_as_absent() -> None:
+    scaling = {"workers": [3], "since": WRITTEN, "scaleOut": True, "failures": -(2**31)}
+    membership = read(
+        {"dlctl": {"phase": "Running", "membership": {"scaling": scaling}}}
+    ).membership
+    assert membership is not None
+    assert membership.scaling is not None
+    assert membership.scaling.failures == 0
+
+
 @pytest.mark.parametrize(
     ("phase", "state", "word"),
     [

@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 
 from dlctl.api.json_types import JSON
 from dlctl.api.status.job_status import RestartRecord
-from dlctl.dialects.field_reader import MAX_REPLICAS
+from dlctl.dialects.field_reader import MAX_INT32, MAX_REPLICAS
 from dlctl.dialects.status import restarts_codec, status_codec
 from dlctl.kube.merge_diff import merge_diff
 from dlctl.local.apiserver.patches.merge_patch import merged
 from tests.builders import NOW
 from tests.dialects.statuses import CODES, COUNT, REPLICA_NAMES, TEXT, TIMES
 
-COUNTS = COUNT | st.integers(min_value=-1, max_value=2**40) | st.booleans()
+COUNTS = COUNT | st.integers(min_value=0, max_value=MAX_INT32)
 RECORDS = st.builds(
     RestartRecord,
     COUNTS,
@@ -48,6 +48,14 @@ def test_what_is_written_is_read_back(restarts: dict[str, RestartRecord], write:
     again = restarts_codec.read(wire)
     assert again == restarts
     assert stored(write(again)) == wire
+
+
+@pytest.mark.parametrize("count", [-1, -(2**63), MAX_INT32 + 1, True, 0.5, "1"])
+def test_count_that_no_job_can_have_counts_as_absent(count: object) -> None:
+    wire: JSON = {"failures": count, "consecutiveEnds": count}
+    record = restarts_codec.read({"worker-0": wire})["worker-0"]
+    assert (record.failures, record.consecutive_ends) == (0, 0)
+    assert type(record.failures) is int
 
 
 @pytest.mark.parametrize(
