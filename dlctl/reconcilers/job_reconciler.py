@@ -116,6 +116,7 @@ class JobReconciler:
     ) -> Result:
         with wrap_content_errors(Step.READING):
             if obj.dialect.managed_by_external_controller(obj):
+                self.stores.completed_pods.forget(self.kind.resource, stored.key)
                 return Result()
             self.guard.detect_conflict(obj, cache)
         if (left_s := self.guard.left_s(obj, cache)) > 0:
@@ -135,6 +136,7 @@ class JobReconciler:
     async def _plan_and_apply(self, read: DecodedJob, cache: JobCache) -> Result:
         if read.job is None:
             error = str(read.error)
+            self.stores.completed_pods.forget(self.kind.resource, read.obj.key)
             planned = self.planner.plan_status(invalid_plan, read.obj, read.status, cache, error)
         elif await self._adopt(read.job, read.obj.dialect, cache):
             # Planning requires that the stores show the adopted children.
@@ -145,7 +147,9 @@ class JobReconciler:
                 return Result(requeue_after_s=wait_s)
             planned = await self.planner.plan(read.job, read.obj, observed, cache)
             result = await self.executor.apply(*planned)
-            self.stores.completed_pods.remove(observed.children.completed_pods.values())
+            self.stores.completed_pods.remove(
+                self.kind.resource, read.obj.key, read.job.uid, observed.children.completed_pods
+            )
             return result
         return await self.executor.apply(*planned)
 
@@ -206,6 +210,7 @@ class JobReconciler:
     ) -> Result:
         """Report that a job's content cannot be processed, in its status if it can be written."""
         self.content_errors.report(cache, error)
+        self.stores.completed_pods.forget(self.kind.resource, obj.key)
         try:
             status = _read_status(obj)
             planned = self.planner.plan_status(malformed_plan, obj, status, cache, str(error))

@@ -5,7 +5,7 @@ or reads a large spec. The store no longer shows it to the next plan, and the re
 again.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 import attrs
@@ -25,8 +25,8 @@ _MAX_PODS: Final = 1000
 class CompletedPods:
     """The pods by job, each as last seen before its deletion was requested.
 
-    They are kept until a plan that includes them is applied, or the job is gone: at most 1,000 of a
-    job. A controller that has just started has none.
+    They are kept until a plan that includes them is applied, or the job is gone or gets no plan: at
+    most 1,000 of a job. A controller that has just started has none.
     """
 
     queues: JobQueues
@@ -50,18 +50,24 @@ class CompletedPods:
         pods = self._by_job.get((resource.group, resource.kind, key), {})
         return {name: pod for name, pod in pods.items() if pod.metadata.controller_uid == uid}
 
-    def remove(self, pods: Iterable[Pod]) -> None:
-        """Forget pods that an applied plan includes, unless they have changed since."""
-        for pod in pods:
-            job = self._job_of(pod)
-            kept = self._by_job.get(job, {}) if job is not None else {}
-            if kept.get(pod.metadata.name) is pod:
-                del kept[pod.metadata.name]
-            if job is not None and not kept:
-                self._by_job.pop(job, None)
+    def remove(
+        self, resource: Resource, key: ObjectKey, uid: UID, planned: Mapping[str, Pod]
+    ) -> None:
+        """Forget the pods of a job that an applied plan includes, unless they have changed since.
+
+        Those of another UID are forgotten as well: anybody may create them, and none is planned.
+        """
+        job = (resource.group, resource.kind, key)
+        left = {
+            name: pod
+            for name, pod in self._by_job.pop(job, {}).items()
+            if pod.metadata.controller_uid == uid and planned.get(name) is not pod
+        }
+        if left:
+            self._by_job[job] = left
 
     def forget(self, resource: Resource, key: ObjectKey) -> None:
-        """Forget the pods of a job that is gone."""
+        """Forget the pods of a job that is gone, or gets no plan."""
         self._by_job.pop((resource.group, resource.kind, key), None)
 
     def _job_of(self, pod: Pod) -> _JobId | None:

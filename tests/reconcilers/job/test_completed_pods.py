@@ -38,9 +38,16 @@ def test_pod_is_forgotten_with_the_plan_that_includes_it() -> None:
     pods.handle(Change(None, pod))
     planned = pods.of(TFJOBS, MNIST, JOB)
     pods.handle(Change(pod, later))
-    pods.remove(planned.values())
+    pods.remove(TFJOBS, MNIST, JOB, planned)
     assert pods.of(TFJOBS, MNIST, JOB) == {"mnist-worker-0": later}
-    pods.remove([later])
+    pods.remove(TFJOBS, MNIST, JOB, {"mnist-worker-0": later})
+    assert not pods._by_job
+
+
+def test_pods_of_another_uid_are_forgotten_with_the_next_plan() -> None:
+    pods = completed_pods()
+    pods.handle(Change(None, pod_with(exited(0))))
+    pods.remove(TFJOBS, MNIST, UID("of the job that has the name"), {})
     assert not pods._by_job
 
 
