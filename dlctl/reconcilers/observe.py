@@ -21,6 +21,7 @@ from dlctl.api.status.waiting import Waiting
 from dlctl.reconcilers.launcher_job.launcher_state import LauncherState, launcher_state
 from dlctl.reconcilers.nodes.node_states import NodeStates
 from dlctl.reconcilers.restart_attempts import is_of_earlier_attempt, pods_of_earlier_attempts
+from dlctl.reconcilers.suspended_runs import is_discarded, predates_resumption
 from dlctl.reconcilers.termination import Termination, phase_wait_s, termination
 
 
@@ -228,7 +229,9 @@ def _had_completed(job: Job, spec: ReplicaSpec, completed: Pod, now: datetime.da
     if spec.explicit_indexes is not None:
         # The index of a completed elastic worker may be used again.
         return False
-    if job.status.phase is JobPhase.SUSPENDED or is_of_earlier_attempt(job, completed):
+    if job.status.phase is JobPhase.SUSPENDED or predates_resumption(job, completed):
+        return False
+    if is_of_earlier_attempt(job, completed):
         return False
     end = termination(
         completed, spec.container, retry_policy=_retry_policy(spec, completed), now=now
@@ -280,14 +283,6 @@ def _is_retired(membership: Membership, worker: int, pod: Pod | None, container:
     """Return whether a worker gets no more pods: it is dead or was removed."""
     has_left = worker in membership.leaving and (pod is None or pod.is_terminated(container))
     return has_left or worker in membership.retired
-
-
-def is_discarded(job: Job, pod: Pod) -> bool:
-    """Return whether a pod was deleted by a suspension of its job: its outcome does not count."""
-    deletion_requested, since = pod.metadata.deletion_requested_at, job.status.start_time
-    if deletion_requested is None or since is None:
-        return False
-    return job.status.phase is JobPhase.SUSPENDED or deletion_requested < since
 
 
 def observe_replica(

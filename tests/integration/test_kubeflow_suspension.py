@@ -5,17 +5,21 @@
 
 import pytest
 
+from dlctl.local.apiserver.faults import Fault
+from dlctl.local.apiserver.status import StatusError
 from tests.integration.kubeflow import (
     KINDS,
     change,
     chief_of,
     conditions,
+    created,
     forever,
     job_of,
     message,
     only,
     running,
 )
+from tests.integration.quick_deletions import finish_and_delete_at_once
 from tests.support.harness import ClusterHarness, StartCluster
 
 # dlctl's own, and first, so that the last one is training-operator's.
@@ -105,6 +109,31 @@ async def test_job_resumed_at_once_waits_for_its_terminating_pods(
         assert not cluster.condition("Failed")
         assert len(cluster.pods()) == 2
         assert not cluster.history.violations
+
+
+@pytest.mark.embedded_only("it slows down the server")
+async def test_replica_that_completes_while_its_job_is_suspended_runs_again(
+    start_cluster: StartCluster,
+) -> None:
+    async with start_cluster(kinds=only("TFJob")) as cluster:
+        cluster.start()
+        job = job_of("TFJob", {"Worker": 2}, policy="Never")
+        await cluster.submit(job, forever("worker-0", "worker-1"))
+        await running(cluster)
+        await cluster.settled()
+        slow = Fault(verb="delete", resource="pods", user_agent="dlctl", delay_s=1, times=None)
+        cluster.server.faults.add(slow)
+        await change(cluster, "TFJob", {"runPolicy": {"suspend": True}})
+        await cluster.until(lambda: bool(cluster.condition("Suspended")))
+        await finish_and_delete_at_once(cluster, "worker-1")
+        # The status of the resumed job is written, and its pods only at the next attempt.
+        failed = StatusError(500, "InternalError", "failed")
+        cluster.server.faults.add(Fault(verb="create", resource="pods", status=failed))
+        await change(cluster, "TFJob", {"runPolicy": {"suspend": False}})
+        await cluster.until(lambda: created(cluster, "worker-0") == 2)
+        await cluster.settled()
+        assert created(cluster, "worker-1") == 2
+        assert len(cluster.pods()) == 2
 
 
 @pytest.mark.embedded_only("the deadline is longer than a test may take")

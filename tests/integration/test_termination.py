@@ -1,6 +1,5 @@
 """What happens to a job for each way in which its replicas terminate."""
 
-import asyncio
 from functools import partial
 from typing import Any
 
@@ -11,8 +10,9 @@ from dlctl.api.meta import PODS
 from dlctl.api.objects.jobs import MAX_STORED_BYTES
 from dlctl.local.apiserver.faults import Fault
 from tests.builders import kind_of, mxjob
+from tests.integration.quick_deletions import finish_and_delete_at_once
 from tests.integration.stored_jobs import with_large_template
-from tests.support.fake_pods import is_running, replica_of
+from tests.support.fake_pods import replica_of
 from tests.support.harness import ClusterHarness, StartCluster
 from tests.support.outcomes import DONE, KEEPS_RUNNING, OOM_KILLED, Deleted, Evicted, Exit, Outcome
 
@@ -215,20 +215,6 @@ async def test_completed_worker_is_not_recreated_if_its_pod_is_gone_before_a_slo
         assert completed(cluster) == "0-1"
         assert created(cluster, "worker-0") == created(cluster, "worker-1") == 1
         assert cluster.phase() == "Running"
-
-
-async def finish_and_delete_at_once(cluster: ClusterHarness, replica: str) -> None:
-    pods = [pod["metadata"] for pod in cluster.objects(PODS)]
-    (pod,) = [p for p in pods if str(replica_of(p["name"], "linear")) == replica]
-    name, uid = pod["name"], pod["uid"]
-    async with asyncio.TaskGroup() as group:
-        group.create_task(cluster.node.finish(uid))
-        await cluster.until(lambda: not is_running(pod_of(cluster, uid)))
-        await cluster.user.delete(PODS, cluster.key(name), grace_period_s=0)
-
-
-def pod_of(cluster: ClusterHarness, uid: str) -> JSON:
-    return next(pod for pod in cluster.objects(PODS) if pod["metadata"]["uid"] == uid)
 
 
 def completed(cluster: ClusterHarness) -> str:

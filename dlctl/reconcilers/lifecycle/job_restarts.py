@@ -15,8 +15,9 @@ from dlctl.api.status.job_status import JobPhase, JobStatus, RestartRecord
 from dlctl.backoff import Backoff
 from dlctl.reconcilers.lifecycle import replica_restarts
 from dlctl.reconcilers.lifecycle.job_restart_backoff import RestartLimits, restart_at
-from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState, is_discarded
+from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState
 from dlctl.reconcilers.restart_attempts import is_of_earlier_attempt, pods_of_earlier_attempts
+from dlctl.reconcilers.suspended_runs import is_discarded, predates_resumption
 
 
 def should_restart(job: Job, observed: Observed) -> bool:
@@ -107,14 +108,10 @@ def is_blocking(job: Job) -> bool:
 def _is_of_suspended_run(job: Job, pod: Pod) -> bool:
     """Return whether a pod was deleted by a suspension that is over, and is not gone yet.
 
-    A suspension does not change the restart attempt, so the pod's label does not show it. Nor does
-    the time of the deletion alone: the server's clock may be ahead.
+    The time of the deletion alone does not show it: the server's clock may be ahead.
     """
-    if not pod.metadata.is_terminating or is_discarded(job, pod):
-        return pod.metadata.is_terminating
-    created, since = pod.metadata.creation_timestamp, job.status.start_time
-    was_suspended = conditions.find(job.status.conditions, conditions.SUSPENDED) is not None
-    return was_suspended and created is not None and since is not None and created < since
+    is_of_it = is_discarded(job, pod) or predates_resumption(job, pod)
+    return pod.metadata.is_terminating and is_of_it
 
 
 def may_restart(job: Job, observed: Observed) -> bool:

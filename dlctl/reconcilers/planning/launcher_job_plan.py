@@ -6,8 +6,9 @@ from dlctl.api.job import LAUNCHER_REPLICA, Job
 from dlctl.reconcilers.launcher_job.launcher_state import LauncherState
 from dlctl.reconcilers.launcher_job.next_write import LauncherJobWrite, deletion, next_write
 from dlctl.reconcilers.lifecycle import job_restarts
-from dlctl.reconcilers.observe import Observed, ReplicaState, is_discarded
+from dlctl.reconcilers.observe import Observed, ReplicaState
 from dlctl.reconcilers.plan import Plan
+from dlctl.reconcilers.suspended_runs import is_discarded
 
 
 def with_launcher_job(job: Job, planned: Plan, observed: Observed) -> Plan:
