@@ -145,10 +145,11 @@ class JobReconciler:
             observed, wait_s = await self.planner.observe(read.job, cache)
             if wait_s > 0:
                 return Result(requeue_after_s=wait_s)
-            planned = await self.planner.plan(read.job, read.obj, observed, cache)
-            result = await self.executor.apply(*planned)
+            context, plan = await self.planner.plan(read.job, read.obj, observed, cache)
+            result = await self.executor.apply(context, plan)
+            included = {} if plan.is_unfinished else observed.children.completed_pods
             self.stores.completed_pods.remove(
-                self.kind.resource, read.obj.key, read.job.uid, observed.children.completed_pods
+                self.kind.resource, read.obj.key, read.job.uid, included
             )
             return result
         return await self.executor.apply(*planned)

@@ -55,6 +55,8 @@ class Plan:
     # Of an elastic job: its scalers are updated and its exec tasks run accordingly; None leaves
     # both alone.
     membership_plan: MembershipPlan | None = None
+    # True if the status may lack what was observed, which a later plan decides about.
+    is_unfinished: bool = False
     # True if changes remain for later plans: see ``planning.slices``.
     has_more: bool = False
     # True if the TTL of the finished job has expired.

@@ -7,7 +7,17 @@ from dlctl.api.meta import PODS, ObjectKey
 from dlctl.api.objects.nodes import NODES
 from dlctl.options import Options
 from tests.builders import bare_job, kind_of
-from tests.integration.kubeflow import Outcomes, change, conditions, job_of, only, running
+from tests.integration.kubeflow import (
+    Outcomes,
+    change,
+    conditions,
+    created,
+    job_of,
+    only,
+    phases,
+    running,
+)
+from tests.integration.quick_deletions import finish_and_delete_at_once
 from tests.support.fake_kubelet import NODE_NAME
 from tests.support.harness import ClusterHarness, StartCluster
 from tests.support.outcomes import DONE, KEEPS_RUNNING, Evicted, Exit, Outcome
@@ -105,6 +115,25 @@ async def test_rule_restarts_a_single_replica(start_cluster: StartCluster) -> No
         later = {p["metadata"]["name"]: p["metadata"]["uid"] for p in cluster.objects(PODS)}
         assert {name for name in later if later[name] != uids.get(name)} == {"linear-worker-1"}
         assert attempts(cluster) == {"0"}
+
+
+async def test_replica_that_completes_before_a_failure_is_decided_is_not_recreated(
+    start_cluster: StartCluster,
+) -> None:
+    async with start_cluster(kinds=only("PyTorchJob"), options=FAST) as cluster:
+        cluster.start()
+        rule = {"action": "RestartReplica", "targetReplicas": ["Worker"]}
+        outcomes: Outcomes = last_worker(Exit(1), KEEPS_RUNNING)
+        await cluster.submit(pytorch_job(rule, maxRestarts=1), outcomes)
+        await cluster.until(lambda: "Failed" in phases(cluster))
+        # The decision waits for a better proof of why it has failed.
+        await cluster.advance(0.5)
+        assert "countedRestarts" not in state(cluster)
+        await finish_and_delete_at_once(cluster, "worker-0")
+        await cluster.until(lambda: created(cluster, "worker-1") == 2)
+        await cluster.settled()
+        assert created(cluster, "worker-0") == 1
+        assert state(cluster)["completedIndexes"] == {"Worker": "0"}
 
 
 @pytest.mark.parametrize("count", [1, 3])

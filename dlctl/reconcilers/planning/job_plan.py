@@ -223,7 +223,7 @@ class _Planner:
         """
         job, observed = self.job, self.observed
         if policy_decisions.new_decision(job, planned.status, observed) is not None:
-            planned = Plan(job.status)
+            planned = Plan(job.status, is_unfinished=True)
         changed = dependents.diff_dependents(self.desired.dependents, observed.children.dependents)
         return attrs.evolve(
             planned,
@@ -252,9 +252,9 @@ class _Planner:
 
     def _unfinished_plan(self, decided: DecidedStatus, notes: Sequence[EventNote]) -> Plan:
         """Return the plan before all failures are decided: the pods that failed stay."""
-        if decided.evidence_wait_s:
-            return Plan(self.job.status, requeue_after_s=decided.evidence_wait_s)
-        return Plan(decided.status, notes=tuple(notes), requeue_after_s=0)
+        if wait_s := decided.evidence_wait_s:
+            return Plan(self.job.status, is_unfinished=True, requeue_after_s=wait_s)
+        return Plan(decided.status, notes=tuple(notes), is_unfinished=True, requeue_after_s=0)
 
     def _judge_failure(
         self, decided: DecidedStatus
