@@ -17,11 +17,13 @@ from dlctl.api.meta import PODS, UID, ObjectKey
 from dlctl.api.objects.nodes import NODES
 from dlctl.kube import config
 from dlctl.kube.client import Client
+from dlctl.local.apiserver.faults import Fault
 from dlctl.local.cluster import EmbeddedCluster
 from dlctl.local.node.containers.logs import LogFiles
 from dlctl.local.node.containers.pod_paths import PodPaths
 from dlctl.local.node.kubelet import KubeletOptions
 from dlctl.local.node.pod_garbage_collector import PodGcTiming
+from tests.local.node.builders import make_container
 from tests.local.node.harness import NodeHarness
 
 HOST = KubeletOptions(network="host")
@@ -151,6 +153,25 @@ async def test_node_that_shuts_down_gives_pods_their_grace_period_and_starts_no_
         late = await client.get(PODS, ObjectKey("default", "late"), dict[str, Any])
     assert logs == {"saves": "ready\nsaved\n", "ignores": "ready\n"}
     assert late["status"]["phase"] == "Pending"
+
+
+async def test_pod_whose_status_is_written_while_its_node_shuts_down_is_kept(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "file"
+    ends = make_container("ends", command=["sh", "-c", f"until [ -e {file} ]; do sleep 0.05; done"])
+    async with EmbeddedCluster(HOST) as cluster, Client(cluster.config()) as client:
+        harness, faults = NodeHarness(cluster, client), cluster.server.faults
+        await harness.start("pod", containers=[make_container(command=["sleep", "60"]), ends])
+        await harness.until("pod", lambda status: status.get("phase") == "Running")
+        faults.add(Fault(verb="patch", resource="pods", subresource="status", delay_s=1))
+        file.touch()
+        async with asyncio.timeout(20):
+            while not faults.matched:  # noqa: ASYNC110 - it is counted, not signalled.
+                await asyncio.sleep(0.02)
+            await cluster.node.shut_down(max_grace_s=0)
+        pod = await client.get(PODS, ObjectKey("default", "pod"), dict[str, Any])
+    assert pod["status"]["phase"] == "Running"
 
 
 async def test_deleted_pod_of_a_node_that_does_not_exist_does_not_stay() -> None:

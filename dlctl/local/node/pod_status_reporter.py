@@ -62,4 +62,6 @@ class PodStatusReporter:
             wire = status(self.pod, self.state, conditions, self.clock.now())
             if wire != self._reported:
                 self._reported = wire
-                self.is_closed = not await self.pod_api.write_status(self.pod, wire)
+                if not await self.pod_api.write_status(self.pod, wire):
+                    # Not reset otherwise: it may have been closed meanwhile.
+                    self.is_closed = True
