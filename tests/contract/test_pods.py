@@ -81,6 +81,11 @@ async def test_references_need_names_and_keys(api: Api, body: JSON, fields: list
     assert (answer.code, sorted(found)) == (422, fields)
 
 
+async def test_source_of_variables_may_end_with_a_dash(api: Api) -> None:
+    body = with_reference(envFrom=[{"secretRef": {"name": "a-", "optional": True}}])
+    assert (await api.post(api.path("pods"), body)).code == 201
+
+
 @pytest.mark.parametrize(
     ("body", "said"),
     [

@@ -248,8 +248,10 @@ def _key(obj: JSON) -> ObjectKey:
 
 def _sent_version(obj: JSON) -> int:
     """Return the resource version of a new object; 0 if it is none."""
-    text = obj["metadata"].get("resourceVersion", "")
-    return int(text) if text.isascii() and text.isdecimal() else 0
+    try:
+        return parse_object_version(obj["metadata"].get("resourceVersion", ""))
+    except StatusError:
+        return 0
 
 
 def check_namespace_match(obj: JSON, namespace: str) -> None:

@@ -189,7 +189,9 @@ def _env_from(sources: Sequence[JSON], path: str) -> Iterator[FieldError]:
             name = source[field].get("name", "")
             if not name:
                 yield FieldError.required(f"{where}.{field}.name")
-            for complaint in dns_subdomain(name) if name else ():
+            # Kubernetes takes the name for a prefix, which may end with a dash.
+            checked = f"{name[:-2]}a" if name.endswith("-") and len(name) > 1 else name
+            for complaint in dns_subdomain(checked) if name else ():
                 yield FieldError.invalid(f"{where}.{field}.name", name, complaint)
 
 

@@ -96,6 +96,12 @@ async def test_version_on_create_is_returned_by_a_dry_run(api: RawClient) -> Non
     assert (await api.get(f"{CONFIG_MAPS}/a")).code == 404
 
 
+@pytest.mark.parametrize("version", ["a", "+1", str(1 << 64), "9" * 5000])
+async def test_version_on_create_that_is_none_is_ignored(api: RawClient, version: str) -> None:
+    answer = await api.post(CONFIG_MAPS, config_map("a", resourceVersion=version))
+    assert (answer.code, answer.body["metadata"]["resourceVersion"] == version) == (201, False)
+
+
 async def test_create_in_absent_namespace_is_not_found(api: RawClient) -> None:
     answer = await api.post("/api/v1/namespaces/none/configmaps", config_map("a"))
     assert answer.code == 404
