@@ -6,6 +6,7 @@ Each step may be interrupted and repeated: the next plan starts from the server'
 import attrs
 
 from dlctl.api.job import Job
+from dlctl.api.meta import PODS
 from dlctl.api.status.job_status import JobPhase
 from dlctl.clock import Clock
 from dlctl.controller.controller import Result
@@ -15,6 +16,7 @@ from dlctl.kube.errors import names_missing_object
 from dlctl.reconcilers.applying.child_writer import ChildWriter
 from dlctl.reconcilers.applying.reconcile_context import ReconcileContext
 from dlctl.reconcilers.children.creation import CreateResult
+from dlctl.reconcilers.children.recreation_backoff import RecreationBackoff
 from dlctl.reconcilers.content_errors import ContentError
 from dlctl.reconcilers.events.job_events import JobEvents
 from dlctl.reconcilers.events.pod_events import new_pod_problems
@@ -52,6 +54,7 @@ class Executor:
         context = await self._write_statuses(context, plan)
         await self._record_events(context, plan)
         await self.child_writer.delete(job, plan)
+        context.cache.recreations.forget(pod.metadata.name for pod in plan.deletions(PODS))
         self.events.deleted(job, obj, plan)
         await self.child_writer.force_delete(
             job, plan, lambda pod: self.events.force_deleted(job, obj, pod)
@@ -62,6 +65,7 @@ class Executor:
             return Result()
         if plan.requeue:
             return Result(requeue=True)
+        plan, held_s = _hold_back(job, plan, context.cache.recreations, self.clock.monotonic())
         try:
             wait_s, rejections_changed = await self._write_children(context, plan)
         except InvalidJobError as error:
@@ -80,7 +84,7 @@ class Executor:
         batch_period_s = None if _can_wait_for_event(job, plan) else BATCH_PERIOD_S
         return Result(
             requeue_after_s=shortest_wait(
-                wait_s or None, left_s, plan.requeue_after_s, batch_period_s
+                wait_s or None, left_s, held_s, plan.requeue_after_s, batch_period_s
             )
         )
 
@@ -159,6 +163,7 @@ class Executor:
         )
         if created.names:
             cache.has_created = True
+            cache.recreations.record(created.names.get(PODS, ()), self.clock.monotonic())
             self.events.created(job, context.obj, created, renderer.gang.other_scheduler_types)
         rejected_updates = await self.child_writer.update(job, plan, renderer)
         return attrs.evolve(created, rejections={**rejected_updates, **created.rejections})
@@ -189,6 +194,26 @@ class Executor:
         """Return the seconds until rejected children may be retried."""
         rejected, now_s = context.cache.rejected, self.clock.monotonic()
         return rejected.left_s(context.job.generation, now_s, context.is_name_taken)
+
+
+def _hold_back(
+    job: Job, plan: Plan, recreations: RecreationBackoff, now_s: float
+) -> tuple[Plan, float | None]:
+    """Return a plan without the pods that are not created yet, since others delete them.
+
+    Return also the seconds until the first of them may be created; None if none is held back.
+    """
+    recreations.forget_lasting(now_s)
+    waits_s = {
+        replica: wait_s
+        for replica in plan.pods
+        if (wait_s := recreations.left_s(job.child_name(replica), now_s)) > 0
+    }
+    if not waits_s:
+        return plan, None
+    pods = tuple(replica for replica in plan.pods if replica not in waits_s)
+    plan = attrs.evolve(plan, pods=pods, has_more=plan.has_more and bool(pods))
+    return plan, min(waits_s.values())
 
 
 def _remember_preexisting(cache: JobCache, written: CreateResult) -> None:

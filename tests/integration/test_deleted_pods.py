@@ -1,0 +1,66 @@
+"""Pods that somebody else deletes: created again at once, but not in a loop."""
+
+from typing import Final
+
+import pytest
+
+from dlctl.api.json_types import JSON
+from dlctl.api.meta import PODS
+from dlctl.kube.errors import NotFoundError
+from tests.builders import kind_of
+from tests.integration.kubeflow import job_of
+from tests.support.harness import ClusterHarness, StartCluster
+
+KIND: Final = kind_of("kubeflow.org/v1", "PyTorchJob")
+NAME: Final = "linear-worker-0"
+
+
+def created(cluster: ClusterHarness, index: int) -> int:
+    history = cluster.history.created.items()
+    return sum(n for one, n in history if str(one.replica) == f"worker-{index}")
+
+
+async def delete_for(cluster: ClusterHarness, seconds: float, every_s: float) -> None:
+    """Delete the pod of the first worker again and again, as a taint of its node would."""
+    for _ in range(int(seconds / every_s)):
+        try:
+            await cluster.user.delete(PODS, cluster.key(NAME), grace_period_s=0)
+        except NotFoundError:
+            pass
+        await cluster.advance(every_s)
+
+
+def job() -> JSON:
+    return job_of("PyTorchJob", {"Master": 1, "Worker": 2}, policy="ExitCode")
+
+
+@pytest.mark.embedded_only("it advances the clock")
+@pytest.mark.parametrize("every_s", [0.1, 1, 5])
+async def test_pod_that_is_deleted_again_and_again_is_created_with_a_back_off(
+    every_s: float, start_cluster: StartCluster
+) -> None:
+    async with start_cluster(kinds=[KIND]) as cluster:
+        cluster.start()
+        await cluster.submit(job())
+        await cluster.until(lambda: cluster.condition("Running"))
+        await delete_for(cluster, 60, every_s)
+        # At once, then after 5 s, 10 s, 20 s.
+        assert 5 <= created(cluster, 0) <= 6
+        assert created(cluster, 1) == 1
+        await cluster.advance(45)
+        assert NAME in cluster.pods()
+        assert cluster.condition("Running")
+
+
+@pytest.mark.embedded_only("it advances the clock")
+async def test_pod_that_lasts_is_replaced_at_once(start_cluster: StartCluster) -> None:
+    async with start_cluster(kinds=[KIND]) as cluster:
+        cluster.start()
+        await cluster.submit(job())
+        await cluster.until(lambda: cluster.condition("Running"))
+        for count in range(1, 5):
+            await cluster.advance(11)
+            assert created(cluster, 0) == count
+            await cluster.user.delete(PODS, cluster.key(NAME), grace_period_s=0)
+            await cluster.advance(1)
+            assert created(cluster, 0) == count + 1
