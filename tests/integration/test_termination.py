@@ -217,6 +217,33 @@ async def test_completed_worker_is_not_recreated_if_its_pod_is_gone_before_a_slo
         assert cluster.phase() == "Running"
 
 
+@pytest.mark.embedded_only("it slows down the server")
+async def test_worker_that_completed_without_a_controller_is_not_recreated(
+    start_cluster: StartCluster,
+) -> None:
+    manifest = with_large_template(never(), "x" * (2 * MAX_STORED_BYTES))
+    keep = {name: [KEEPS_RUNNING] for name in ("scheduler-0", "worker-0", "worker-1")}
+    async with start_cluster(kinds=[kind_of()]) as cluster:
+        cluster.start()
+        await cluster.submit(manifest, keep)
+        await cluster.until(lambda: cluster.phase() == "Running")
+        await cluster.settled()
+        await cluster.kill_all()
+        pods = [pod["metadata"] for pod in cluster.objects(PODS)]
+        (pod,) = [p for p in pods if str(replica_of(p["name"], "linear")) == "worker-1"]
+        await cluster.node.finish(pod["uid"])
+        slow = Fault(verb="list", resource="mxjobs.kubeflow.org", delay_s=1)
+        cluster.server.faults.add(slow)
+        cluster.start()
+        # The first reconcile still reads the large spec.
+        await cluster.advance(0.5)
+        assert completed(cluster) == ""
+        await cluster.user.delete(PODS, cluster.key(pod["name"]), grace_period_s=0)
+        await cluster.settled()
+        assert completed(cluster) == "1"
+        assert created(cluster, "worker-1") == 1
+
+
 def completed(cluster: ClusterHarness) -> str:
     replicas = (cluster.status().get("dlctl") or {}).get("replicaStatuses") or ()
     found = [r.get("completedIndexes", "") for r in replicas if r["mx_replica_type"] == "WORKER"]

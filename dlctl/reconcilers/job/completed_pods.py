@@ -26,7 +26,7 @@ class CompletedPods:
     """The pods by job, each as last seen before its deletion was requested.
 
     They are kept until a plan that includes them is applied, or the job is gone or gets no plan: at
-    most 1,000 of a job. A controller that has just started has none.
+    most 1,000 of a job. A controller that starts has those that still exist.
     """
 
     queues: JobQueues
@@ -35,8 +35,7 @@ class CompletedPods:
     def handle(self, change: Change[Pod]) -> None:
         """Keep a changed pod if it may have completed; its container decides."""
         pod = change.new
-        # The store shows existing ones to the first plan.
-        if pod is None or change.initial or not _may_have_completed(pod):
+        if pod is None or not _may_have_completed(pod):
             return
         if (job := self._job_of(pod)) is not None:
             kept = self._by_job.setdefault(job, {})

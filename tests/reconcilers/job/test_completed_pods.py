@@ -77,7 +77,6 @@ def test_the_newest_thousand_pods_of_a_job_are_kept() -> None:
             Change(None, pod_with(exited(0), deletionTimestamp="2026-01-01T00:00:00Z")),
             id="ended after the request to delete it",
         ),
-        pytest.param(Change(None, pod_with(exited(0)), initial=True), id="existed before"),
         pytest.param(
             Change(None, pod_with(exited(0), **owned_by("pi", api_version="batch/v1", kind="Job"))),
             id="of another kind",
