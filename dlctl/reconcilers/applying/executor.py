@@ -34,7 +34,7 @@ from dlctl.reconcilers.status.invalid_status import invalid_plan
 
 @attrs.frozen
 class Executor:
-    """Applies the plans of one kind of job; stateless between calls."""
+    """Applies the plans of one kind of job; remembers only which pods were created a moment ago."""
 
     job_writer: JobWriter
     child_writer: ChildWriter
@@ -43,6 +43,7 @@ class Executor:
     metrics: JobMetrics
     content_errors: ContentErrorLog
     clock: Clock
+    _recreations: RecreationBackoff = attrs.field(init=False, factory=RecreationBackoff)
 
     async def apply(self, context: ReconcileContext, plan: Plan) -> Result:
         """Apply a plan, and return when to reconcile again.
@@ -54,7 +55,7 @@ class Executor:
         context = await self._write_statuses(context, plan)
         await self._record_events(context, plan)
         await self.child_writer.delete(job, plan)
-        context.cache.recreations.forget(pod.metadata.name for pod in plan.deletions(PODS))
+        self._recreations.forget(job.uid, (pod.metadata.name for pod in plan.deletions(PODS)))
         self.events.deleted(job, obj, plan)
         await self.child_writer.force_delete(
             job, plan, lambda pod: self.events.force_deleted(job, obj, pod)
@@ -65,7 +66,7 @@ class Executor:
             return Result()
         if plan.requeue:
             return Result(requeue=True)
-        plan, held_s = _hold_back(job, plan, context.cache.recreations, self.clock.monotonic())
+        plan, held_s = self._hold_back(job, plan)
         try:
             wait_s, rejections_changed = await self._write_children(context, plan)
         except InvalidJobError as error:
@@ -163,10 +164,29 @@ class Executor:
         )
         if created.names:
             cache.has_created = True
-            cache.recreations.record(created.names.get(PODS, ()), self.clock.monotonic())
+            pods = created.names.get(PODS, ())
+            self._recreations.record(job.uid, pods, self.clock.monotonic())
             self.events.created(job, context.obj, created, renderer.gang.other_scheduler_types)
         rejected_updates = await self.child_writer.update(job, plan, renderer)
         return attrs.evolve(created, rejections={**rejected_updates, **created.rejections})
+
+    def _hold_back(self, job: Job, plan: Plan) -> tuple[Plan, float | None]:
+        """Return a plan without the pods that are not created yet, since others delete them.
+
+        Return also the seconds until the first of them may be created; None if none is held back.
+        """
+        recreations, now_s = self._recreations, self.clock.monotonic()
+        recreations.forget_lasting(now_s)
+        waits_s = {
+            replica: wait_s
+            for replica in plan.pods
+            if (wait_s := recreations.left_s(job.uid, job.child_name(replica), now_s)) > 0
+        }
+        if not waits_s:
+            return plan, None
+        pods = tuple(replica for replica in plan.pods if replica not in waits_s)
+        plan = attrs.evolve(plan, pods=pods, has_more=plan.has_more and bool(pods))
+        return plan, min(waits_s.values())
 
     def _record_rejections(self, context: ReconcileContext, created: CreateResult) -> bool:
         """Store the server's rejections; return whether they concern other children than before.
@@ -194,26 +214,6 @@ class Executor:
         """Return the seconds until rejected children may be retried."""
         rejected, now_s = context.cache.rejected, self.clock.monotonic()
         return rejected.left_s(context.job.generation, now_s, context.is_name_taken)
-
-
-def _hold_back(
-    job: Job, plan: Plan, recreations: RecreationBackoff, now_s: float
-) -> tuple[Plan, float | None]:
-    """Return a plan without the pods that are not created yet, since others delete them.
-
-    Return also the seconds until the first of them may be created; None if none is held back.
-    """
-    recreations.forget_lasting(now_s)
-    waits_s = {
-        replica: wait_s
-        for replica in plan.pods
-        if (wait_s := recreations.left_s(job.child_name(replica), now_s)) > 0
-    }
-    if not waits_s:
-        return plan, None
-    pods = tuple(replica for replica in plan.pods if replica not in waits_s)
-    plan = attrs.evolve(plan, pods=pods, has_more=plan.has_more and bool(pods))
-    return plan, min(waits_s.values())
 
 
 def _remember_preexisting(cache: JobCache, written: CreateResult) -> None:

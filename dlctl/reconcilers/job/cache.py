@@ -5,7 +5,6 @@ import msgspec
 
 from dlctl.api.meta import UID, ObjectKey, Resource
 from dlctl.api.status.job_status import JobPhase, JobStatus
-from dlctl.reconcilers.children.recreation_backoff import RecreationBackoff
 from dlctl.reconcilers.children.rejected_children import RejectedChildren
 from dlctl.reconcilers.children.secrets import SecretState
 from dlctl.reconcilers.events.pod_events import EventDedup
@@ -23,7 +22,6 @@ class JobCache:
     # True if mpi-operator's metrics count the job.
     for_mpi_operator: bool = False
     rejected: RejectedChildren = attrs.field(factory=RejectedChildren)
-    recreations: RecreationBackoff = attrs.field(factory=RecreationBackoff)
     # The job's generation when the children that another operator created were labelled.
     adopted_generation: int | None = None
     # How many pods the Job of an adopted launcher had when those without the label were looked for.
