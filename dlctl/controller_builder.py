@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import attrs
 
-from dlctl.api.meta import BATCH_JOBS, UID, ObjectKey, ObjectMeta, Resource
+from dlctl.api.meta import UID, ObjectKey, ObjectMeta, Resource
 from dlctl.api.objects.jobs import JobObject
 from dlctl.api.objects.nodes import NODES, Node
 from dlctl.api.objects.scalers import ScalerObject
@@ -59,6 +59,7 @@ from dlctl.reconcilers.membership.scaler_index import BY_JOB, index_by_job, read
 from dlctl.reconcilers.membership.scaler_reconciler import ScalerReconciler
 from dlctl.reconcilers.nodes.charge_ledger import ChargeLedger
 from dlctl.reconcilers.nodes.node_tainter import NodeTainter, enqueue_tainted
+from dlctl.reconcilers.recreation_backoff import RecreationBackoff
 from dlctl.shared_informers import SharedInformers
 from dlctl.workqueue.queue import WorkQueue
 
@@ -215,6 +216,7 @@ class ControllerBuilder:
     ) -> JobReconciler:
         crd = CRDCheck(kind.resource, self.metrics, self.clock)
         self.crd_checks.append(crd)
+        recreations = RecreationBackoff(self.clock)
         name = kind.resource.group_resource
         job_writer = JobWriter(kind, self._writer, crd)
         events = JobEvents(kind.resource, self.recorder, self.options.per_child_events)
@@ -227,6 +229,7 @@ class ControllerBuilder:
             events=events,
             metrics=metrics,
             content_errors=errors,
+            recreations=recreations,
             clock=self.clock,
         )
         planner = JobPlanner(
@@ -238,13 +241,14 @@ class ControllerBuilder:
             clock=self.clock,
             settings=plan_settings(self.options),
             avoidance=self._avoidance,
+            recreations=recreations,
             failure_logs=self._failure_logs(kind, queue),
         )
         return JobReconciler(
             kind=kind,
             stores=stores,
             guard=StatusGuard(crd, job_writer, stores.jobs, events, metrics, self.clock),
-            adopter=Adopter(self._writer, self.clock, _adopted_resources(kind)),
+            adopter=Adopter(self._writer, self.clock, kind.adopted_resources),
             planner=planner,
             executor=executor,
             decoder=JobDecoder(kind, job_writer.refetch),
@@ -342,8 +346,3 @@ class ControllerBuilder:
             timeout_s=self.options.reconcile_timeout_s,
             wait_synced=[jobs.wait_synced, scalers.wait_synced],
         )
-
-
-def _adopted_resources(kind: Kind) -> list[Resource]:
-    """Return the resources of children to adopt, besides pods and services."""
-    return [*kind.transient_resources, *([BATCH_JOBS] if kind.creates_launcher_jobs else [])]

@@ -8,7 +8,7 @@ import msgspec
 
 from dlctl.api.defaults import JobDefaults
 from dlctl.api.job import Job
-from dlctl.api.meta import Resource
+from dlctl.api.meta import BATCH_JOBS, Resource
 from dlctl.api.objects.jobs import JobObject
 from dlctl.api.objects.pod_groups import pod_group_resource
 from dlctl.api.objects.undecoded_object import TOO_DEEP, TOO_DEEP_TEXT
@@ -77,6 +77,12 @@ class Kind:
         return self.dependent_resources.difference(
             *(dialect.framework.retained_resources for dialect in self.dialects.values())
         )
+
+    @property
+    def adopted_resources(self) -> frozenset[Resource]:
+        """Return those whose objects are adopted after a takeover, as pods and services are."""
+        launcher_jobs = [BATCH_JOBS] if self.creates_launcher_jobs else []
+        return self.transient_resources.union(launcher_jobs)
 
     @property
     def creates_secrets(self) -> bool:

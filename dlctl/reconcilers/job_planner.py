@@ -37,10 +37,11 @@ from dlctl.reconcilers.large_jobs.threads import planning_cost, run_step
 from dlctl.reconcilers.membership.manager import MembershipManager
 from dlctl.reconcilers.membership.membership_plan import MembershipPlan
 from dlctl.reconcilers.membership.planner import with_current_members, with_planned_members
-from dlctl.reconcilers.observe import Observed, observe
+from dlctl.reconcilers.observe import Observed, ReplicaState, observe
 from dlctl.reconcilers.plan import Plan, with_membership_plan
 from dlctl.reconcilers.planning.job_plan import PlanSettings, plan_job
 from dlctl.reconcilers.planning.next_changes import StatusTiming, next_changes
+from dlctl.reconcilers.recreation_backoff import RecreationBackoff, RecreationWait
 from dlctl.reconcilers.status import status_transitions
 from dlctl.reconcilers.status.invalid_status import invalid_plan
 
@@ -60,6 +61,7 @@ class JobPlanner:
     clock: Clock
     settings: PlanSettings
     avoidance: NodeAvoidance
+    recreations: RecreationBackoff
     # None if logs are not read.
     failure_logs: FailureLogs | None
 
@@ -76,11 +78,12 @@ class JobPlanner:
         observed = await run_step(
             Step.PLANNING, job.key.namespace, cost, partial(observe, current, children, now)
         )
-        if self.failure_logs is None:
-            return observed, 0.0
-        logs = await self.failure_logs.of(job, observed)
-        children = attrs.evolve(observed.children, logs=logs.texts)
-        return attrs.evolve(observed, children=children), logs.wait_s
+        children = attrs.evolve(children, recreation_waits=self._recreation_waits(job, observed))
+        wait_s = 0.0
+        if self.failure_logs is not None:
+            logs = await self.failure_logs.of(job, observed)
+            children, wait_s = attrs.evolve(children, logs=logs.texts), logs.wait_s
+        return attrs.evolve(observed, children=children), wait_s
 
     async def plan(
         self, job: Job, obj: DecodedObject, observed: Observed, cache: JobCache
@@ -114,6 +117,12 @@ class JobPlanner:
         self.membership.tasks.forget(key)
         if self.failure_logs is not None:
             self.failure_logs.forget(key)
+
+    def _recreation_waits(self, job: Job, observed: Observed) -> dict[str, RecreationWait]:
+        """Return the waits before missing pods are created again, by their names."""
+        self.recreations.forget_lasting()
+        missing = (one for one in observed.replicas if one.state is ReplicaState.MISSING)
+        return self.recreations.waits(job.uid, (job.child_name(one.replica) for one in missing))
 
     async def _plan_valid(
         self, job: Job, obj: DecodedObject, observed: Observed, cache: JobCache

@@ -20,6 +20,7 @@ from dlctl.api.status.membership import Membership
 from dlctl.api.status.waiting import Waiting
 from dlctl.reconcilers.launcher_job.launcher_state import LauncherState, launcher_state
 from dlctl.reconcilers.nodes.node_states import NodeStates
+from dlctl.reconcilers.recreation_backoff import RecreationWait
 from dlctl.reconcilers.restart_attempts import is_of_earlier_attempt, pods_of_earlier_attempts
 from dlctl.reconcilers.suspended_runs import is_discarded, predates_resumption
 from dlctl.reconcilers.termination import Termination, phase_wait_s, termination
@@ -104,6 +105,8 @@ class Children:
     logs: Mapping[UID, str] = attrs.field(factory=dict)
     # Pods that have completed since the last plan, by name; they may be gone.
     completed_pods: Mapping[str, Pod] = attrs.field(factory=dict)
+    # Of missing pods, by name: others have deleted the last ones soon after their creation.
+    recreation_waits: Mapping[str, RecreationWait] = attrs.field(factory=dict)
 
 
 @attrs.frozen

@@ -1,5 +1,6 @@
 """Pods that somebody else deletes: created again at once, but not in a loop."""
 
+import re
 from typing import Final
 
 import pytest
@@ -47,9 +48,16 @@ async def test_pod_that_is_deleted_again_and_again_is_created_with_a_back_off(
         # At once, then after 5 s, 10 s, 20 s.
         assert 5 <= created(cluster, 0) <= 6
         assert created(cluster, 1) == 1
+        await cluster.until(lambda: cluster.condition("Waiting"))
+        assert re.fullmatch(
+            r"worker-0 \(1 of 3 replicas\) waits: the last [56] pods were deleted soon after the "
+            "creation, not by dlctl: check the taints of the node, and other controllers",
+            cluster.condition("Waiting"),
+        )
         await cluster.advance(45)
         assert NAME in cluster.pods()
         assert cluster.condition("Running")
+        assert not cluster.condition("Waiting")
 
 
 @pytest.mark.embedded_only("it advances the clock")

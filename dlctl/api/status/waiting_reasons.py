@@ -48,7 +48,8 @@ ERR_IMAGE_NEVER_PULL: Final = "ErrImageNeverPull"
 INVALID_IMAGE_NAME: Final = "InvalidImageName"
 RUN_CONTAINER_ERROR: Final = "RunContainerError"
 
-# A replica waits for another one, or for its own restart.
+# A replica waits for another one, or for its own next pod.
+POD_DELETED: Final = "PodDeleted"
 POD_TERMINATING: Final = "PodTerminating"
 RESTART_BACK_OFF: Final = "RestartBackOff"
 WAITING_FOR_REPLICAS: Final = "WaitingForReplicas"

@@ -16,7 +16,6 @@ from dlctl.kube.errors import names_missing_object
 from dlctl.reconcilers.applying.child_writer import ChildWriter
 from dlctl.reconcilers.applying.reconcile_context import ReconcileContext
 from dlctl.reconcilers.children.creation import CreateResult
-from dlctl.reconcilers.children.recreation_backoff import RecreationBackoff
 from dlctl.reconcilers.content_errors import ContentError
 from dlctl.reconcilers.events.job_events import JobEvents
 from dlctl.reconcilers.events.pod_events import new_pod_problems
@@ -29,12 +28,13 @@ from dlctl.reconcilers.job.writer import JobWriter
 from dlctl.reconcilers.large_jobs.threads import in_thread_if_slow
 from dlctl.reconcilers.membership.manager import MembershipManager
 from dlctl.reconcilers.plan import Plan
+from dlctl.reconcilers.recreation_backoff import RecreationBackoff
 from dlctl.reconcilers.status.invalid_status import invalid_plan
 
 
 @attrs.frozen
 class Executor:
-    """Applies the plans of one kind of job; remembers only which pods were created a moment ago."""
+    """Applies the plans of one kind of job; holds no state between them but in a job's cache."""
 
     job_writer: JobWriter
     child_writer: ChildWriter
@@ -42,8 +42,8 @@ class Executor:
     events: JobEvents
     metrics: JobMetrics
     content_errors: ContentErrorLog
+    recreations: RecreationBackoff
     clock: Clock
-    _recreations: RecreationBackoff = attrs.field(init=False, factory=RecreationBackoff)
 
     async def apply(self, context: ReconcileContext, plan: Plan) -> Result:
         """Apply a plan, and return when to reconcile again.
@@ -55,7 +55,7 @@ class Executor:
         context = await self._write_statuses(context, plan)
         await self._record_events(context, plan)
         await self.child_writer.delete(job, plan)
-        self._recreations.forget(job.uid, (pod.metadata.name for pod in plan.deletions(PODS)))
+        self.recreations.forget(job.uid, (pod.metadata.name for pod in plan.deletions(PODS)))
         self.events.deleted(job, obj, plan)
         await self.child_writer.force_delete(
             job, plan, lambda pod: self.events.force_deleted(job, obj, pod)
@@ -66,7 +66,6 @@ class Executor:
             return Result()
         if plan.requeue:
             return Result(requeue=True)
-        plan, held_s = self._hold_back(job, plan)
         try:
             wait_s, rejections_changed = await self._write_children(context, plan)
         except InvalidJobError as error:
@@ -85,7 +84,7 @@ class Executor:
         batch_period_s = None if _can_wait_for_event(job, plan) else BATCH_PERIOD_S
         return Result(
             requeue_after_s=shortest_wait(
-                wait_s or None, left_s, held_s, plan.requeue_after_s, batch_period_s
+                wait_s or None, left_s, plan.requeue_after_s, batch_period_s
             )
         )
 
@@ -164,29 +163,10 @@ class Executor:
         )
         if created.names:
             cache.has_created = True
-            pods = created.names.get(PODS, ())
-            self._recreations.record(job.uid, pods, self.clock.monotonic())
+            self.recreations.record(job.uid, created.names.get(PODS, ()))
             self.events.created(job, context.obj, created, renderer.gang.other_scheduler_types)
         rejected_updates = await self.child_writer.update(job, plan, renderer)
         return attrs.evolve(created, rejections={**rejected_updates, **created.rejections})
-
-    def _hold_back(self, job: Job, plan: Plan) -> tuple[Plan, float | None]:
-        """Return a plan without the pods that are not created yet, since others delete them.
-
-        Return also the seconds until the first of them may be created; None if none is held back.
-        """
-        recreations, now_s = self._recreations, self.clock.monotonic()
-        recreations.forget_lasting(now_s)
-        waits_s = {
-            replica: wait_s
-            for replica in plan.pods
-            if (wait_s := recreations.left_s(job.uid, job.child_name(replica), now_s)) > 0
-        }
-        if not waits_s:
-            return plan, None
-        pods = tuple(replica for replica in plan.pods if replica not in waits_s)
-        plan = attrs.evolve(plan, pods=pods, has_more=plan.has_more and bool(pods))
-        return plan, min(waits_s.values())
 
     def _record_rejections(self, context: ReconcileContext, created: CreateResult) -> bool:
         """Store the server's rejections; return whether they concern other children than before.

@@ -16,6 +16,7 @@ from dlctl.clock import EPOCH
 from dlctl.errors import truncated
 from dlctl.name_lists import first_names
 from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState
+from dlctl.reconcilers.recreation_backoff import RecreationWait
 from dlctl.reconcilers.restart_attempts import pods_of_earlier_attempts
 from dlctl.reconcilers.waiting_texts import detail_of, utc
 
@@ -85,6 +86,8 @@ def _wait(
             name = str(one.replica)
             if name in restart_times:
                 return _restart(restarts[name], restart_times[name])
+            if held := observed.children.recreation_waits.get(job.child_name(one.replica)):
+                return _recreation(held)
             return _missing(job, observed, one)
         case ReplicaState.TERMINATING if one.pod is not None:
             return _terminating(one.pod)
@@ -111,6 +114,15 @@ def _restart(record: RestartRecord, time: datetime.datetime) -> ReplicaWait:
         f"after {record.consecutive_ends} attempt{'' if record.consecutive_ends == 1 else 's'}"
     )
     return ReplicaWait(Stage.RESTARTING, reasons.RESTART_BACK_OFF, text)
+
+
+def _recreation(wait: RecreationWait) -> ReplicaWait:
+    pods = "pod was" if wait.deleted == 1 else f"{wait.deleted} pods were"
+    text = (
+        f"the last {pods} deleted soon after the creation, not by dlctl: check the taints of the "
+        "node, and other controllers"
+    )
+    return ReplicaWait(Stage.RESTARTING, reasons.POD_DELETED, text, wait.since)
 
 
 def _missing(job: Job, observed: Observed, one: ObservedReplica) -> ReplicaWait | None:
