@@ -90,10 +90,6 @@ def message(cluster: ClusterHarness, type_: str) -> str:
     return next((str(c["message"]) for c in stated if c["type"] == type_), "")
 
 
-def created(cluster: ClusterHarness, replica: str) -> int:
-    return sum(n for member, n in cluster.history.created.items() if str(member.replica) == replica)
-
-
 def phases(cluster: ClusterHarness) -> list[str]:
     """Return the phases of all pods, in the order of their names."""
     return [pod["status"]["phase"] for pod in cluster.objects(PODS)]

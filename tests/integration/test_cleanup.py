@@ -16,15 +16,11 @@ from tests.integration.kubeflow import (
     only,
     replica_specs,
 )
-from tests.support.fake_pods import replica_of
-from tests.support.harness import ClusterHarness, StartCluster
+from tests.integration.replicas import replicas
+from tests.support.harness import StartCluster
 from tests.support.outcomes import DONE, KEEPS_RUNNING
 
 SIDECAR = "upload"
-
-
-def replicas(cluster: ClusterHarness) -> list[str]:
-    return sorted(str(replica_of(name, "linear")) for name in cluster.pods())
 
 
 def success_replica(kind: str) -> str:
@@ -67,9 +63,9 @@ async def test_pod_that_has_just_ended_is_kept_unless_all_are_deleted(
         await cluster.ended()
         await cluster.settled()
         everybody = sorted({last, *others(kind)})
-        assert replicas(cluster) == {"None": everybody, "Running": [last], "All": []}[policy]
+        assert replicas(cluster.pods()) == {"None": everybody, "Running": [last], "All": []}[policy]
         for pod in cluster.objects(PODS):
-            ended = str(replica_of(pod["metadata"]["name"], "linear")) == last
+            ended = replicas([pod["metadata"]["name"]]) == [last]
             assert pod["status"]["phase"] == ("Succeeded" if ended else "Running")
 
 
@@ -87,7 +83,7 @@ async def test_job_ends_with_its_chief_even_if_a_sidecar_runs(
         assert status["completionTime"]
         assert cluster.condition("Succeeded")
         await cluster.settled()
-        assert replicas(cluster) == [last]
+        assert replicas(cluster.pods()) == [last]
         (pod,) = cluster.objects(PODS)
         assert pod["status"]["phase"] == "Running"
 
@@ -109,7 +105,7 @@ async def test_policy_that_is_changed_after_the_end_is_followed(
         await cluster.settled()
         assert len(cluster.pods()) == 3
         await change(cluster, kind, {"runPolicy": {"cleanPodPolicy": "Running"}})
-        await cluster.until(lambda: replicas(cluster) == [last])
+        await cluster.until(lambda: replicas(cluster.pods()) == [last])
         await change(cluster, kind, {"runPolicy": {"cleanPodPolicy": "All"}})
         await cluster.until(lambda: not cluster.pods())
         await cluster.settled()
@@ -151,7 +147,7 @@ async def test_pod_that_ended_together_with_the_chief_is_kept(start_cluster: Sta
         await cluster.submit(cleaned("XGBoostJob", "Running"), {}, last_replica="master-0")
         await cluster.ended()
         await cluster.settled()
-        assert replicas(cluster) == ["master-0", "worker-0", "worker-1"]
+        assert replicas(cluster.pods()) == ["master-0", "worker-0", "worker-1"]
 
 
 @pytest.mark.embedded_only("it lets requests take effect late")

@@ -10,15 +10,11 @@ from dlctl.api.meta import PODS
 from dlctl.kube.errors import NotFoundError
 from tests.builders import kind_of
 from tests.integration.kubeflow import job_of
+from tests.integration.replicas import created
 from tests.support.harness import ClusterHarness, StartCluster
 
 KIND: Final = kind_of("kubeflow.org/v1", "PyTorchJob")
 NAME: Final = "linear-worker-0"
-
-
-def created(cluster: ClusterHarness, index: int) -> int:
-    history = cluster.history.created.items()
-    return sum(n for one, n in history if str(one.replica) == f"worker-{index}")
 
 
 async def delete_for(cluster: ClusterHarness, seconds: float, every_s: float) -> None:
@@ -46,8 +42,8 @@ async def test_pod_that_is_deleted_again_and_again_is_created_with_a_back_off(
         await cluster.until(lambda: cluster.condition("Running"))
         await delete_for(cluster, 60, every_s)
         # At once, then after 5 s, 10 s, 20 s.
-        assert 5 <= created(cluster, 0) <= 6
-        assert created(cluster, 1) == 1
+        assert 5 <= created(cluster, "worker-0") <= 6
+        assert created(cluster, "worker-1") == 1
         await cluster.until(lambda: cluster.condition("Waiting"))
         assert re.fullmatch(
             r"worker-0 \(1 of 3 replicas\) waits: the last [56] pods were deleted soon after the "
@@ -68,7 +64,7 @@ async def test_pod_that_lasts_is_replaced_at_once(start_cluster: StartCluster) -
         await cluster.until(lambda: cluster.condition("Running"))
         for count in range(1, 5):
             await cluster.advance(11)
-            assert created(cluster, 0) == count
+            assert created(cluster, "worker-0") == count
             await cluster.user.delete(PODS, cluster.key(NAME), grace_period_s=0)
             await cluster.advance(1)
-            assert created(cluster, 0) == count + 1
+            assert created(cluster, "worker-0") == count + 1

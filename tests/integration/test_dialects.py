@@ -11,8 +11,8 @@ from dlctl.frameworks.mxnet import MXJob
 from dlctl.local.apiserver.storage.stored_objects import StorageEvent, table_of
 from tests.builders import bare_job, kind_of, mxjob, template, tfjob_of_tensorflow_org
 from tests.builders import manifest as build
+from tests.integration.replicas import pod_of, replicas
 from tests.sample_framework.ring_dlctl import RingJob
-from tests.support.fake_pods import replica_of
 from tests.support.harness import ClusterHarness, StartCluster
 from tests.support.outcomes import KEEPS_RUNNING
 from tests.support.typed_clients import undecodable_status
@@ -22,15 +22,12 @@ FIRST_TF = ["master-0", "ps-0", "worker-0", "worker-1"]
 TF = ["ps-0", "worker-0", "worker-1"]
 
 
-def replicas(objects: list[JSON]) -> list[str]:
-    return sorted(str(replica_of(obj["metadata"]["name"], "linear")) for obj in objects)
+def replicas_of(objects: list[JSON]) -> list[str]:
+    return replicas(obj["metadata"]["name"] for obj in objects)
 
 
 def env(cluster: ClusterHarness, replica: str) -> Mapping[str, str]:
-    pods = {
-        str(replica_of(pod["metadata"]["name"], "linear")): pod for pod in cluster.objects(PODS)
-    }
-    container = pods[replica]["spec"]["containers"][0]
+    container = pod_of(cluster, replica)["spec"]["containers"][0]
     return {variable["name"]: variable["value"] for variable in container["env"]}
 
 
@@ -54,8 +51,8 @@ async def test_job_gets_its_children_and_runs_to_success(
         await cluster.until(lambda: cluster.status().get("phase") == "Running")
 
         children = cluster.owned(PODS, job) + cluster.owned(SERVICES, job)
-        assert replicas(cluster.owned(PODS, job)) == pods
-        assert replicas(cluster.owned(SERVICES, job)) == services
+        assert replicas_of(cluster.owned(PODS, job)) == pods
+        assert replicas_of(cluster.owned(SERVICES, job)) == services
         assert {c["metadata"]["labels"][MANAGED_BY_LABEL] for c in children} == {MANAGED_BY}
         assert cluster.condition("Running")
         # Empty but present: readers of the old operator's status may expect it.
@@ -77,9 +74,7 @@ async def test_job_gets_its_children_and_runs_to_success(
 
 async def end(cluster: ClusterHarness, replica: str) -> None:
     """Make one replica succeed, whatever its script says."""
-    for pod in cluster.objects(PODS):
-        if str(replica_of(pod["metadata"]["name"], "linear")) == replica:
-            await cluster.node.finish(pod["metadata"]["uid"])
+    await cluster.node.finish(pod_of(cluster, replica)["metadata"]["uid"])
 
 
 async def test_local_job_is_one_process_without_services(start_cluster: StartCluster) -> None:
@@ -89,7 +84,7 @@ async def test_local_job_is_one_process_without_services(start_cluster: StartClu
         cluster.start()
         job = await cluster.submit(manifest, {})
         assert (await cluster.ended())["state"] == "Succeeded"
-        assert replicas(cluster.owned(PODS, job)) == ["worker-0"]
+        assert replicas_of(cluster.owned(PODS, job)) == ["worker-0"]
         assert not cluster.owned(SERVICES, job)
         assert "env" not in cluster.objects(PODS)[0]["spec"]["containers"][0]
 

@@ -11,13 +11,13 @@ from tests.integration.kubeflow import (
     Outcomes,
     change,
     conditions,
-    created,
     job_of,
     only,
     phases,
     running,
 )
 from tests.integration.quick_deletions import finish_and_delete_at_once
+from tests.integration.replicas import created
 from tests.support.fake_kubelet import NODE_NAME
 from tests.support.harness import ClusterHarness, StartCluster
 from tests.support.outcomes import DONE, KEEPS_RUNNING, Evicted, Exit, Outcome

@@ -10,13 +10,13 @@ from tests.integration.kubeflow import (
     change,
     chief_of,
     conditions,
-    created,
     forever,
     job_of,
     only,
     phases,
     running,
 )
+from tests.integration.replicas import created
 from tests.support.harness import ClusterHarness, StartCluster
 from tests.support.outcomes import KEEPS_RUNNING, Exit
 

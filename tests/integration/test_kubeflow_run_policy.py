@@ -18,7 +18,7 @@ from tests.integration.kubeflow import (
     phases,
     running,
 )
-from tests.support.fake_pods import replica_of
+from tests.integration.replicas import replicas
 from tests.support.harness import ClusterHarness, StartCluster
 from tests.support.outcomes import DONE, KEEPS_RUNNING, Exit, Outcome
 
@@ -119,7 +119,7 @@ async def test_deadline_deletes_pods_that_have_not_ended_whatever_the_clean_up(
         await change(cluster, kind, {"runPolicy": {"activeDeadlineSeconds": 1}})
         await cluster.ended()
         await cluster.settled()
-        assert [str(replica_of(name, "linear")) for name in cluster.pods()] == ["worker-1"]
+        assert replicas(cluster.pods()) == ["worker-1"]
 
 
 async def test_reached_backoff_limit_deletes_pods_that_have_not_ended(
@@ -252,7 +252,3 @@ async def test_failure_by_a_limit_is_written_before_pods_are_deleted(
 def succeeded(cluster: ClusterHarness) -> int:
     counts: JSON = cluster.status().get("replicaStatuses", {}).get("Worker", {})
     return int(counts.get("succeeded", 0))
-
-
-def replicas(names: list[str]) -> list[str]:
-    return sorted(str(replica_of(name, "linear")) for name in names)

@@ -12,7 +12,6 @@ from tests.integration.kubeflow import (
     change,
     chief_of,
     conditions,
-    created,
     forever,
     job_of,
     message,
@@ -20,11 +19,20 @@ from tests.integration.kubeflow import (
     running,
 )
 from tests.integration.quick_deletions import finish_and_delete_at_once
+from tests.integration.replicas import created
 from tests.support.harness import ClusterHarness, StartCluster
 
 # dlctl's own, and first, so that the last one is training-operator's.
 WAITING = ("Waiting", "True", "Suspended")
 FOREVER = {**forever("worker-0"), **forever()}
+
+
+async def run_two_workers(cluster: ClusterHarness) -> None:
+    """Start a controller and a job whose workers run until they are stopped."""
+    cluster.start()
+    job = job_of("TFJob", {"Worker": 2}, policy="Never")
+    await cluster.submit(job, forever("worker-0", "worker-1"))
+    await running(cluster)
 
 
 async def is_suspended(cluster: ClusterHarness) -> None:
@@ -97,10 +105,7 @@ async def test_job_resumed_at_once_waits_for_its_terminating_pods(
     start_cluster: StartCluster,
 ) -> None:
     async with start_cluster(kinds=only("TFJob")) as cluster:
-        cluster.start()
-        job = job_of("TFJob", {"Worker": 2}, policy="Never")
-        await cluster.submit(job, forever("worker-0", "worker-1"))
-        await running(cluster)
+        await run_two_workers(cluster)
         await change(cluster, "TFJob", {"runPolicy": {"suspend": True}})
         await cluster.until(lambda: bool(cluster.condition("Suspended")))
         await change(cluster, "TFJob", {"runPolicy": {"suspend": False}})
@@ -116,10 +121,7 @@ async def test_replica_that_completes_while_its_job_is_suspended_runs_again(
     start_cluster: StartCluster,
 ) -> None:
     async with start_cluster(kinds=only("TFJob")) as cluster:
-        cluster.start()
-        job = job_of("TFJob", {"Worker": 2}, policy="Never")
-        await cluster.submit(job, forever("worker-0", "worker-1"))
-        await running(cluster)
+        await run_two_workers(cluster)
         await cluster.settled()
         slow = Fault(verb="delete", resource="pods", user_agent="dlctl", delay_s=1, times=None)
         cluster.server.faults.add(slow)

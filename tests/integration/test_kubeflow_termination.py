@@ -12,7 +12,6 @@ from tests.integration.kubeflow import (
     change,
     chief_of,
     conditions,
-    created,
     failed_reason,
     forever,
     job_of,
@@ -21,7 +20,7 @@ from tests.integration.kubeflow import (
     replica_specs,
     running,
 )
-from tests.support.fake_pods import replica_of
+from tests.integration.replicas import created, replicas
 from tests.support.harness import ClusterHarness, StartCluster
 from tests.support.outcomes import (
     DONE,
@@ -263,8 +262,7 @@ async def test_workers_are_added_and_removed_as_the_job_is_scaled(
             await cluster.until(partial(has_pods, cluster, count))
             await cluster.settled()
             assert len(cluster.services()) == count
-        left = sorted(str(replica_of(pod, "linear")) for pod in cluster.pods())
-        assert left == ["worker-0", "worker-1"]
+        assert replicas(cluster.pods()) == ["worker-0", "worker-1"]
         workers = cluster.status()["replicaStatuses"]["Worker"]
         assert workers["active"] == 2
         name = f"{kind.lower()}-controller"

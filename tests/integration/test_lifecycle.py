@@ -9,7 +9,7 @@ from dlctl.api.json_types import JSON
 from dlctl.api.meta import CRDS, PODS, SERVICES, ObjectKey
 from dlctl.local.apiserver.faults import Fault
 from tests.builders import KINDS, bare_job, kind_of, mxjob
-from tests.support.fake_pods import replica_of
+from tests.integration.replicas import replicas
 from tests.support.harness import ClusterHarness, StartCluster
 from tests.support.outcomes import KEEPS_RUNNING, Outcome, script_of
 
@@ -154,8 +154,7 @@ async def test_scale_down_deletes_surplus_pods(start_cluster: StartCluster) -> N
         await cluster.user.patch(KIND.resource, cluster.key(), {"spec": {"replicaSpecs": specs}})
         await cluster.until(lambda: len(cluster.pods()) == 3)
         await cluster.settled()
-        left = sorted(str(replica_of(pod, "linear")) for pod in cluster.pods())
-        assert left == ["scheduler-0", "server-0", "worker-0"]
+        assert replicas(cluster.pods()) == ["scheduler-0", "server-0", "worker-0"]
         assert cluster.status()["phase"] == "Running"
         assert len(cluster.owned(SERVICES, job)) == 1
 

@@ -6,7 +6,8 @@ import pytest
 
 from dlctl.api.json_types import JSON
 from dlctl.api.meta import PODS, SERVICES
-from tests.integration.kubeflow import change, created, forever, job_of, only, running
+from tests.integration.kubeflow import change, forever, job_of, only, running
+from tests.integration.replicas import created
 from tests.support.harness import ClusterHarness, StartCluster
 from tests.support.outcomes import DONE, KEEPS_RUNNING, Exit
 

@@ -18,6 +18,7 @@ from dlctl.metrics import Metrics
 from dlctl.options import Options
 from dlctl.reconcilers.job.crd_check import FIX_COMMAND
 from tests.builders import kind_of, training_job
+from tests.integration.replicas import created
 from tests.support.harness import ClusterHarness, start_cluster
 from tests.support.outcomes import KEEPS_RUNNING, Exit, Outcome
 
@@ -80,10 +81,6 @@ def status_writes(cluster: ClusterHarness) -> int:
     return cluster.history.writes()["patch", "tfjobs/status.kubeflow.org"]
 
 
-def made(cluster: ClusterHarness, replica: str) -> int:
-    return sum(n for member, n in cluster.history.created.items() if str(member.replica) == replica)
-
-
 def value(metrics: Metrics, name: str) -> float:
     labels = {"kind": KIND.resource.group_resource}
     return metrics.registry.get_sample_value(name, labels) or 0.0
@@ -99,7 +96,7 @@ async def test_status_conflict_with_another_operator_is_reported_and_backs_off()
             # Without the pause: one per second and more.
             assert status_writes(cluster) < 40
             # The replica's backoff is kept: 10 s, 20 s and so on up to 5 min.
-            assert made(cluster, "worker-0") < 15
+            assert created(cluster, "worker-0") < 15
             assert "run only one operator" in cluster.events()["StatusConflict"]
             assert value(running.manager.metrics, "dlctl_status_conflicts_total") > 3
 
@@ -291,7 +288,7 @@ async def test_downgraded_crd_does_not_change_running_jobs() -> None:
         running = cluster.start()
         outcomes: Outcomes = {"chief-0": [KEEPS_RUNNING], "worker-0": [Exit(143), KEEPS_RUNNING]}
         await cluster.submit(job(), outcomes, last_replica="chief-0")
-        await cluster.until(lambda: made(cluster, "worker-0") == 2)
+        await cluster.until(lambda: created(cluster, "worker-0") == 2)
         await cluster.until(lambda: cluster.phase() == "Running")
         ours = await replace_status_schema(cluster)
         pods = cluster.pods()

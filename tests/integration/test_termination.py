@@ -11,8 +11,8 @@ from dlctl.api.objects.jobs import MAX_STORED_BYTES
 from dlctl.local.apiserver.faults import Fault
 from tests.builders import kind_of, mxjob
 from tests.integration.quick_deletions import finish_and_delete_at_once
+from tests.integration.replicas import created, pod_of, replicas
 from tests.integration.stored_jobs import with_large_template
-from tests.support.fake_pods import replica_of
 from tests.support.harness import ClusterHarness, StartCluster
 from tests.support.outcomes import DONE, KEEPS_RUNNING, OOM_KILLED, Deleted, Evicted, Exit, Outcome
 
@@ -25,8 +25,13 @@ def never(**spec: Any) -> JSON:
     return manifest
 
 
-def created(cluster: ClusterHarness, replica: str) -> int:
-    return sum(n for member, n in cluster.history.created.items() if str(member.replica) == replica)
+async def run_all(cluster: ClusterHarness, manifest: JSON) -> None:
+    """Start a controller and a job; the replicas that decide its end run until they are stopped."""
+    cluster.start()
+    deciding = ("scheduler-0", "worker-0", "worker-1")
+    await cluster.submit(manifest, dict.fromkeys(deciding, (KEEPS_RUNNING,)))
+    await cluster.until(lambda: cluster.phase() == "Running")
+    await cluster.settled()
 
 
 @pytest.mark.parametrize(
@@ -201,12 +206,8 @@ async def test_completed_worker_is_not_recreated_however_fast_its_pod_is_deleted
 async def test_completed_worker_is_not_recreated_if_its_pod_is_gone_before_a_slow_reconcile(
     manifest: JSON, slow: Fault, start_cluster: StartCluster
 ) -> None:
-    keep = {name: [KEEPS_RUNNING] for name in ("scheduler-0", "worker-0", "worker-1")}
     async with start_cluster(kinds=[kind_of()]) as cluster:
-        cluster.start()
-        await cluster.submit(manifest, keep)
-        await cluster.until(lambda: cluster.phase() == "Running")
-        await cluster.settled()
+        await run_all(cluster, manifest)
         cluster.server.faults.add(slow)
         await finish_and_delete_at_once(cluster, "worker-1")
         await cluster.advance(0.5)
@@ -222,15 +223,10 @@ async def test_worker_that_completed_without_a_controller_is_not_recreated(
     start_cluster: StartCluster,
 ) -> None:
     manifest = with_large_template(never(), "x" * (2 * MAX_STORED_BYTES))
-    keep = {name: [KEEPS_RUNNING] for name in ("scheduler-0", "worker-0", "worker-1")}
     async with start_cluster(kinds=[kind_of()]) as cluster:
-        cluster.start()
-        await cluster.submit(manifest, keep)
-        await cluster.until(lambda: cluster.phase() == "Running")
-        await cluster.settled()
+        await run_all(cluster, manifest)
         await cluster.kill_all()
-        pods = [pod["metadata"] for pod in cluster.objects(PODS)]
-        (pod,) = [p for p in pods if str(replica_of(p["name"], "linear")) == "worker-1"]
+        pod = pod_of(cluster, "worker-1")["metadata"]
         await cluster.node.finish(pod["uid"])
         slow = Fault(verb="list", resource="mxjobs.kubeflow.org", delay_s=1)
         cluster.server.faults.add(slow)
@@ -273,6 +269,5 @@ async def test_pods_are_deleted_by_the_clean_pod_policy(
         await cluster.submit(mxjob(cleanupPodPolicy=policy), {})
         await cluster.ended()
         await cluster.settled()
-        left = sorted(str(replica_of(name, "linear")) for name in cluster.pods())
-        assert left == pods
+        assert replicas(cluster.pods()) == pods
         assert len(cluster.services()) == len(services)
