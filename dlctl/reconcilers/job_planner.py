@@ -22,6 +22,7 @@ from dlctl.reconcilers.children.desired import Desired
 from dlctl.reconcilers.children.existing_services import with_existing_services
 from dlctl.reconcilers.children.renderer import Renderer
 from dlctl.reconcilers.content_errors import ContentError, Step, wrap_content_errors
+from dlctl.reconcilers.events.pod_events import PodProblems, new_pod_problems
 from dlctl.reconcilers.failures.failure_logs import FailureLogs
 from dlctl.reconcilers.job.cache import JobCache
 from dlctl.reconcilers.job.content_error_log import ContentErrorLog
@@ -146,12 +147,13 @@ class JobPlanner:
             awaited = self.stores.awaited_pod(job) if is_long else None
             planned = next_changes(job, planned, timing, self.stores.pods, self.stores.services)
             has_run = status_transitions.has_run(job, planned.status, observed)
+        planned, pod_problems = await self._with_pod_problems(job, planned, observed, cache)
         context = ReconcileContext(
             job,
             obj,
             cache,
             renderer,
-            pods=observed.pods_with_active_launchers,
+            pod_problems=pod_problems,
             has_run=has_run,
             is_current=partial(self.stores.is_current, obj, awaited),
             is_name_taken=partial(self.stores.is_name_taken, job.key.namespace),
@@ -175,6 +177,17 @@ class JobPlanner:
             job = partial_job(renderer.job, observed, error)
             return job, fallback_children(renderer, observed)
         return renderer.job, desired
+
+    async def _with_pod_problems(
+        self, job: Job, plan: Plan, observed: Observed, cache: JobCache
+    ) -> tuple[Plan, PodProblems | None]:
+        """Return the plan with events about new problems of pods, and all problems known then."""
+        if not job.messages.emits_pod_events or not plan.status.phase.is_active:
+            return plan, None
+        pods = observed.pods_with_active_launchers
+        find = partial(new_pod_problems, pods, cache.event_dedup.seen_problems)
+        notes, problems = await run_step(Step.PLANNING, job.key.namespace, len(pods), find)
+        return attrs.evolve(plan, action_notes=(*plan.action_notes, *notes)), problems
 
     def _status_timing(
         self, obj: DecodedObject, observed: Observed, cache: JobCache, now: datetime.datetime

@@ -18,14 +18,12 @@ from dlctl.reconcilers.applying.reconcile_context import ReconcileContext
 from dlctl.reconcilers.children.creation import CreateResult
 from dlctl.reconcilers.content_errors import ContentError
 from dlctl.reconcilers.events.job_events import JobEvents
-from dlctl.reconcilers.events.pod_events import new_pod_problems
 from dlctl.reconcilers.handlers.batch_periods import BATCH_PERIOD_S
 from dlctl.reconcilers.job.cache import JobCache
 from dlctl.reconcilers.job.content_error_log import ContentErrorLog
 from dlctl.reconcilers.job.metrics import JobMetrics
 from dlctl.reconcilers.job.status_write import StatusWrite
 from dlctl.reconcilers.job.writer import JobWriter
-from dlctl.reconcilers.large_jobs.threads import in_thread_if_slow
 from dlctl.reconcilers.membership.manager import MembershipManager
 from dlctl.reconcilers.plan import Plan
 from dlctl.reconcilers.recreation_backoff import RecreationBackoff
@@ -53,7 +51,9 @@ class Executor:
         job, obj = context.job, context.obj
         self._report_unconfirmed(context)
         context = await self._write_statuses(context, plan)
-        await self._record_events(context, plan)
+        self.events.record_all(job, context.obj, (*plan.action_notes, *plan.notes))
+        if context.pod_problems is not None:
+            context.cache.event_dedup.seen_problems = context.pod_problems
         await self.child_writer.delete(job, plan)
         self.recreations.forget(job.uid, (pod.metadata.name for pod in plan.deletions(PODS)))
         self.events.deleted(job, obj, plan)
@@ -116,15 +116,6 @@ class Executor:
         context.cache.unconfirmed_write = None
         self.metrics.status_written(write, obj.metadata, self.clock.now())
         self.events.record_all(write.job, obj, write.notes)
-
-    async def _record_events(self, context: ReconcileContext, plan: Plan) -> None:
-        job, pods, dedup = context.job, context.pods, context.cache.event_dedup
-        self.events.record_all(job, context.obj, (*plan.action_notes, *plan.notes))
-        if job.messages.emits_pod_events and plan.status.phase.is_active:
-            problems, dedup.seen_problems = await in_thread_if_slow(
-                job.key.namespace, len(pods), new_pod_problems, pods, dedup.seen_problems
-            )
-            self.events.record_all(job, context.obj, problems)
 
     async def _write_children(self, context: ReconcileContext, plan: Plan) -> tuple[float, bool]:
         """Create and update children, secrets first.

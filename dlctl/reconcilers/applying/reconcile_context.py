@@ -1,17 +1,17 @@
 """The context of one reconciliation: the values from which its plan was made."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Self
 
 import attrs
 
 from dlctl.api.job import Job
-from dlctl.api.objects.pods import Pod
 from dlctl.api.status.job_status import JobStatus
 from dlctl.dialects import lenient_reader
 from dlctl.dialects.dialect import DecodedObject
 from dlctl.reconcilers.children.rejected_children import NameTaken, no_name_taken
 from dlctl.reconcilers.children.renderer import Renderer
+from dlctl.reconcilers.events.pod_events import PodProblems
 from dlctl.reconcilers.job.cache import JobCache
 
 
@@ -23,8 +23,8 @@ class ReconcileContext:
     obj: DecodedObject
     cache: JobCache
     renderer: Renderer
-    # The pods of the job and of its launcher's Job, from the stores.
-    pods: Sequence[Pod] = ()
+    # Why its pods do not run, as the events of the plan report; None if they report nothing of it.
+    pod_problems: PodProblems | None = None
     # True if any of its pods has ever run.
     has_run: bool = False
     # Returns False once another plan is due: one may take long to apply.

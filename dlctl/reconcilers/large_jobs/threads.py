@@ -4,8 +4,7 @@ Costs are estimates, in units of the time that it takes to plan one replica.
 """
 
 from collections.abc import Callable
-from functools import partial
-from typing import Final, ParamSpec, TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -15,7 +14,6 @@ from dlctl.controller.shared_thread import SharedThread
 from dlctl.reconcilers.content_errors import Step, wrap_content_errors
 from dlctl.reconcilers.observe import Observed, ObservedReplica
 
-P = ParamSpec("P")
 R = TypeVar("R")
 
 # Planning this many replicas takes noticeably long.
@@ -48,15 +46,6 @@ def _has_failed(one: ObservedReplica) -> bool:
     return one.termination is not None and one.termination.exit_class is not ExitClass.SUCCESS
 
 
-async def in_thread_if_slow(
-    namespace: str, cost: int, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs
-) -> R:
-    """Return the result of a pure function; run it in a thread if its cost is high."""
-    if cost < MIN_COST_FOR_THREAD:
-        return function(*args, **kwargs)
-    return await _PLANNER.run(namespace, partial(function, *args, **kwargs))
-
-
 async def run_step(step: Step, namespace: str, cost: int, function: Callable[[], R]) -> R:
     """Return the result of a pure step of a reconcile; run it in a thread if its cost is high.
 
@@ -67,7 +56,7 @@ async def run_step(step: Step, namespace: str, cost: int, function: Callable[[],
         with wrap_content_errors(step):
             return function()
 
-    return await in_thread_if_slow(namespace, cost, call)
+    return call() if cost < MIN_COST_FOR_THREAD else await _PLANNER.run(namespace, call)
 
 
 async def read_in_thread(namespace: str, function: Callable[[], R]) -> R:

@@ -4,32 +4,30 @@ import asyncio
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
+from dlctl.reconcilers.content_errors import Step
 from dlctl.reconcilers.large_jobs.threads import (
     MIN_COST_FOR_THREAD,
-    in_thread_if_slow,
     planning_cost,
+    run_step,
 )
 from tests.builders import RUNNING, exited, make_job, make_pod, observed_of, training_job
+
+planned = partial(run_step, Step.PLANNING)
 
 
 async def test_slow_plans_are_computed_beside_the_loop() -> None:
     here = threading.current_thread()
-    assert (
-        await in_thread_if_slow("default", MIN_COST_FOR_THREAD - 1, threading.current_thread)
-        is here
-    )
-    assert (
-        await in_thread_if_slow("default", MIN_COST_FOR_THREAD, threading.current_thread)
-        is not here
-    )
+    assert await planned("default", MIN_COST_FOR_THREAD - 1, threading.current_thread) is here
+    assert await planned("default", MIN_COST_FOR_THREAD, threading.current_thread) is not here
 
 
 async def test_slow_plans_of_one_namespace_do_not_delay_one_of_another() -> None:
     done = list[str]()
 
     async def plan(namespace: str) -> None:
-        await in_thread_if_slow(namespace, MIN_COST_FOR_THREAD, time.sleep, 0.001)
+        await planned(namespace, MIN_COST_FOR_THREAD, partial(time.sleep, 0.001))
         done.append(namespace)
 
     async with asyncio.TaskGroup() as group:
@@ -66,7 +64,7 @@ def test_jobs_whose_logs_were_read_are_slow_to_plan() -> None:
 def test_slow_plans_are_computed_in_each_event_loop_of_a_process() -> None:
     async def plan() -> int:
         async def one() -> None:
-            await in_thread_if_slow("default", MIN_COST_FOR_THREAD, time.sleep, 0.001)
+            await planned("default", MIN_COST_FOR_THREAD, partial(time.sleep, 0.001))
 
         async with asyncio.timeout(10), asyncio.TaskGroup() as group:
             for _ in range(20):
