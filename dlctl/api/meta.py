@@ -6,8 +6,8 @@ they must never be written back.
 
 import datetime
 import enum
-from collections.abc import Mapping, Sized
-from typing import Final, NamedTuple, NewType, Self
+from collections.abc import Collection, Mapping, Sized
+from typing import ClassVar, Final, NamedTuple, NewType, Self
 from urllib.parse import quote
 
 import attrs
@@ -29,6 +29,8 @@ _MAX_GRACE_S: Final = 2**63 // 10**9
 # Of the labels of an object, or of another part of it that is kept in memory, where each item takes
 # many times its text. Nodes have some hundred labels.
 MAX_ITEMS: Final = 1000
+# Of an annotation of dlctl's.
+_MAX_KEPT_CHARS: Final = 4096
 
 
 class ObjectKey(NamedTuple):
@@ -212,13 +214,21 @@ class ObjectMeta(Projection, frozen=True, gc=False):
     def annotation(self, name: str, default: str = "") -> str:
         return (self.annotations or {}).get(name, default)
 
-    def for_store(self, interner: Interner) -> Self:
-        """Return an equal value that shares its parts with others of the interner."""
+    def for_store(self, interner: Interner, annotations: Collection[str] | None = None) -> Self:
+        """Return a value that shares its parts with others of the interner.
+
+        Of its annotations it has only those with these names, and none that are long; with None,
+        all of them.
+        """
+        kept = self.annotations
+        if kept and annotations is not None:
+            named = {name: kept[name] for name in annotations if name in kept}
+            kept = {name: text for name, text in named.items() if len(text) <= _MAX_KEPT_CHARS}
         return with_parts(
             self,
             namespace=interner.text(self.namespace),
             labels=interner.texts(self.labels),
-            annotations=interner.texts(self.annotations),
+            annotations=interner.texts(kept),
             owner_references=interner.part(self.owner_references),
             creation_timestamp=interner.part(self.creation_timestamp),
         )
@@ -226,6 +236,9 @@ class ObjectMeta(Projection, frozen=True, gc=False):
 
 class Object(Projection, frozen=True, gc=False):
     """Any object, reduced to its metadata."""
+
+    # The annotations that stores keep; None for all. One may have 256 KiB, and each pod a copy.
+    kept_annotations: ClassVar[Collection[str] | None] = None
 
     metadata: ObjectMeta = ObjectMeta()
 
@@ -235,7 +248,8 @@ class Object(Projection, frozen=True, gc=False):
 
     def for_store(self, interner: Interner) -> Self:
         """Return what stores keep of the object; it shares its parts with others."""
-        return with_parts(self, metadata=self.metadata.for_store(interner))
+        metadata = self.metadata.for_store(interner, self.kept_annotations)
+        return with_parts(self, metadata=metadata)
 
 
 def owner_reference(resource: Resource, *, name: str, uid: UID) -> Mapping[str, object]:

@@ -1,11 +1,10 @@
 """The fields of batch/v1 Jobs that the controller reads: projections of those of launchers."""
 
 import datetime
-from typing import Final, Self
+from typing import Final
 
 import msgspec
 
-from dlctl.api.interning import Interner, with_parts
 from dlctl.api.meta import (
     MANAGED_BY,
     MANAGED_BY_LABEL,
@@ -14,7 +13,7 @@ from dlctl.api.meta import (
     check_bytes,
     check_counts,
 )
-from dlctl.api.objects.kept_metadata import check_metadata, without_other_annotations
+from dlctl.api.objects.kept_metadata import check_metadata
 
 # Of its spec and status in memory.
 _MAX_BYTES: Final = 32 << 10
@@ -81,17 +80,14 @@ class BatchJobSpec(Projection, frozen=True, gc=False):
 class BatchJob(Object, frozen=True, gc=False):
     """A batch/v1 Job, as far as decisions need it."""
 
+    kept_annotations = ()
+
     spec: BatchJobSpec = msgspec.field(default_factory=BatchJobSpec)
     status: BatchJobStatus = msgspec.field(default_factory=BatchJobStatus)
 
     def __post_init__(self) -> None:
         check_metadata(self.metadata)
         check_bytes(_MAX_BYTES, spec=self.spec, status=self.status)
-
-    def for_store(self, interner: Interner) -> Self:
-        """Return the Job without annotations; it shares its parts with others."""
-        metadata = without_other_annotations(self.metadata, ())
-        return with_parts(self, metadata=metadata.for_store(interner))
 
     @property
     def is_suspended(self) -> bool:

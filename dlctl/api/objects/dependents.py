@@ -1,22 +1,19 @@
 """Dependents: objects of a job other than its pods and services, such as its gang's PodGroup."""
 
 from collections.abc import Collection, Mapping
-from typing import Any, Final, Self
+from typing import Any, Final
 
 import attrs
 import msgspec
 from msgspec.structs import force_setattr
 
-from dlctl.api.interning import Interner, with_parts
 from dlctl.api.meta import Resource
-from dlctl.api.objects.kept_metadata import without_other_annotations
 from dlctl.api.objects.undecoded_object import NULL, UndecodedObject
 
 APPLIED_HASH: Final = "dlctl.dev/applied-hash"
 # Names of the applied annotations, so that they can be removed later.
 APPLIED_ANNOTATIONS: Final = "dlctl.dev/applied-annotations"
 GANG_RETRIED_AT: Final = "dlctl.dev/gang-retried-at"
-_KEPT_ANNOTATIONS: Final = (APPLIED_HASH, APPLIED_ANNOTATIONS, GANG_RETRIED_AT)
 # Of the text of a spec or status that is kept.
 _MAX_BYTES: Final = 64 << 10
 
@@ -47,16 +44,13 @@ class DependentObject(UndecodedObject, frozen=True, gc=False):
     large spec or status is empty.
     """
 
+    kept_annotations = (APPLIED_HASH, APPLIED_ANNOTATIONS, GANG_RETRIED_AT)
+
     def __post_init__(self) -> None:
         for name in ("spec", "status"):
             if memoryview(getattr(self, name)).nbytes > _MAX_BYTES:
                 force_setattr(self, name, NULL)
         super().__post_init__()
-
-    def for_store(self, interner: Interner) -> Self:
-        """Return the object with dlctl's annotations alone; it shares its parts with others."""
-        metadata = without_other_annotations(self.metadata, _KEPT_ANNOTATIONS)
-        return with_parts(self, metadata=metadata.for_store(interner))
 
     def decoded_spec(self) -> Mapping[str, Any]:
         return _decode(self.spec)

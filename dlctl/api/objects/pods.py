@@ -9,15 +9,13 @@ import msgspec
 
 from dlctl.api.interning import Interner, with_parts
 from dlctl.api.meta import Object, Projection, check_bytes, check_counts
-from dlctl.api.objects.kept_metadata import check_metadata, without_other_annotations
+from dlctl.api.objects.kept_metadata import check_metadata
 
 # The scheduling gate of a pod that waits until the other replicas of its job run.
 WORKERS_RUNNING_GATE = "dlctl.dev/workers-running"
 # The names of the nodes that a pod avoids; absent if it avoids none.
 AVOIDED_NODES: Final = "dlctl.dev/avoided-nodes"
 PLACEMENT_HASH: Final = "dlctl.dev/placement-hash"
-# All others are dropped: an annotation of a template may have 256 KiB, and each pod a copy.
-_KEPT_ANNOTATIONS: Final = (AVOIDED_NODES, PLACEMENT_HASH)
 # Of its spec and status in memory. A kubelet reports some hundred bytes of each container, and at
 # most 12 KiB of messages.
 _MAX_BYTES: Final = 128 << 10
@@ -168,6 +166,8 @@ class PodSpec(Projection, frozen=True, gc=False):
 class Pod(Object, frozen=True, gc=False):
     """A pod, as far as decisions need it."""
 
+    kept_annotations = (AVOIDED_NODES, PLACEMENT_HASH)
+
     spec: PodSpec | None = None
     status: PodStatus | None = None
 
@@ -177,10 +177,8 @@ class Pod(Object, frozen=True, gc=False):
 
     def for_store(self, interner: Interner) -> Self:
         """Return the pod with dlctl's annotations alone; it shares its parts with others."""
-        metadata = without_other_annotations(self.metadata, _KEPT_ANNOTATIONS)
         return with_parts(
-            self,
-            metadata=metadata.for_store(interner),
+            super().for_store(interner),
             spec=interner.part(self.spec),
             status=self.status.for_store(interner) if self.status else None,
         )
@@ -300,12 +298,9 @@ class ServiceSpec(Projection, frozen=True, gc=False):
 class Service(Object, frozen=True, gc=False):
     """A service, as far as decisions need it."""
 
+    kept_annotations = ()
+
     spec: ServiceSpec = msgspec.field(default_factory=ServiceSpec)
 
     def __post_init__(self) -> None:
         check_metadata(self.metadata)
-
-    def for_store(self, interner: Interner) -> Self:
-        """Return the service without annotations; it shares its parts with others."""
-        metadata = without_other_annotations(self.metadata, ())
-        return with_parts(self, metadata=metadata.for_store(interner))

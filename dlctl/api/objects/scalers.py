@@ -158,7 +158,7 @@ class ScalerObject(UndecodedObject, frozen=True, gc=False):
 
     def for_store(self, interner: Interner) -> Self:
         """Return the request without annotations, and without a spec that is too large."""
-        metadata = with_parts(self.metadata, annotations=None).for_store(interner)
+        metadata = self.metadata.for_store(interner, ())
         if (large := self.large_spec) is None:
             return with_parts(self, metadata=metadata, truncated_spec=NULL)
         return with_parts(

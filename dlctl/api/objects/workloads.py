@@ -4,11 +4,9 @@ All versions have these fields.
 """
 
 import datetime
-from typing import Final, Self
+from typing import Final
 
-from dlctl.api.interning import Interner, with_parts
 from dlctl.api.meta import Object, Projection, Resource, check_bytes
-from dlctl.api.objects.kept_metadata import without_other_annotations
 
 WORKLOADS: Final = Resource("kueue.x-k8s.io", "v1beta2", "workloads", "Workload")
 # The preferred one first.
@@ -61,16 +59,13 @@ class WorkloadStatus(Projection, frozen=True, gc=False):
 class Workload(Object, frozen=True, gc=False):
     """A Workload, which Kueue creates for a job, or for a group of pods."""
 
+    kept_annotations = ()
+
     spec: WorkloadSpec | None = None
     status: WorkloadStatus | None = None
 
     def __post_init__(self) -> None:
         check_bytes(_MAX_BYTES, spec=self.spec, status=self.status)
-
-    def for_store(self, interner: Interner) -> Self:
-        """Return the Workload without annotations; it shares its parts with others."""
-        metadata = without_other_annotations(self.metadata, ())
-        return with_parts(self, metadata=metadata.for_store(interner))
 
     def condition(self, type_: str) -> WorkloadCondition | None:
         conditions = (self.status.conditions if self.status else None) or ()
