@@ -13,10 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlctl.api.interning import Interner
-from dlctl.api.meta import LAST_APPLIED_ANNOTATION, MAX_ITEMS
+from dlctl.api.meta import LAST_APPLIED_ANNOTATION, MAX_ITEMS, Object
+from dlctl.api.objects.batch_jobs import BatchJob
+from dlctl.api.objects.dependents import DependentObject
 from dlctl.api.objects.jobs import MAX_STORED_BYTES, JobObject
-from dlctl.api.objects.pods import Pod
+from dlctl.api.objects.nodes import Node
+from dlctl.api.objects.pods import Pod, Service
+from dlctl.api.objects.scalers import ScalerObject
 from dlctl.api.objects.undecoded_object import TOO_DEEP
+from dlctl.api.objects.workloads import Workload
 from dlctl.kube.decoding import decode
 
 TIME = "2026-01-01T12:00:00Z"
@@ -144,6 +149,15 @@ def test_to_intern_many_labels_takes_no_longer_than_to_decode_them() -> None:
     decoded, interner = decode(wire, Pod), Interner()
     assert least_time_s(lambda: decoded.for_store(interner)) < decoding_s
     assert decoded.for_store(interner) == decoded
+
+
+@pytest.mark.parametrize(
+    "as_", [BatchJob, DependentObject, Node, Pod, ScalerObject, Service, Workload]
+)
+def test_stores_keep_no_annotations_that_dlctl_does_not_read(as_: type[Object]) -> None:
+    wire = {"metadata": {"name": "a", "annotations": {"b": "c"}}}
+    kept = decode(json.dumps(wire).encode(), as_).for_store(Interner())
+    assert kept.metadata.annotations is None
 
 
 def test_too_deep_spec_stays_as_it_was_decoded() -> None:

@@ -47,6 +47,8 @@ class NodeStatus(Projection, frozen=True, gc=False):
 class Node(Object, frozen=True, gc=False):
     """A node, as far as it shows whether it is healthy and stays."""
 
+    kept_annotations = ()
+
     spec: NodeSpec | None = None
     status: NodeStatus | None = None
 
