@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 from dlctl.api.exit_codes import describe_exit_code
-from dlctl.cli.display.progress import JobProgress, ReplicaProgress
+from dlctl.cli.display.progress import JobProgress
+from dlctl.cli.display.replica_progress import ReplicaProgress
 
 
 def diff_lines(before: JobProgress, after: JobProgress) -> Iterator[str]:

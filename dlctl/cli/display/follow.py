@@ -19,7 +19,8 @@ from dlctl.cli.display.log_selection import LogSelection
 from dlctl.cli.display.log_tails import LogTails, last_lines
 from dlctl.cli.display.outcome import explaining_runs
 from dlctl.cli.display.pod_warnings import PodWarnings
-from dlctl.cli.display.progress import JobProgress, ReplicaProgress, job_progress
+from dlctl.cli.display.progress import JobProgress, job_progress
+from dlctl.cli.display.replica_progress import ReplicaProgress
 from dlctl.cli.display.restart_limit import replica_beyond
 from dlctl.cli.display.views import ProgressView
 from dlctl.cli.manifests.submission import SubmittedJob

@@ -14,7 +14,8 @@ import attrs
 from dlctl.api.meta import UID
 from dlctl.cli.display.log_lines import LineSplitter
 from dlctl.cli.display.log_selection import LogSelection
-from dlctl.cli.display.progress import ContainerRun, JobProgress
+from dlctl.cli.display.progress import JobProgress
+from dlctl.cli.display.replica_progress import ContainerRun
 from dlctl.local.node.containers import logs
 from dlctl.local.node.containers.logs import LogFiles, LogOptions
 from dlctl.local.node.containers.pod_paths import PodPaths

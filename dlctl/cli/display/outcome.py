@@ -11,7 +11,8 @@ from dlctl.api.status.verdict import last_verdict
 from dlctl.cli.display.hints import hints
 from dlctl.cli.display.log_selection import chief_first
 from dlctl.cli.display.pod_warnings import bare_message
-from dlctl.cli.display.progress import ContainerRun, JobProgress, ReplicaProgress
+from dlctl.cli.display.progress import JobProgress
+from dlctl.cli.display.replica_progress import ContainerRun, ReplicaProgress
 from dlctl.cli.display.restart_limit import cannot_start, describe_restarts, replica_beyond
 from dlctl.durations import precise_duration
 from dlctl.errors import truncated

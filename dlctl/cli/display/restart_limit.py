@@ -6,7 +6,8 @@ from typing import Final
 
 from dlctl.api.exit_codes import describe_exit_code
 from dlctl.api.status.job_status import JobPhase
-from dlctl.cli.display.progress import JobProgress, ReplicaProgress
+from dlctl.cli.display.progress import JobProgress
+from dlctl.cli.display.replica_progress import ReplicaProgress
 
 DEFAULT: Final = 3
 _UNLIMITED: Final = "unlimited"

@@ -15,7 +15,8 @@ from rich.text import Text
 
 from dlctl.cli.display.log_lines import LogPrefixes
 from dlctl.cli.display.log_selection import chief_first
-from dlctl.cli.display.progress import JobProgress, ReplicaProgress
+from dlctl.cli.display.progress import JobProgress
+from dlctl.cli.display.replica_progress import ReplicaProgress
 
 _COLOURS: Final = {
     "Running": "cyan",

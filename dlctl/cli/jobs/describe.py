@@ -9,7 +9,8 @@ from dlctl.api.job import Job
 from dlctl.api.meta import PODS
 from dlctl.api.objects.pods import Pod
 from dlctl.cli.display.log_lines import displayable
-from dlctl.cli.display.progress import JobProgress, ReplicaProgress, job_progress
+from dlctl.cli.display.progress import JobProgress, job_progress
+from dlctl.cli.display.replica_progress import ReplicaProgress
 from dlctl.cli.jobs.cluster import (
     TargetCluster,
     add_kubeconfig_arguments,

@@ -10,7 +10,8 @@ import attrs
 
 from dlctl.api.meta import PODS
 from dlctl.cli.display.log_lines import LineSplitter, LogPrefixes
-from dlctl.cli.display.progress import ContainerRun, JobProgress, ReplicaProgress, job_progress
+from dlctl.cli.display.progress import JobProgress, job_progress
+from dlctl.cli.display.replica_progress import ContainerRun, ReplicaProgress
 from dlctl.cli.jobs.cluster import TargetCluster
 from dlctl.cli.jobs.job_snapshot import JobSnapshot
 from dlctl.kube.errors import NotFoundError, RequestError

@@ -9,7 +9,7 @@ from dlctl.api.policies.run_policy import CleanPodPolicy
 from dlctl.api.status.verdict import last_verdict
 from dlctl.cli.display.log_lines import LogPrefixes, displayable
 from dlctl.cli.display.log_selection import MAX_SHOWN, LogSelection
-from dlctl.cli.display.progress import ReplicaProgress
+from dlctl.cli.display.replica_progress import ReplicaProgress
 from dlctl.cli.duration_argument import duration_s
 from dlctl.cli.jobs.cluster import (
     TargetCluster,

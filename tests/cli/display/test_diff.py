@@ -3,7 +3,8 @@ import attrs
 from dlctl.api.meta import ObjectKey
 from dlctl.api.status.job_status import JobPhase, JobState
 from dlctl.cli.display.diff import diff_lines
-from dlctl.cli.display.progress import JobProgress, ReplicaProgress
+from dlctl.cli.display.progress import JobProgress
+from dlctl.cli.display.replica_progress import ReplicaProgress
 
 NEW = JobProgress("mxjob", ObjectKey("ml", "linear"))
 WORKER = ReplicaProgress("worker-0", "worker", pod="linear-worker-0")

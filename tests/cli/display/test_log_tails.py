@@ -10,7 +10,8 @@ import pytest
 from dlctl.api.meta import ObjectKey
 from dlctl.cli.display.log_selection import LogSelection
 from dlctl.cli.display.log_tails import LogTails, last_lines
-from dlctl.cli.display.progress import ContainerRun, JobProgress, ReplicaProgress
+from dlctl.cli.display.progress import JobProgress
+from dlctl.cli.display.replica_progress import ContainerRun, ReplicaProgress
 from tests.builders import NOW
 
 ALL = LogSelection()

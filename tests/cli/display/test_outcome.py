@@ -8,7 +8,8 @@ from dlctl.api.meta import ObjectKey
 from dlctl.api.status.job_status import Failure, JobPhase, JobState
 from dlctl.api.status.verdict import Attempt, Cause, Confidence, Verdict
 from dlctl.cli.display.outcome import RunEnd, closing_lines, explaining_runs, status_yaml
-from dlctl.cli.display.progress import ContainerExit, ContainerRun, JobProgress, ReplicaProgress
+from dlctl.cli.display.progress import JobProgress
+from dlctl.cli.display.replica_progress import ContainerExit, ContainerRun, ReplicaProgress
 from tests.builders import NOW
 
 RUN = ContainerRun("uid-0", "mxnet")

@@ -8,7 +8,8 @@ from dlctl.api.job import Replica
 from dlctl.api.objects.pods import Pod
 from dlctl.api.status.job_status import JobPhase, JobState, JobStatus
 from dlctl.api.status.membership import Membership
-from dlctl.cli.display.progress import JobProgress, ReplicaProgress, job_progress
+from dlctl.cli.display.progress import JobProgress, job_progress
+from dlctl.cli.display.replica_progress import ReplicaProgress
 from tests.builders import NOW, RUNNING, exited, job_object, kind_of, make_job, make_pod, mxjob
 from tests.dialects.et_operator.manifests import GROUP, elastic_job
 from tests.mpi_v2beta1 import mpi_job

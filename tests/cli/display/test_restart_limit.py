@@ -6,7 +6,8 @@ import pytest
 
 from dlctl.api.meta import ObjectKey
 from dlctl.api.status.job_status import JobPhase
-from dlctl.cli.display.progress import ContainerExit, ContainerRun, JobProgress, ReplicaProgress
+from dlctl.cli.display.progress import JobProgress
+from dlctl.cli.display.replica_progress import ContainerExit, ContainerRun, ReplicaProgress
 from dlctl.cli.display.restart_limit import max_restarts, replica_beyond
 from dlctl.local.node.scheduling_filters import rejection
 from tests.builders import NOW

@@ -6,7 +6,8 @@ from rich.console import Console
 
 from dlctl.api.meta import ObjectKey
 from dlctl.api.status.job_status import JobPhase
-from dlctl.cli.display.progress import JobProgress, ReplicaProgress
+from dlctl.cli.display.progress import JobProgress
+from dlctl.cli.display.replica_progress import ReplicaProgress
 from dlctl.cli.display.screen import render_svg, screen
 from tests.builders import NOW
 

@@ -13,7 +13,8 @@ import pytest
 from dlctl.api.meta import ObjectKey
 from dlctl.api.status.job_status import JobPhase
 from dlctl.cli.display.output import Output
-from dlctl.cli.display.progress import JobProgress, ReplicaProgress
+from dlctl.cli.display.progress import JobProgress
+from dlctl.cli.display.replica_progress import ReplicaProgress
 from dlctl.cli.display.views import LineView, ProgressView, progress_view
 from tests.builders import NOW
 from tests.cli.terminal import Terminal

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from dlctl.cli.display.progress import ReplicaProgress
+from dlctl.cli.display.replica_progress import ReplicaProgress
 from dlctl.cli.jobs.job_snapshot import JobSnapshot
 from dlctl.cli.jobs.logs import no_log_reasons
 from tests.builders import training_job
