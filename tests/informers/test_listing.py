@@ -6,6 +6,7 @@ import pytest
 
 from dlctl.api.meta import ObjectKey
 from dlctl.informers.store_syncer import StoreSyncer
+from dlctl.kube.client import MAX_PAGE_BYTES
 from tests.informers.scripted import (
     Handler,
     ScriptedServer,
@@ -95,10 +96,9 @@ async def test_expired_continue_token_falls_back_to_a_full_list(server: Scripted
 
 
 async def test_full_list_of_large_objects_whose_pages_expire_is_an_expired_list(
-    server: ScriptedServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    server: ScriptedServer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("dlctl.kube.client.MAX_PAGE_BYTES", 1000)
-    large = pod("a", labels={"large": "x" * 2000})
+    large = pod("a", labels={"large": "x" * MAX_PAGE_BYTES})
     expired_pages = [listed(pod("a"), continue_="more"), error_response(410, "Expired")]
     server.lists += [
         *expired_pages,

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from aiohttp import web
 
-from dlctl.informers import reflector
+from dlctl.informers.reflector import MAX_STREAMED_LIST_S
 from tests.informers.scripted import (
     INITIAL_END,
     ScriptedServer,
@@ -107,21 +107,22 @@ async def test_streams_that_end_before_the_list_are_replaced_by_a_plain_list_at_
     assert server.asked("watch")[0]["resourceVersion"] == "13"
 
 
+@pytest.mark.looptime(noop_cycles=8)
 async def test_stream_of_bookmarks_without_an_end_is_replaced_by_a_list(
-    server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
+    server: ScriptedServer,
 ) -> None:
-    monkeypatch.setattr(reflector, "MAX_STREAMED_LIST_S", 0.1)
-
     async def endless(request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse()
         await response.prepare(request)
         while True:
             await response.write(bookmark(12))
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(60)
 
     server.streams += [endless, endless]
     server.lists += [listed(pod("c"), version=13)]
-    async with watching(server) as watch:
+    async with watching(server, synced=False) as watch:
+        async with asyncio.timeout(3 * MAX_STREAMED_LIST_S):
+            await watch.informer.wait_synced()
         assert watch.names == ["c"]
     assert len(server.asked("stream")) == 2
 

@@ -2,18 +2,22 @@
 
 import asyncio
 import datetime
-from collections.abc import Callable
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import attrs
 import pytest
 
 from dlctl.api.meta import PODS
+from dlctl.api.objects.jobs import MAX_STORED_BYTES
 from dlctl.local.apiserver import status
 from dlctl.local.apiserver.faults import Fault
 from dlctl.local.apiserver.status import FieldError
-from dlctl.reconcilers.job import decoder
+from dlctl.reconcilers.large_jobs.threads import read_in_thread
 from tests.builders import kind_of, mxjob
 from tests.integration.mxjobs import metric_value, patch_spec
+from tests.integration.stored_jobs import with_large_template
 from tests.support.harness import ClusterHarness, StartCluster
 from tests.support.outcomes import KEEPS_RUNNING, Exit
 from tests.support.running_controller import RunningController
@@ -185,24 +189,27 @@ async def test_job_that_ended_without_any_status_does_not_run_again(
         assert not pods_of(cluster, "linear")
 
 
+@contextmanager
+def busy_reader(tasks: asyncio.TaskGroup, namespace: str) -> Iterator[None]:
+    """Occupy the thread that reads large specs for the duration of the block."""
+    end = threading.Event()
+    tasks.create_task(read_in_thread(namespace, end.wait))
+    try:
+        yield
+    finally:
+        end.set()
+
+
 async def test_edit_while_a_large_spec_is_read_is_not_missed(
-    start_cluster: StartCluster, monkeypatch: pytest.MonkeyPatch
+    start_cluster: StartCluster,
 ) -> None:
-    held = asyncio.Event()
-
-    async def read_slowly(_: str, function: Callable[[], object]) -> object:
-        read = function()
-        await held.wait()
-        return read
-
-    async with start_cluster() as cluster:
+    manifest = with_large_template(mxjob(runPolicy={"suspend": False}), "x" * MAX_STORED_BYTES)
+    async with start_cluster() as cluster, asyncio.TaskGroup() as tasks:
         await run_first_job(cluster)
-        monkeypatch.setattr(decoder, "MIN_COST_FOR_THREAD", 0)
-        monkeypatch.setattr(decoder, "read_in_thread", read_slowly)
-        await cluster.submit(mxjob(runPolicy={"suspend": False}), RUNS_ON)
-        await cluster.advance(1)
-        await patch_spec(cluster, {"runPolicy": {"suspend": True}})
-        await cluster.advance(1)
-        held.set()
+        with busy_reader(tasks, cluster.namespace):
+            await cluster.submit(manifest, RUNS_ON)
+            await cluster.advance(1)
+            await patch_spec(cluster, {"runPolicy": {"suspend": True}})
+            await cluster.advance(1)
         await cluster.until(lambda: cluster.status().get("phase") == "Suspended")
         assert len(cluster.history.created) == 4
