@@ -4,7 +4,8 @@ import pytest
 
 from dlctl.api.json_types import JSON
 from tests.contract.api import Api
-from tests.contract.bad_jobs import ELASTIC, LONGEST, MPI, NAMES, NONE, POLICIES, TEMPLATES, TYPES
+from tests.contract.bad_jobs import LONGEST, MPI, NAMES, NONE, TEMPLATES, TYPES
+from tests.contract.bad_policies import ELASTIC, POLICIES
 from tests.contract.jobs import (
     GROUP,
     definition_of,
