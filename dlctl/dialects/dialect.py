@@ -79,6 +79,11 @@ class Dialect(abc.ABC):
         )
 
     @property
+    def stores_defaults(self) -> bool:
+        """Return whether the server writes defaults that the stored version does not have."""
+        return False
+
+    @property
     def has_services(self) -> bool:
         """Return whether replicas connect to each other by name."""
         return True

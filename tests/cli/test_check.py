@@ -257,29 +257,28 @@ def test_operator_of_each_served_version_is_known(api_version: str, kind: str) -
 
 
 @pytest.mark.parametrize(
-    ("api_version", "kind", "spec", "texts"),
+    ("spec", "differs"),
     [
-        pytest.param("kubeflow.org/v1beta1", "MXJob", {}, ["instead of All"], id="MXJob"),
-        pytest.param("kubeflow.org/v1beta2", "TFJob", {}, ["instead of Running"], id="TFJob"),
-        pytest.param(
-            "kubeflow.org/v1alpha2",
-            "MPIJob",
-            {"mpiReplicaSpecs": {"Launcher": {"replicas": 1}}},
-            ["instead of OnFailure", "instead of 6"],
-            id="MPIJob",
-        ),
+        pytest.param({}, True, id="limit by default"),
+        pytest.param({"backoffLimit": 0}, False, id="no retries"),
     ],
 )
-def test_default_that_differs_from_the_version_before_is_a_difference(
-    api_version: str, kind: str, spec: dict[str, Any], texts: list[str]
+def test_retries_of_a_second_mpi_job_count_workers_as_well(
+    spec: dict[str, Any], differs: bool
 ) -> None:
-    job = {"apiVersion": api_version, "kind": kind, "spec": spec}
+    job = {"apiVersion": "kubeflow.org/v1alpha2", "kind": "MPIJob", "spec": spec}
     found = " ".join(operator_of(job).differences_of(job))
-    assert all(text in found for text in texts)
-    launcher = {"Launcher": {"restartPolicy": "Never"}}
-    given = {"cleanPodPolicy": "All", "backoffLimit": 1, "mpiReplicaSpecs": launcher}
-    silent = operator_of(job).differences_of({**job, "spec": given})
-    assert "instead of" not in " ".join(silent)
+    assert ("also counts the failures of workers" in found) is differs
+
+
+@pytest.mark.parametrize(("version", "noted"), [("v1", True), ("v1beta2", False)])
+def test_servers_are_not_noted_in_versions_that_delete_them_by_default(
+    dlctl: Dlctl, written: Written, version: str, *, noted: bool
+) -> None:
+    job = {**training_job("TFJob", PS=1, Worker=2), "apiVersion": f"kubeflow.org/{version}"}
+    done = dlctl("check", written(job))
+    assert (done.code, done.err) == (0, "")
+    assert ("note: PS replicas run on after the job has ended" in done.out) == noted
 
 
 @pytest.mark.parametrize("version", ["v1alpha1", "v1alpha2"])

@@ -28,7 +28,18 @@ MANIFESTS = [
 
 ELASTIC = job("PyTorchJob", {"elasticPolicy": {"maxReplicas": 3, "rdzvConf": [{"key": "a"}]}})
 TOP = {"cleanPodPolicy": "Running", "ttlSecondsAfterFinished": 60}
-DRAFT = {"tfReplicaSpecs": tf_map("Chief", "PS", "Eval"), "restartPolicy": "OnFailure"}
+DRAFT = {
+    "tfReplicaSpecs": tf_map("Chief", "PS", "Eval"),
+    "restartPolicy": "OnFailure",
+    "cleanPodPolicy": "None",
+}
+NEVER, ON_FAILURE = {"restartPolicy": "Never"}, {"restartPolicy": "OnFailure"}
+NO_DEFAULTS: dict[str, JSON] = {
+    "MPIJob": {
+        "backoffLimit": 1,
+        "mpiReplicaSpecs": dict.fromkeys(("Launcher", "Worker"), NEVER),
+    }
+}
 MPI_TEMPLATE: JSON = {
     "apiVersion": "kubeflow.org/v1alpha1",
     "kind": "MPIJob",
@@ -64,7 +75,8 @@ OLDER = [
     ),
     *(
         pytest.param(
-            {**job(kind, TOP), "apiVersion": f"kubeflow.org/{version}"}, id=f"{kind} {version}"
+            {**job(kind, TOP | NO_DEFAULTS.get(kind, {})), "apiVersion": f"kubeflow.org/{version}"},
+            id=f"{kind} {version}",
         )
         for kind, versions in OLDER_MAPS.items()
         for version in versions
@@ -96,6 +108,35 @@ async def test_job_of_an_older_version_is_stored_completely_and_can_be_updated(
     assert found["apiVersion"] == wire["apiVersion"]
     assert found["status"]["replicaStatuses"] == shown
     assert found["spec"] == {**wire["spec"], **(job.spec_patch or {})}
+
+
+@pytest.mark.parametrize(
+    ("kind", "version", "defaults"),
+    [
+        pytest.param("TFJob", "v1alpha2", {"cleanPodPolicy": "Running"}, id="TFJob v1alpha2"),
+        pytest.param("TFJob", "v1beta2", {"cleanPodPolicy": "Running"}, id="TFJob v1beta2"),
+        pytest.param("TFJob", "v1", {}, id="TFJob v1"),
+        pytest.param("MXJob", "v1beta1", {"cleanPodPolicy": "All"}, id="MXJob v1beta1"),
+        pytest.param("PyTorchJob", "v1beta2", {}, id="PyTorchJob v1beta2"),
+        pytest.param(
+            "MPIJob",
+            "v1alpha2",
+            {
+                "backoffLimit": 6,
+                "mpiReplicaSpecs": dict.fromkeys(("Launcher", "Worker"), ON_FAILURE),
+            },
+            id="MPIJob v1alpha2",
+        ),
+    ],
+)
+async def test_defaults_of_an_older_version_are_stored(
+    api: Api, kind: str, version: str, defaults: JSON
+) -> None:
+    await api.define(definition_of(kind))
+    wire = {**job(kind), "apiVersion": f"kubeflow.org/{version}"}
+    assert await refusal(api, wire) == ""
+    stored = (await api.get(api.path(plural(kind), "a", group=GROUP))).body
+    assert stored["spec"] == job(kind, defaults)["spec"]
 
 
 async def test_job_of_an_older_version_is_validated_by_the_same_rules(api: Api) -> None:

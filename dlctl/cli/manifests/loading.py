@@ -1,5 +1,6 @@
 """Load manifests: YAML or JSON, several documents, ``-`` for stdin."""
 
+import copy
 import pathlib
 import re
 import shlex
@@ -23,6 +24,7 @@ from dlctl.cli.manifests.yaml_lines import DuplicateFieldError, Path, child, doc
 from dlctl.dialects.kind import Kind
 from dlctl.dialects.kinds import kind_of_api_version
 from dlctl.errors import ConfigError, InvalidJobError, config_errors
+from dlctl.local.apiserver.schemas.coercion import fill_defaults
 from dlctl.name_lists import first_names
 
 # Like the suffix that the server appends to a ``generateName``, of which it keeps 58 characters.
@@ -218,6 +220,11 @@ def scaler_resource(kinds: Iterable[Kind], manifest: JSON) -> tuple[Kind, Resour
 
 
 def as_job_object(kind: Kind, manifest: JSON) -> JobObject:
+    """Return a manifest as the controller decodes it, with the defaults that the server writes."""
+    dialect = kind.dialects[kind.resource.version]
+    if dialect.stores_defaults and isinstance(manifest.get("spec"), dict):
+        manifest = copy.deepcopy(manifest)
+        fill_defaults(manifest["spec"], dict(dialect.spec_schema()))
     try:
         return msgspec.json.decode(msgspec.json.encode(manifest), type=kind.object_type)
     except msgspec.ValidationError as error:

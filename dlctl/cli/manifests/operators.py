@@ -61,11 +61,6 @@ def _lacks(field: str) -> Callable[[ReadOnlyJSON], bool]:
     return lambda job: not _values(job.get("spec"), field)
 
 
-def _has_launcher_without_policy(job: ReadOnlyJSON) -> bool:
-    launchers = _values(job.get("spec"), "Launcher")
-    return any(isinstance(each, dict) and not each.get("restartPolicy") for each in launchers)
-
-
 def _is(*kinds: str) -> Callable[[ReadOnlyJSON], bool]:
     return lambda job: job["kind"] in kinds
 
@@ -110,13 +105,6 @@ _TRAINING: Final = (
     _BACKOFF_OF_POLICY,
     _INTERRUPTED,
 )
-_CLEAN_UP, _CLEAN_UP_OF_ALL = (
-    Difference(
-        f"cleanPodPolicy is None by default, as in v1, instead of {before}",
-        _lacks("cleanPodPolicy"),
-    )
-    for before in ("Running", "All")
-)
 _NAMES: Final = Difference("pods are named by replica, without a random suffix")
 _ENV: Final = Difference("the framework's variables are appended; your own values win")
 _PERMANENT: Final = Difference("a permanent exit code of any replica fails the job at once")
@@ -134,20 +122,17 @@ _FIRST_MPI: Final = (
 _SECOND_MPI: Final = (
     *_FIRST_MPI,
     Difference(
-        "the launcher's restartPolicy is Never by default, as in v1, instead of OnFailure",
-        _has_launcher_without_policy,
+        "backoffLimit, 6 by default, also counts the failures of workers",
+        lambda job: not _has("backoffLimit", 0)(job),
     ),
     Difference(
-        "backoffLimit is unlimited by default, as in v1, instead of 6", _lacks("backoffLimit")
+        "a worker with restartPolicy Never that fails ends the job", _has("restartPolicy", "Never")
     ),
-    Difference("a worker that fails ends the job, unless its restartPolicy restarts it"),
-    _BACKOFF_OF_POLICY,
+    _BACKOFF,
 )
 _KUBEFLOW: Final = "kubeflow.org"
 _OLDER: Final = "docs/kinds/older-versions.md"
-_TF: Final = Operator(
-    "Kubeflow tf-operator", "docs/migrate/tf-operator.md", (_CLEAN_UP, *_TRAINING)
-)
+_TF: Final = Operator("Kubeflow tf-operator", "docs/migrate/tf-operator.md", _TRAINING)
 _TENSORBOARD: Final = Difference(
     "tensorboard is ignored, as by all releases of tf-operator: run one in a Deployment",
     lambda job: "tensorboard" in entry(job, "spec"),
@@ -175,9 +160,7 @@ _OPERATORS: Final[Mapping[tuple[str, str, str], Operator]] = {
         "mx-operator (jzp1025)", "docs/migrate/mx-operators.md", _MX
     ),
     **{
-        (_KUBEFLOW, version, "MXJob"): Operator(
-            "Kubeflow mxnet-operator", _OLDER, (_CLEAN_UP_OF_ALL, *_TRAINING)
-        )
+        (_KUBEFLOW, version, "MXJob"): Operator("Kubeflow mxnet-operator", _OLDER, _TRAINING)
         for version in ("v1alpha2", "v1beta1")
     },
     (_KUBEFLOW, "v2beta1", "MPIJob"): Operator(

@@ -19,6 +19,10 @@ class KindSchema:
     # The schemas and rules of the fields that v1 alone has.
     v1_properties: Mapping[str, JSON] = attrs.field(factory=dict)
     v1_rules: Sequence[JSON] = ()
+    # Defaults of fields of the spec, and the restart policy of all replicas, in the older versions
+    # alone. v1 is stored, and does not show the version: the server writes them into jobs.
+    older_defaults: Mapping[str, str | int] = attrs.field(factory=dict)
+    older_restart_policy: str = ""
     # The fields of the list form, beside the list itself, that v1 keeps; if None, it keeps all.
     list_properties: Mapping[str, JSON] | None = None
     # Fields of spec that it has only for other versions, with a version that they belong to.

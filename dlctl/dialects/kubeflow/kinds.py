@@ -119,6 +119,7 @@ _TENSORFLOW: Final = KubeflowKind(
         type_names={"ps": "PS"},
     ),
     schema=KindSchema(
+        older_defaults={"cleanPodPolicy": "Running"},
         spec_properties={
             "successPolicy": {
                 "type": "string",
@@ -249,6 +250,9 @@ _MPI: Final = KubeflowKind(
         gated_types=frozenset({"launcher"}),
     ),
     schema=KindSchema(
+        older_defaults={"backoffLimit": 6},
+        # Workers were restarted without end, as those of a StatefulSet.
+        older_restart_policy="OnFailure",
         shows_age_first=True,
         shows_version=True,
         requires_replica_specs=False,
@@ -310,6 +314,7 @@ _MXNET: Final = KubeflowKind(
         type_names={"tunertracker": "TunerTracker", "tunerserver": "TunerServer"},
     ),
     schema=KindSchema(
+        older_defaults={"cleanPodPolicy": "All"},
         # A field in mxnet-operator's own examples.
         ignored_fields=("successPolicy",),
         spec_properties={

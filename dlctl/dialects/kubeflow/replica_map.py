@@ -55,6 +55,10 @@ class ReplicaMap(Dialect):
         return self.kind.label("replica-type"), self.kind.label("replica-index")
 
     @property
+    def stores_defaults(self) -> bool:
+        return not self.is_v1
+
+    @property
     def printer_columns(self) -> Sequence[tuple[str, str, str, int]]:
         columns = _PRINTER_COLUMNS[::-1] if self.kind.schema.shows_age_first else _PRINTER_COLUMNS
         return (*columns, _VERSION_COLUMN) if self.kind.schema.shows_version else columns

@@ -39,6 +39,7 @@ def replica_map_schema(kind: KubeflowKind, *, is_v1: bool) -> JSON:
     else:
         for name in kind.schema.v1_properties:
             schema_parts.keep_unchanged(schema, name)
+        _add_older_defaults(schema, kind)
     if kind.list_form:
         listed = {
             "type": "array",
@@ -59,6 +60,14 @@ def add_former_fields(schema: JSON, kind: KubeflowKind) -> JSON:
     replica["properties"].update({name: {} for name in kind.annotation_by_field})
     properties.update({name: {} for name in kind.schema.ignored_fields})
     return schema
+
+
+def _add_older_defaults(schema: JSON, kind: KubeflowKind) -> None:
+    for name, value in kind.schema.older_defaults.items():
+        schema["properties"][name]["default"] = value
+    if kind.schema.older_restart_policy:
+        replica = schema["properties"][kind.replica_specs_field]["additionalProperties"]
+        replica["properties"]["restartPolicy"]["default"] = kind.schema.older_restart_policy
 
 
 def _replica_specs(kind: KubeflowKind, unknown_fields: JSON, *, is_v1: bool) -> JSON:
