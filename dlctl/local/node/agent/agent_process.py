@@ -8,6 +8,7 @@ import os
 import signal
 import socket
 import sys
+import sysconfig
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
@@ -88,13 +89,14 @@ async def _run_agent(log_path: Path, mode: str) -> AsyncIterator[_AgentConnectio
         # A session of its own: Ctrl-C is for dlctl, which then stops the pods in order.
         process = await asyncio.create_subprocess_exec(
             sys.executable,
-            *("-m", "dlctl.local.node.agent", *map(str, given), mode),
+            # -P: no module of the directory in which the user is.
+            *("-P", "-m", "dlctl.local.node.agent", *map(str, given), mode),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=log,
             stderr=log,
             pass_fds=given,
             start_new_session=True,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(_import_path())},
         )
     async with AsyncExitStack() as stack:
         stack.enter_context(descriptors)
@@ -113,6 +115,18 @@ async def _run_agent(log_path: Path, mode: str) -> AsyncIterator[_AgentConnectio
         stack.callback(writer.close)
         how_ended = partial(_how_ended, process, log_path)
         yield _AgentConnection(started, sockets, descriptors, reader, writer, how_ended)
+
+
+def _import_path() -> list[str]:
+    """Return where the agent finds modules: Python's own first, so no ``types.py`` of the user's.
+
+    The directory of a notebook or of a test is on the path of the program that opens a cluster.
+    """
+    own = (
+        sysconfig.get_path("stdlib"),
+        os.path.join(sysconfig.get_path("platstdlib"), "lib-dynload"),
+    )
+    return sorted((path for path in sys.path if path), key=lambda path: path not in own)
 
 
 async def _how_ended(process: asyncio.subprocess.Process, log_path: Path) -> str:
