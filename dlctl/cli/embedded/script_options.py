@@ -3,6 +3,7 @@
 import argparse
 import os
 import re
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -94,15 +95,17 @@ class ScriptJob:
         return self.form.manifest(self.name, self.workers, self.program)
 
     @property
-    def _mapping(self) -> str:
-        return f"{self.program.image}={self.prefix}"
+    def _flags(self) -> list[str]:
+        """The flags with which the manifest runs here."""
+        image = f"{self.program.image}={self.prefix}"
+        return ["--workdir", self.working_dir, "--image", image]
 
     def text(self) -> str:
         """Return the manifest with comments on what to change for a cluster."""
         header = [
             f"{self.form.kind} with {counted(self.workers, 'worker')}: {self.form.workers_note}.",
             "On this machine:",
-            f"    dlctl run FILE --workdir {self.working_dir} --image {self._mapping}",
+            f"    dlctl run FILE {shlex.join(self._flags)}",
             "For a cluster, change what the comments name; then kubectl apply -f FILE.",
         ]
         notes = {
@@ -164,22 +167,46 @@ def _command(args: argparse.Namespace, working_dir: str) -> tuple[list[str], str
     """Return the command of the script and the directory where it starts."""
     arguments = [*args.files[0 if args.module else 1 :], *args.program_arguments]
     if args.module:
-        return ["python3", "-m", args.module, *arguments], working_dir or os.getcwd()
+        directory = working_dir or os.getcwd()
+        _check_module(args.module, directory)
+        return ["python3", "-m", args.module, *arguments], directory
     if not args.files:
         raise ConfigError(f"--kind {args.kind}: name a script, or a module with -m")
     script = path_of("the script", args.files[0])
     if not script.is_file():
-        raise ConfigError(f"no script {args.files[0]}: name a file, or a module with -m")
+        found = "it is a directory: name a file in it" if script.is_dir() else "name a file"
+        raise ConfigError(f"no script {args.files[0]}: {found}, or a module with -m")
     directory = working_dir or str(script.parent)
     path = script.relative_to(directory) if script.is_relative_to(directory) else script
+    # With a slash: otherwise a program is looked up on PATH, and for Python a dash begins a flag.
+    word = str(path) if path.is_absolute() else f"./{path}"
     if script.suffix == ".py":
-        return ["python3", str(path), *arguments], directory
+        return ["python3", word if str(path).startswith("-") else str(path), *arguments], directory
     if not os.access(script, os.X_OK):
-        is_manifest = script.suffix in (".yaml", ".yml", ".json")
-        fix = ": a manifest runs without --kind" if is_manifest else ""
-        raise ConfigError(f"{args.files[0]} is neither a .py file nor executable{fix}")
-    # With a slash: otherwise it is looked up on PATH.
-    return [str(path) if path.is_absolute() else f"./{path}", *arguments], directory
+        fix = _made_runnable(args.files[0], script.suffix)
+        raise ConfigError(f"{args.files[0]} is neither a .py file nor executable: {fix}")
+    return [word, *arguments], directory
+
+
+def _check_module(module: str, directory: str) -> None:
+    """Reject the path of a file.
+
+    :raises ConfigError: naming the module.
+    """
+    if "/" in module or Path(directory, module).is_file():
+        dotted = module.removesuffix(".py").strip("./").replace("/", ".")
+        raise ConfigError(
+            f"-m {module}: a module has dots and no suffix: write -m {dotted}, or the file alone"
+        )
+
+
+def _made_runnable(name: str, suffix: str) -> str:
+    """Return how a file that is no program becomes one."""
+    if suffix in (".yaml", ".yml", ".json"):
+        return "a manifest runs without --kind"
+    if suffix == ".ipynb":
+        return f"`jupyter nbconvert --to script {shlex.quote(name)}` makes a script of a notebook"
+    return f"`chmod +x {shlex.quote(name)}` makes a program executable"
 
 
 def _prefix(given: str | None, environment: Mapping[str, str]) -> Path:
@@ -221,8 +248,8 @@ def _gpus(text: str) -> dict[str, int]:
 
 
 def _literal(text: str) -> str:
-    """Return text that stays as it is where Kubernetes expands ``$(NAME)``."""
-    return text.replace("$(", "$$(")
+    """Return text that stays as it is where Kubernetes expands ``$(NAME)`` and ``$$``."""
+    return re.sub(r"\$(?=[$(])", "$$", text)
 
 
 def _job_name(stem: str, form: JobForm) -> str:

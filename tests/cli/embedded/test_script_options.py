@@ -1,5 +1,6 @@
 """Jobs made from a script."""
 
+import shlex
 import sys
 from pathlib import Path
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+from dlctl.local.node.containers.env import expand
 from tests.docs.pages import ROOT
 from tests.support.command_line import Dlctl
 
@@ -49,6 +51,49 @@ def test_script_runs_in_all_replicas_in_its_directory(
     for line in ("process 0 --lr 0.1", "process 1 --lr 0.1"):
         assert line in done.out
     assert done.out.count(f"in {script.parent} with {sys.prefix} $(HOME)") == 2
+
+
+def test_script_runs_beside_files_named_as_modules_of_python(
+    dlctl: Dlctl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("types", "random", "socket"):
+        (tmp_path / f"{module}.py").write_text("raise SystemExit('a script of the user')")
+    script = tmp_path / "train"
+    script.write_text("#!/bin/sh\necho trains\n")
+    script.chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    # As pytest and notebooks do with the directory of their file.
+    monkeypatch.syspath_prepend(tmp_path)
+    done = dlctl("run", "--kind", "jax", "--timeout", "30", str(script))
+    assert done.code == 0, done.err
+    assert "worker-0 | trains" in done.out
+
+
+def test_script_whose_name_begins_with_a_dash_is_no_flag_of_python(
+    dlctl: Dlctl, tmp_path: Path
+) -> None:
+    (tmp_path / "-v2.py").touch()
+    _, job = dry_run(dlctl, "--kind", "jax", f"{tmp_path}/-v2.py")
+    assert container(job, "jaxReplicaSpecs", "Worker")["command"] == ["python3", "./-v2.py"]
+
+
+@pytest.mark.parametrize("word", ["$(HOME)", "$$(HOME)", "$$$(HOME)", "$$", "$$$", "$HOME", "5$"])
+def test_dollars_reach_the_script_as_they_are(dlctl: Dlctl, script: Path, word: str) -> None:
+    _, job = dry_run(dlctl, "--kind", "jax", "-e", f"WORD={word}", str(script), "--", word)
+    worker = container(job, "jaxReplicaSpecs", "Worker")
+    values = {each["name"]: each.get("value", "") for each in worker["env"]}
+    assert expand(worker["command"][-1], {"HOME": "/root"}) == word
+    assert expand(values["WORD"], {"HOME": "/root"}) == word
+
+
+def test_command_in_the_header_is_quoted_for_the_shell(dlctl: Dlctl, tmp_path: Path) -> None:
+    script = tmp_path / "my run's" / "train.py"
+    script.parent.mkdir()
+    script.touch()
+    text, _ = dry_run(dlctl, "--kind", "jax", str(script))
+    (line,) = [line for line in text.splitlines() if "dlctl run FILE" in line]
+    words = shlex.split(line.removeprefix("#"))
+    assert words[words.index("--workdir") + 1] == str(script.parent)
 
 
 def test_printed_manifest_says_what_to_change_for_a_cluster(dlctl: Dlctl, script: Path) -> None:
@@ -136,7 +181,20 @@ def test_active_environment_is_used_unless_another_is_named(
             "--env =1: write NAME, or NAME=VALUE",
             id="variable without a name",
         ),
-        pytest.param(["--kind", "jax", "/dev"], "no script /dev", id="directory"),
+        pytest.param(
+            ["--kind", "jax", "/dev"], "no script /dev: it is a directory", id="directory"
+        ),
+        pytest.param(
+            ["--kind", "jax", "-m", "my/train.py"],
+            "write -m my.train, or the file",
+            id="path of module",
+        ),
+        pytest.param(["--kind", "jax", str(ROOT / "LICENSE")], "`chmod +x", id="not executable"),
+        pytest.param(
+            ["--kind", "jax", str(ROOT / "docs/get-started/notebook.ipynb")],
+            "jupyter nbconvert --to script",
+            id="notebook",
+        ),
         pytest.param(
             ["--kind", "jax", str(ROOT / "mkdocs.yml")],
             "a manifest runs without --kind",
