@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from dlctl.cli.arguments import CommandParser
+from dlctl.cli.embedded.argument_checks import home_path
 from dlctl.cli.embedded.cluster_options import add_cluster_arguments, parse_cluster_options
 from dlctl.cli.embedded.output_options import add_output_arguments, parse_output_options
 from dlctl.cli.embedded.script_options import add_script_arguments, given_without_kind, parse_script
@@ -46,7 +47,7 @@ def configure(parser: CommandParser) -> None:
         "--keep", action="store_true", help="keep the cluster running afterwards, until Ctrl-C"
     )
     parser.add_argument(
-        "--record", type=Path, metavar="FILE", help="write the last screen to FILE as SVG"
+        "--record", type=home_path, metavar="FILE", help="write the last screen to FILE as SVG"
     )
     parser.set_defaults(command=run, usage_error=parser.error)
 

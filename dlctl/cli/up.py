@@ -6,9 +6,8 @@ Imports little; the work is in :mod:`dlctl.cli.embedded.up_session`.
 import argparse
 from collections.abc import Callable
 from contextlib import ExitStack
-from pathlib import Path
 
-from dlctl.cli.embedded.argument_checks import path_of
+from dlctl.cli.embedded.argument_checks import home_path
 from dlctl.cli.embedded.cluster_options import add_cluster_arguments, parse_cluster_options
 from dlctl.cli.embedded.detached import detach
 from dlctl.cli.embedded.named_clusters import DEFAULT_NAME, NamedCluster
@@ -29,12 +28,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--name", default=DEFAULT_NAME, help="its name with --detach (%(default)s)")
     parser.add_argument(
         "--data",
-        type=Path,
+        type=home_path,
         metavar="DIR",
         help="keep all objects and PersistentVolumeClaims in DIR, and continue with them",
     )
     parser.add_argument(
-        "--kubeconfig", type=Path, metavar="PATH", help="also write the kubeconfig to PATH"
+        "--kubeconfig", type=home_path, metavar="PATH", help="also write the kubeconfig to PATH"
     )
     parser.add_argument(
         "--port",
@@ -71,7 +70,7 @@ def up(args: argparse.Namespace) -> int:
         session = UpSession(
             options=options,
             kubeconfig=kubeconfig,
-            data=path_of("--data", args.data) if args.data else None,
+            data=args.data.absolute() if args.data else None,
             controller=args.controller,
             announce=announce,
             end=end,

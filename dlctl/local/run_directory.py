@@ -27,7 +27,7 @@ def temporary_run_directory() -> Iterator[Path]:
         if _is_abandoned(path):
             shutil.rmtree(path, ignore_errors=True)
     with (
-        tempfile.TemporaryDirectory(prefix=_PREFIX) as name,
+        tempfile.TemporaryDirectory(prefix=_PREFIX, dir=_temporary()) as name,
         exclusive_lock(Path(name) / _LOCK) as lock,
     ):
         write_holder(lock)
@@ -36,7 +36,8 @@ def temporary_run_directory() -> Iterator[Path]:
 
 def _temporary() -> Path:
     try:
-        return Path(tempfile.gettempdir())
+        # Programs start in directories of their own.
+        return Path(tempfile.gettempdir()).absolute()
     except FileNotFoundError as error:
         raise ConfigError(
             f"{error.strerror}: is the disk full? TMPDIR names another directory"

@@ -74,3 +74,13 @@ def test_machine_without_room_for_a_temporary_directory_is_explained(
         temporary_run_directory(),
     ):
         pass
+
+
+def test_directory_is_absolute_if_that_of_temporary_files_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TMPDIR", ".")
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    with temporary_run_directory() as path:
+        assert path.parent == tmp_path

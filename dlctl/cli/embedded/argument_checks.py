@@ -35,6 +35,11 @@ def path_of(name: str, value: object) -> Path:
     return Path(os.path.expanduser(value)).absolute()
 
 
+def home_path(text: str) -> Path:
+    """Return the path of a flag: shells leave a ``~`` after ``--flag=`` to the program."""
+    return Path(os.path.expanduser(text))
+
+
 def check_run_options(timeout_s: object, max_restarts: object, on_line: object) -> None:
     """Check the options of a run: notebooks may have read them from text.
 

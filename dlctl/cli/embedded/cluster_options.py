@@ -15,6 +15,7 @@ import attrs
 from dlctl.cli.embedded.argument_checks import path_of
 from dlctl.cli.embedded.directory_options import add_directory_arguments, parse_directories
 from dlctl.errors import ConfigError
+from dlctl.local.apiserver.validation.names import label_value, qualified_name
 from dlctl.local.node.directories import NodeDirectories
 
 NetworkChoice = Literal["auto", "isolated", "host"]
@@ -113,6 +114,8 @@ def _label(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not (name and equals):
         raise ConfigError(f"--node-label {text}: write NAME=VALUE, such as accelerator=a100")
+    for reason in (*qualified_name(name), *label_value(value)):
+        raise ConfigError(f"--node-label {text}: {reason}")
     return name, value
 
 

@@ -8,6 +8,7 @@ import attrs
 from dlctl.cli.display.log_selection import MAX_SHOWN, LogSelection
 from dlctl.cli.display.restart_limit import DEFAULT, max_restarts
 from dlctl.cli.duration_argument import duration_s
+from dlctl.cli.embedded.argument_checks import home_path
 from dlctl.errors import ConfigError, config_errors
 
 
@@ -34,7 +35,7 @@ def add_output_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-q", "--quiet", action="store_true", help="show no logs")
     parser.add_argument(
         "--logs",
-        type=Path,
+        type=home_path,
         metavar="DIR",
         help="keep all logs in DIR: one file for each start of a container, and the controller's",
     )
