@@ -1,8 +1,9 @@
 """Problems of manifests, before anything is created: with file, line, field and fix."""
 
 import importlib.util
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import attrs
 import msgspec
@@ -26,6 +27,9 @@ from dlctl.errors import ConfigError, InvalidJobError
 
 if TYPE_CHECKING:
     from dlctl.cli.manifests.admission import Admission, AdmissionRejection
+
+
+_NAMESPACE: Final = re.compile("[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
 @attrs.frozen
@@ -135,6 +139,7 @@ def _job_problems(
         yield Problem(manifest, ("apiVersion",), obj.version_problem)
         return
     yield from _annotation_problems(manifest, obj.metadata.annotations or {})
+    yield from _namespace_problems(manifest, named["metadata"]["namespace"])
     unknown = list(unknown_fields(manifest.obj, obj.dialect))
     if unknown:
         # The missing field may be the misspelt one, but wrong values are wrong in any case.
@@ -172,6 +177,15 @@ def _annotation_problems(manifest: Manifest, annotations: Mapping[str, str]) -> 
     for name, reason in ignored_annotations(annotations):
         path = ("metadata", "annotations", name)
         yield Problem(manifest, path, f"metadata.annotations[{name}]: {reason}")
+
+
+def _namespace_problems(manifest: Manifest, namespace: str) -> Iterator[Problem]:
+    if not _NAMESPACE.fullmatch(namespace):
+        is_own = bool((manifest.obj.get("metadata") or {}).get("namespace"))
+        title = "metadata.namespace: is " if is_own else "namespace "
+        rule = "use lower-case letters, digits and '-', at most 63, and no '-' at an end"
+        path = ("metadata", "namespace") if is_own else ()
+        yield Problem(manifest, path, f"{title}{namespace!r}: {rule}")
 
 
 def _metadata_problem(manifest: Manifest) -> Problem | None:

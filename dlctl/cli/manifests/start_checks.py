@@ -1,5 +1,6 @@
 """Why the pods of a job could never start on an embedded cluster, found before it starts."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -33,6 +34,9 @@ _ALWAYS_THERE: Final = (("ServiceAccount", "default"), ("ConfigMap", "kube-root-
 _VOLUME_TYPES: Final = frozenset(
     "emptyDir configMap secret downwardAPI projected hostPath persistentVolumeClaim".split()
 )
+
+
+_CLAIM_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 
 
 class NeverStartsError(DlctlError):
@@ -140,6 +144,11 @@ def _volumes(spec: Spec, path: FieldPath) -> Iterator[tuple[FieldPath, str]]:
         if types and not _VOLUME_TYPES.intersection(types):
             message = "a laptop has no volumes of this type: use hostPath or persistentVolumeClaim"
             yield (*where, types[0]), message
+        claim = str(entry(volume, "persistentVolumeClaim").get("claimName") or "")
+        if claim and not _CLAIM_NAME.fullmatch(claim):
+            reason = "but no claim can have that name: use lower-case letters, digits, '-' and '.'"
+            claim_path = (*where, "persistentVolumeClaim", "claimName")
+            yield claim_path, f"is {claim!r}, {reason}"
         source = entry(volume, "hostPath")
         created = str(source.get("type") or "").endswith("OrCreate")
         if source and not created and not Path(str(source.get("path"))).exists():

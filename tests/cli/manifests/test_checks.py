@@ -183,6 +183,12 @@ CONTAINER = f"{TEMPLATE}.spec.containers[0]"
             id="no name",
         ),
         pytest.param(
+            "  name: train",
+            "  name: train\n  namespace: My_Team",
+            ["metadata.namespace: is 'My_Team': use lower-case letters, digits and '-'"],
+            id="namespace",
+        ),
+        pytest.param(
             "      replicas: 1",
             "      replicas: 1\n      replicas: 1",
             ["line 15, column 7: field 'replicas' is set twice"],
@@ -199,6 +205,14 @@ def test_wrong_manifest_exits_2_with_line_field_and_fix(
     assert done.code == 2
     assert done.err.startswith(f"dlctl: {path}")
     assert [text for text in messages if text not in done.err] == []
+
+
+def test_wrong_namespace_of_a_flag_is_refused(dlctl: Dlctl, tmp_path: Path) -> None:
+    path = tmp_path / "job.yaml"
+    path.write_text(JOB)
+    done = dlctl("render", str(path), "-n", "My_Team")
+    assert done.code == 2
+    assert "namespace 'My_Team': use lower-case letters, digits and '-'" in done.err
 
 
 def test_template_may_begin_like_an_object(dlctl: Dlctl, tmp_path: Path) -> None:

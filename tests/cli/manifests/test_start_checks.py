@@ -58,6 +58,11 @@ def _variable(**source: Any) -> Any:
         pytest.param(
             _volume(hostPath={"path": "/nowhere"}), "/nowhere does not exist", id="hostPath"
         ),
+        pytest.param(
+            _volume(persistentVolumeClaim={"claimName": "../Data"}),
+            "volumes[0].persistentVolumeClaim.claimName: is '../Data', but no claim can have",
+            id="claim",
+        ),
         pytest.param(_volume(nfs={"server": "s", "path": "/"}), "volumes[0].nfs", id="volume type"),
     ],
 )
