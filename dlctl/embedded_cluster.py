@@ -162,6 +162,8 @@ class Cluster:
         manifests = await asyncio.to_thread(lambda: list(_manifests(manifest)))
         jobs = [each for each in manifests if job_kind(self._kinds, each.obj)]
         if len(jobs) != 1:
+            # A misspelt kind is none that is served.
+            check(self._kinds, manifests, namespace)
             raise ConfigError(f"expected one job of a kind that dlctl serves, found {len(jobs)}")
         self._check(manifests, namespace)
         await self._delete_ended(as_new(jobs[0].obj, namespace))

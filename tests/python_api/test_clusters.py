@@ -89,6 +89,9 @@ def test_anything_but_one_job_is_an_error(
     [
         pytest.param({"metadata": {}}, "metadata.name: is missing", id="no name"),
         pytest.param({"spec": {}}, "spec.pytorchReplicaSpecs: is missing", id="invalid"),
+        pytest.param({"kind": "PytorchJob"}, "did you mean PyTorchJob?", id="kind"),
+        pytest.param({"apiVersion": "kubeflow.org/v2"}, "it serves PyTorchJob in", id="version"),
+        pytest.param({"apiVersion": None}, "apiVersion: is missing", id="no version"),
     ],
 )
 def test_invalid_job_is_an_error_of_its_manifest(
