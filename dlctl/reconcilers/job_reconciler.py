@@ -88,9 +88,6 @@ class JobReconciler:
         key = stored.metadata.key
         pods = self.stores.pods.owned_count(key.namespace, stored.metadata.uid)
         obj, decoded = await self.decoder.decode(stored, cache.last_good_spec, has_pods=pods > 0)
-        if self.stores.jobs.get(key) is not stored:
-            # It has changed while its spec was read.
-            return Result(requeue_after_s=0)
         is_large = max(pods, replica_count(decoded)) > MAX_REPLICAS_WITHOUT_SLOT
         try:
             with self.slots_for_replicas.slot_if(key, is_large=is_large) as may_go_on:
