@@ -70,6 +70,8 @@ class Interrupts:
 
     def _kill(self, number: signal.Signals) -> NoReturn:
         """End at once, with all pods, and leave neither files nor a hidden cursor behind."""
+        # A third signal would wake the loop through a descriptor that is closed below.
+        signal.set_wakeup_fd(-1)
         # Threads that watch children would complain that these are gone, and the log, too.
         logging.disable()
         logging.raiseExceptions = False

@@ -160,7 +160,7 @@ def test_interrupt_after_the_end_keeps_the_outcome(written: Written, tmp_path: P
 def test_second_interrupt_logs_nothing(tmp_path: Path) -> None:
     # Its log closes while a child still runs and a thread still logs.
     script = """
-import logging, signal, subprocess, sys, threading
+import logging, os, signal, subprocess, sys, threading
 from dlctl.cli.interrupts import run_until_signalled
 logging.basicConfig(filename=sys.argv[1], level=logging.INFO)
 
@@ -172,6 +172,8 @@ async def main(interrupts):
     subprocess.Popen(["sleep", "0.2"])
     threading.Thread(target=log, daemon=True).start()
     interrupts.catch(signal.SIGINT)
+    # A third one comes while the second is dealt with.
+    threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
     interrupts.catch(signal.SIGINT)
 
 run_until_signalled(main)
