@@ -109,6 +109,8 @@ class Cluster:
         self._left: set[ObjectKey] = set()
 
     async def __aenter__(self) -> Self:
+        if self._running is not None:
+            raise RuntimeError("the cluster is open already: make another one for a block in it")
         self._kinds = await asyncio.to_thread(installed_kinds)
         async with AsyncExitStack() as stack:
             self._running = await stack.enter_async_context(

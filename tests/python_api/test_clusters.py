@@ -71,7 +71,7 @@ def test_manifest_may_be_text_a_file_or_several(
         pytest.param([], "found 0", id="none"),
         pytest.param([job("a", "pass"), job("b", "pass")], "found 2", id="two"),
         pytest.param("a: [\n", "not YAML", id="not YAML"),
-        pytest.param("- a\n- b\n", "has no kind", id="no object"),
+        pytest.param("- a\n- b\n", "is a list", id="no object"),
         pytest.param(3, "3 is no manifest", id="a number"),
         pytest.param([b"kind: Job"], "b'kind: Job' is no manifest", id="bytes"),
         pytest.param(None, "None is no manifest", id="nothing"),
@@ -203,6 +203,15 @@ async def test_cluster_runs_in_the_callers_loop() -> None:
     assert [result.logs["master-0"] for result in both] == ["a\n", "b\n"]
     with pytest.raises(RuntimeError, match="inside its `with` block"):
         _ = cluster.kubeconfig
+
+
+async def test_cluster_is_not_opened_inside_its_own_block() -> None:
+    async with dlctl.Cluster(network="host") as cluster:
+        with pytest.raises(RuntimeError, match="is open already"):
+            await cluster.__aenter__()
+        assert (await cluster.run(job("a", "print(1)"), timeout_s=20)).succeeded
+    async with cluster:
+        assert (await cluster.run(job("a", "print(1)"), timeout_s=20)).succeeded
 
 
 def test_blocking_cluster_ends_with_its_block() -> None:
