@@ -82,7 +82,8 @@ async def logs(cluster: TargetCluster, args: argparse.Namespace) -> int:
     else:
         await streams.show(job)
     latest = await cluster.refresh(job) or job
-    for line in no_log_reasons(latest, await streams.selected(latest), streams.explained):
+    selected = await streams.selected(latest)
+    for line in no_log_reasons(latest, selected, streams.explained, options):
         print(displayable(line.encode()), file=sys.stderr)
     return 0 if streams.found else 1
 
@@ -102,14 +103,20 @@ def select_replicas(job: JobSnapshot, wanted: Sequence[str]) -> list[str]:
 
 
 def no_log_reasons(
-    job: JobSnapshot, replicas: Sequence[ReplicaProgress], explained: set[str]
+    job: JobSnapshot,
+    replicas: Sequence[ReplicaProgress],
+    explained: set[str],
+    options: PodLogOptions,
 ) -> Iterator[str]:
     """Yield why the replicas without output have none, unless that is explained."""
     for replica in replicas:
         if replica.name in explained:
             continue
         if replica.has_log:
-            yield f"{replica.name} has written nothing"
+            since = " since then" if options.since_s else ""
+            # No lines were asked for.
+            if options.tail != 0:
+                yield f"{replica.name} has written nothing{since}"
         elif replica.init_container:
             yield (
                 f"{replica.name} (pod {replica.pod}) has not started: {replica.phase}; for the "

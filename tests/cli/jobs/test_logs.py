@@ -1,11 +1,13 @@
 """Why a replica has no log."""
 
+import datetime
 from typing import Any
 
 import pytest
 
 from dlctl.cli.display.replica_progress import ReplicaProgress
 from dlctl.cli.jobs.job_snapshot import JobSnapshot
+from dlctl.cli.jobs.log_streams import PodLogOptions
 from dlctl.cli.jobs.logs import no_log_reasons
 from tests.builders import training_job
 from tests.cli.jobs.outcomes import at, snapshot
@@ -20,7 +22,7 @@ def ended_job(policy: str, **own: Any) -> JobSnapshot:
 
 
 def reasons(job: JobSnapshot, replica: str) -> list[str]:
-    return list(no_log_reasons(job, [ReplicaProgress(replica, "worker")], set()))
+    return list(no_log_reasons(job, [ReplicaProgress(replica, "worker")], set(), PodLogOptions()))
 
 
 @pytest.mark.parametrize(
@@ -50,3 +52,23 @@ def test_output_that_the_status_may_not_have_is_not_promised() -> None:
     assert reasons(job, "worker-0") == [
         f"worker-0 {GONE}; `dlctl why {job}` says why it ended; {advice}"
     ]
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        pytest.param(PodLogOptions(), ["worker-0 has written nothing"], id="all"),
+        pytest.param(PodLogOptions(tail=5), ["worker-0 has written nothing"], id="last lines"),
+        pytest.param(PodLogOptions(tail=0), [], id="no lines"),
+        pytest.param(
+            PodLogOptions(since_s=5), ["worker-0 has written nothing since then"], id="recent"
+        ),
+    ],
+)
+def test_only_a_log_that_was_read_in_full_is_said_to_be_empty(
+    options: PodLogOptions, expected: list[str]
+) -> None:
+    started = datetime.datetime.fromisoformat(at(0))
+    ended = ReplicaProgress("worker-0", "worker", pod="sum-worker-0", started=started)
+    assert ended.has_log
+    assert list(no_log_reasons(ended_job("None"), [ended], set(), options)) == expected
