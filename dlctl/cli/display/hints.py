@@ -58,11 +58,12 @@ def _mount(path: str) -> str:
     return f"--mount DIR:{parent} shows a directory of this machine there"
 
 
+_MAPPED: Final = "is the image mapped? see --image, or --python for a script"
 # What is found in the lines; and the hint, or a function of what the first group has found.
 _HINTS: Final[Sequence[tuple[str, str | Callable[[str], str]]]] = (
     (
         r"cannot start the container: (.+): No such file or directory",
-        "file not found: {}: is the image mapped? see --image; own code needs --mount",
+        f"file not found: {{}}: {_MAPPED}; own code needs --mount",
     ),
     (
         r"cannot start the container: (.+): Permission denied",
@@ -74,12 +75,12 @@ _HINTS: Final[Sequence[tuple[str, str | Callable[[str], str]]]] = (
     ),
     (
         r"^[^:\n]+: (?:line )?\d+: (\S+): (?:command )?not found$",
-        "program not found: {}: is the image mapped? see --image",
+        f"program not found: {{}}: {_MAPPED}",
     ),
     (
         # As Python's subprocess reports a program.
         r"in _execute_child\n(?: .*\n)*FileNotFoundError: .*No such file or directory: '([^']+)'",
-        "program not found: {}: is the image mapped? see --image",
+        f"program not found: {{}}: {_MAPPED}",
     ),
     (r"can't open file '([^']+)': \[Errno 2\]", _missing_file),
     (r"FileNotFoundError: .*No such file or directory: '([^']+)'", _missing_file),

@@ -10,7 +10,8 @@ from dlctl.cli.display.hints import hints
     [
         pytest.param(
             "cannot start the container: train: No such file or directory",
-            "file not found: train: is the image mapped? see --image; own code needs --mount",
+            "file not found: train: is the image mapped? see --image, or --python for a script; "
+            "own code needs --mount",
             id="program",
         ),
         pytest.param(
@@ -66,7 +67,10 @@ from dlctl.cli.display.hints import hints
         ),
         *(
             pytest.param(
-                line, "program not found: torchrun: is the image mapped? see --image", id=id_
+                line,
+                "program not found: torchrun: is the image mapped? see --image, or --python for a "
+                "script",
+                id=id_,
             )
             for id_, line in (
                 ("dash", "sh: 1: torchrun: not found"),
