@@ -39,6 +39,8 @@ def invalid_reason(value: Any, type_: str) -> str:
 
 def format_value(value: Any) -> str:
     """Return a value roughly as in manifests, shortened."""
+    if value is None:
+        return "null"
     return str(value).lower() if isinstance(value, bool) else errors.quoted(value)
 
 

@@ -126,6 +126,11 @@ def _is_list(value: Any) -> bool:
 def _manifest(value: Any, place: _Place) -> Manifest:
     if isinstance(value, dict) and (field := misspelt(value, "kind")):
         raise ConfigError(f"{place.of(field.path)}: {field.message}")
+    if isinstance(value, list):
+        raise ConfigError(
+            f"{place}: a document is a list: separate its objects by ---, or make them the items "
+            "of an object of kind List"
+        )
     if not isinstance(value, dict) or not value.get("kind"):
         if pathlib.Path(place.file).name in _KUSTOMIZATIONS:
             raise _KustomizationError(pathlib.Path(place.file).parent)

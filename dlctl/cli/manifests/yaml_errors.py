@@ -16,6 +16,8 @@ from dlctl.manifest_yaml import ManifestLoader
 _KEY_WITHOUT_SPACE: Final = re.compile(r"\s*(?:- )*([\w.-]+):[^\s:]\S*$")
 _NO_BREAK_SPACE: Final = re.compile(r"(?:^[ -]*|: *)\u00a0")
 _TEMPLATE: Final = re.compile(r"(?:^|: |- ) *\{\{")
+_FENCE: Final = re.compile("\\s*```")
+_CONFLICT: Final = re.compile("(?:<{7}|={7}|>{7})(?: |$)")
 _NEW_LINE: Final = "\n"
 _NO_ANCHOR: Final = re.compile(r"found undefined alias '(.+)'")
 _NO_TOKEN: Final = re.compile(r"found character '([%@`])' that cannot start any token")
@@ -65,6 +67,10 @@ def _foreign(lines: list[str], last: int, literal: set[int]) -> str:
         elif found := _TEMPLATE.search(lines[number]):
             column = found.end() - 1
             problem = "{{ }} is for templates: render it first, as with `helm template`"
+        elif _FENCE.match(lines[number]):
+            column, problem = 1, "``` is of Markdown: remove the line"
+        elif _CONFLICT.match(lines[number]):
+            column, problem = 1, "a conflict of git: choose one side, and remove its marks"
         else:
             continue
         return f"line {number + 1}, column {column}: {problem}"

@@ -11,6 +11,8 @@ from dlctl.manifest_yaml import ManifestLoader, json_number
 
 Path = tuple[str | int, ...]
 
+_BYTE_ORDER_MARK: Final = re.compile("^\ufeff", re.MULTILINE)
+
 
 class DuplicateFieldError(yaml.MarkedYAMLError):
     """A mapping has a key twice; the last one would win in silence."""
@@ -22,6 +24,8 @@ def documents(text: str) -> Iterator[tuple[Any, yaml.Node]]:
     :raises yaml.YAMLError: if the text is malformed.
     :raises DuplicateFieldError: if a mapping has a key twice.
     """
+    # As kubectl's parser: files of Windows begin with the mark, also where they are joined.
+    text = _BYTE_ORDER_MARK.sub("", text)
     if found := _json_values(text):
         for value, source, line in found:
             composed = _compose(source, line)
@@ -46,7 +50,6 @@ def _json_values(text: str) -> Sequence[tuple[Any, str, int]]:
 
     JSON may be indented with tabs, needs no separator, and escapes characters in pairs.
     """
-    text = text.removeprefix("\ufeff")
     found, end, line = list[tuple[Any, str, int]](), 0, 0
     while start := _JSON_OBJECT.match(text, end):
         begin = start.end() - 1

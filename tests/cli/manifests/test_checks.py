@@ -183,6 +183,15 @@ CONTAINER = f"{TEMPLATE}.spec.containers[0]"
             id="no name",
         ),
         pytest.param(
+            '["true"]',
+            '["echo", null, 0.1]',
+            [
+                f"{CONTAINER}.command[1]: must be a string, not null",
+                f"{CONTAINER}.command[2]: must be a string, not 0.1: put it in quotes",
+            ],
+            id="values that are no text",
+        ),
+        pytest.param(
             "  name: train",
             "  name: train\n  namespace: My_Team",
             ["metadata.namespace: is 'My_Team': use lower-case letters, digits and '-'"],

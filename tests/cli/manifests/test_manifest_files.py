@@ -132,3 +132,24 @@ def test_line_that_is_not_utf8_is_named(
     done = dlctl("check", str(path))
     assert done.code == 2
     assert done.err == f"dlctl: {path} is not UTF-8 (line {line}): save it in that encoding\n"
+
+
+def test_files_of_windows_may_be_joined(dlctl: Dlctl, tmp_path: Path) -> None:
+    mark = "\ufeff"
+    path = tmp_path / "both.yaml"
+    text = "".join(f"{mark}kind: ConfigMap\r\napiVersion: v1\r\n---\r\n" for _ in range(2))
+    path.write_text(text + mark + "# the end", newline="")
+    done = dlctl("check", str(path))
+    assert (done.code, done.err) == (0, "")
+    assert "document 2, line 4: ConfigMap" in done.out
+
+
+@pytest.mark.parametrize("text", ['[{"kind": "Job"}]', "- kind: Job\n"])
+def test_list_that_is_no_object_names_the_form_of_one(
+    dlctl: Dlctl, tmp_path: Path, text: str
+) -> None:
+    path = tmp_path / "jobs.yaml"
+    path.write_text(text)
+    done = dlctl("check", str(path))
+    assert done.code == 2
+    assert f"{path}, line 1: a document is a list: separate its objects by ---" in done.err

@@ -188,6 +188,16 @@ def test_later_documents_that_are_nested_too_deeply_do_not_matter() -> None:
             "line 2, column 5: a control character (U+0007): remove it",
             id="control character",
         ),
+        pytest.param(
+            "```yaml\na: 1\n```\n",
+            "line 1, column 1: ``` is of Markdown: remove the line",
+            id="fence of Markdown",
+        ),
+        pytest.param(
+            "a: 1\n<<<<<<< HEAD\nb: 2\n=======\nb: 3\n>>>>>>> other\n",
+            "line 2, column 1: a conflict of git: choose one side, and remove its marks",
+            id="conflict of a merge",
+        ),
     ],
 )
 def test_error_names_the_line_and_the_fix(text: str, message: str) -> None:
