@@ -165,9 +165,9 @@ def suspended_status(
         return attrs.evolve(status, replica_statuses=counts, observed_generation=job.generation), ()
     sets_others = job.messages.suspension_sets_others()
     if status.phase is JobPhase.NEW and sets_others:
-        counts = _replica_statuses(job, Observed(())) if job.messages.emits_idle else ()
         status = _created_status(status, job, now)
-        status = attrs.evolve(status, replica_statuses=counts or status.replica_statuses)
+        if job.messages.emits_idle:
+            status = attrs.evolve(status, replica_statuses=_replica_statuses(job, Observed(())))
     reason, message = job.messages.suspended_reason(), job.messages.suspended()
     new_conditions = status.conditions
     changes = [(conditions.SUSPENDED, message, True)]

@@ -12,7 +12,7 @@ from dlctl.api.job import Job, Replica
 from dlctl.api.json_types import JSON
 from dlctl.api.meta import PODS, SERVICES, Resource
 from dlctl.api.objects.pods import WORKERS_RUNNING_GATE, Pod, PodSchedulingGate, PodSpec, Service
-from dlctl.api.status.job_status import JobPhase
+from dlctl.api.status.job_status import JobPhase, JobStatus
 from dlctl.reconcilers.children.rejection import Rejection, RejectionCause
 from dlctl.reconcilers.events.pod_events import (
     EventDedup,
@@ -117,6 +117,13 @@ def test_exit_is_not_reported_again_when_the_job_is_suspended() -> None:
     policy = attrs.evolve(known.run_policy, suspended=True)
     made = planned(attrs.evolve(known, run_policy=policy), manifest, *pods)
     assert "ExitedWithCode" not in [reason for _, reason, _ in event_messages(made)]
+
+
+def test_exit_after_the_end_of_the_job_is_not_reported() -> None:
+    job, manifest = tf_job(Chief=1, Worker=2)
+    status = JobStatus(JobPhase.DONE, completion_time=NOW, observed_generation=job.generation)
+    job = attrs.evolve(job, status=status)
+    assert not planned(job, manifest, pod_of(job, ONE, 0)).notes
 
 
 def test_exits_of_tolerated_workers_are_reported_once_each() -> None:

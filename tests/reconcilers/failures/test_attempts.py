@@ -128,6 +128,17 @@ def test_replica_that_fails_again_ends_another_attempt() -> None:
     assert attempts(job)[0].lost_s == 12
 
 
+def test_replicas_that_fail_again_together_end_one_attempt() -> None:
+    job = running(torch_job())
+    job = after(job, pods(job, worker0=failed(137, 30), worker1=failed(137, 30)), 31)
+    late, early = failed(143, 44, "b", started=42), failed(143, 44, "c", started=40)
+    found = pods(job, worker0=late, worker1=early)
+    job = after(job, found, 45)
+    first, second = attempts(job)
+    assert (first.end_time, second.start_time, second.end_time) == (at(30), at(40), at(44))
+    assert attempts(after(job, found, 46)) == attempts(job)
+
+
 def test_replacement_that_fails_within_the_same_second_ends_another_attempt() -> None:
     job = running(torch_job())
     job = after(job, pods(job, worker1=failed(137, 30)), 30)

@@ -11,14 +11,17 @@ from dlctl.api.status.conditions import Condition
 from dlctl.api.status.job_status import JobPhase, JobState, JobStatus, ReplicaStatus
 from dlctl.api.status.membership import Membership
 from dlctl.api.status.verdict import Attempt, Cause, Confidence, Verdict
+from dlctl.dialects.et_operator.training_conditions import WORKERS_CREATED
 from dlctl.reconcilers.kueue.workload_waiting import workload_waiting
 from dlctl.reconcilers.plan import Plan
 from dlctl.reconcilers.status.status_debounce import (
     MAX_INTERVAL_S,
+    MIN_INTERVAL_S,
     debounce_counts,
     defer_first_status,
 )
 from tests.builders import NOW, make_job, mxjob
+from tests.dialects.et_operator.manifests import read_job
 
 NOTE = EventNote("Normal", "Reason", "message")
 
@@ -88,6 +91,25 @@ def test_other_changes_are_written_at_once(new: JobStatus) -> None:
     assert debounce_counts(running_job(2, 1), plan, 0.0) == plan
 
 
+def test_plan_of_an_unchanged_status_is_kept() -> None:
+    job = running_job(2, 1)
+    plan = Plan(job.status, notes=(NOTE,))
+    assert debounce_counts(job, plan, 0.0) == plan
+
+
+@pytest.mark.parametrize(
+    ("type_", "interval_s"),
+    [(conditions.CREATED, MIN_INTERVAL_S), (WORKERS_CREATED, MAX_INTERVAL_S)],
+)
+def test_counts_of_an_elastic_job_wait_longer_after_its_first_progress(
+    type_: str, interval_s: float
+) -> None:
+    before = attrs.evolve(status(1), conditions=(Condition.at(NOW, type_, "Reason", ""),))
+    job = attrs.evolve(read_job(), status=before)
+    new = attrs.evolve(status(2), conditions=before.conditions)
+    assert debounce_counts(job, Plan(new), 0.0).requeue_after_s == interval_s
+
+
 def test_replicas_that_fall_with_the_first_are_written_together() -> None:
     verdict = Verdict(Cause.USER_CODE, Confidence.LOW, "exit code 1", NOW, "worker-0", "pod")
     later = attrs.evolve(verdict, collateral=("worker-1",), collateral_count=1)
@@ -109,7 +131,7 @@ def test_new_position_in_a_queue_is_written_after_the_interval() -> None:
         found = workload_waiting(Workload(), position)
         assert found is not None
         condition = Condition.at(NOW, conditions.WAITING, found.reason, found.message)
-        return attrs.evolve(status(0), conditions=(condition,))
+        return attrs.evolve(status(4), conditions=(condition,))
 
     job = attrs.evolve(make_job(mxjob(workers=2)), status=waits("3"))
     for other in ("2", None):

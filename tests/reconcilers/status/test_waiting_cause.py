@@ -11,6 +11,7 @@ from dlctl.api.event_note import EventNote
 from dlctl.api.job import Job, Replica
 from dlctl.api.objects.pods import Pod, PodSchedulingGate
 from dlctl.api.status import conditions
+from dlctl.api.status.conditions import Condition
 from dlctl.api.status.job_status import JobPhase, JobStatus, RestartRecord
 from dlctl.api.status.waiting import Waiting
 from dlctl.errors import MAX_MESSAGE_CHARS
@@ -278,6 +279,10 @@ def test_whole_job_waits_for_the_end_of_a_long_backoff() -> None:
     ]
     assert planned(waits, 79).status == waits, "it is not rewritten as time passes"
     assert not planned(waits, 80).status.conditions
+    other = Condition.at(NOW, conditions.WAITING, QUOTA.reason, QUOTA.message)
+    soon = {"scheduler-0": attrs.evolve(failed, consecutive_ends=1)}
+    waited = attrs.evolve(status, restarts=soon, conditions=(other,))
+    assert not planned(waited, 0).status.conditions, "a short back-off is no wait"
 
 
 def test_pod_that_stays_on_a_lost_node() -> None:
