@@ -13,6 +13,7 @@ from dlctl.cli.embedded.named_clusters import DEFAULT_NAME, NamedCluster, runnin
 
 # Its programs have up to 30 s to end.
 _TIMEOUT_S: Final = 60.0
+_EXPLAINED_AFTER_S: Final = 1.0
 _PAUSE_S: Final = 0.05
 
 
@@ -39,10 +40,15 @@ def down(args: argparse.Namespace) -> int:
         return 1
     with suppress(ProcessLookupError):
         os.kill(process, signal.SIGTERM)
-    deadline = time.monotonic() + _TIMEOUT_S
+    begin, has_explained = time.monotonic(), False
     # A process that a second signal ends frees its name at once, and then ends its programs.
     while cluster.process == process or _lives(process):
-        if time.monotonic() > deadline:
+        waited_s = time.monotonic() - begin
+        if waited_s > _EXPLAINED_AFTER_S and not has_explained:
+            again = f"`{cluster.end_command}` again ends them at once"
+            print(f"the programs have up to 30 s to end; {again}", file=sys.stderr, flush=True)
+            has_explained = True
+        if waited_s > _TIMEOUT_S:
             print(f"dlctl: process {process} has not ended; see {cluster.log}", file=sys.stderr)
             return 1
         time.sleep(_PAUSE_S)

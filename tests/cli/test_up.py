@@ -54,7 +54,7 @@ from dlctl.local.file_lock import write_holder
 
 def end(*_):
     claim.__exit__(None, None, None)
-    time.sleep(0.5)
+    time.sleep(1.5)
     raise SystemExit
 
 claim = NamedCluster.of("default").claimed()
@@ -218,6 +218,8 @@ def test_cluster_has_ended_once_its_process_has(
         done = dlctl("down")
         assert process.poll() is not None
     assert (done.code, done.out) == (0, "cluster default has ended\n")
+    waits = "the programs have up to 30 s to end; `dlctl down` again ends them at once\n"
+    assert done.err == waits
 
 
 @pytest.mark.slow
