@@ -2,8 +2,13 @@
 
 import argparse
 import asyncio
+import math
+import sys
+import time
+from collections.abc import Sequence
 from typing import Final
 
+from dlctl.api.objects.pods import Pod
 from dlctl.cli.jobs.cluster import (
     TargetCluster,
     add_kubeconfig_arguments,
@@ -12,7 +17,9 @@ from dlctl.cli.jobs.cluster import (
 )
 from dlctl.cli.jobs.job_argument import add_job_argument
 from dlctl.cli.jobs.job_snapshot import JobSnapshot
+from dlctl.name_lists import first_names
 
+_EXPLAINED_AFTER_S: Final = 2.0
 _PAUSE_S: Final = 0.2
 
 
@@ -28,7 +35,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 async def delete(cluster: TargetCluster, args: argparse.Namespace) -> int:
     """Delete the jobs; all are looked up before the first is deleted."""
-    jobs = [await named_job(cluster, text) for text in args.jobs]
+    found = [await named_job(cluster, text) for text in args.jobs]
+    jobs = list({job.uid: job for job in found}.values())
     for job in jobs:
         # Only with this UID: a job that was created again under the name is another one.
         await cluster.client.delete(job.kind.resource, job.key, uid=job.uid)
@@ -40,5 +48,15 @@ async def delete(cluster: TargetCluster, args: argparse.Namespace) -> int:
 
 
 async def _wait_until_gone(cluster: TargetCluster, job: JobSnapshot) -> None:
-    while await cluster.refresh(job) or await cluster.pods(job):  # noqa: ASYNC110 - they are remote
+    explained_at = time.monotonic() + _EXPLAINED_AFTER_S
+    while await cluster.refresh(job) or await cluster.pods(job):
+        if time.monotonic() >= explained_at:
+            explained_at = math.inf
+            print(_waiting_line(job, await cluster.pods(job)), file=sys.stderr, flush=True)
         await asyncio.sleep(_PAUSE_S)
+
+
+def _waiting_line(job: JobSnapshot, pods: Sequence[Pod]) -> str:
+    names = first_names([pod.metadata.name for pod in pods])
+    reason = f": waiting for its pods to end ({names})" if pods else ""
+    return f"{job} is being deleted{reason}; --no-wait does not wait for them"

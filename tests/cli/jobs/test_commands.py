@@ -164,6 +164,25 @@ def test_job_is_suspended_resumed_and_deleted(in_cluster: In, jobs: Sequence[str
     assert in_cluster("get", name).code == 1
 
 
+def test_deletion_says_which_pods_it_waits_for(in_cluster: In, kubeconfig: Path) -> None:
+    stays = """import signal, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+print("ready")
+time.sleep(60)"""
+    job = command_job("PyTorchJob", "stays", stays, Master=1)
+    template = job["spec"]["pytorchReplicaSpecs"]["Master"]["template"]
+    template["spec"]["terminationGracePeriodSeconds"] = 3
+    create_jobs(kubeconfig, job)
+    until(lambda: in_cluster("logs", "stays"), out="ready")
+    # Twice the same job.
+    done = in_cluster("delete", "stays", "pytorchjob/stays")
+    assert (done.code, done.out) == (0, "pytorchjob/stays deleted\n")
+    assert done.err == (
+        "pytorchjob/stays is being deleted: waiting for its pods to end "
+        "(stays-master-0); --no-wait does not wait for them\n"
+    )
+
+
 def test_names_of_jobs_are_completed(kubeconfig: Path, jobs: Sequence[str]) -> None:
     words = completed("dlctl why b", KUBECONFIG=str(kubeconfig))
     assert words == ["bare", "broken"]
