@@ -201,6 +201,16 @@ def test_missing_termination_time_is_now() -> None:
     assert found(state={"terminated": {"exitCode": 1}}).time == NOW
 
 
+def test_pod_without_container_statuses_ended_when_it_was_last_disrupted() -> None:
+    conditions = [
+        {"type": type_, "status": "True", "lastTransitionTime": (NOW - ago).isoformat()}
+        for type_, ago in (("DisruptionTarget", MINUTE), ("PodScheduled", MINUTE / 2))
+    ]
+    started = (NOW - 2 * MINUTE).isoformat()
+    pod = {"phase": "Failed", "reason": "Evicted", "startTime": started, "conditions": conditions}
+    assert found(containerStatuses=None, **pod).time == NOW - MINUTE
+
+
 def test_permanent_exit_of_an_init_container_terminates_a_pod_that_would_retry_it() -> None:
     job = make_job()
     waiting = {"waiting": {"reason": "CrashLoopBackOff"}}

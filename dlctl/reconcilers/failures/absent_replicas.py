@@ -5,7 +5,7 @@ from collections import Counter
 from dlctl.api.job import Job
 from dlctl.api.objects.pods import PodPhase
 from dlctl.api.status import conditions
-from dlctl.api.status.job_status import JobPhase, JobState
+from dlctl.api.status.job_status import JobPhase
 from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState
 from dlctl.reconcilers.status.replica_conditions import is_running
 from dlctl.reconcilers.status.replica_counts import types_with_fewer_running, types_with_more_before
@@ -46,9 +46,7 @@ def _lost_types(job: Job, observed: Observed) -> frozenset[str]:
 def _may_have_run(job: Job, one: ObservedReplica) -> bool:
     """Return whether a replica may be one of those that the status counts as running."""
     if one.state is ReplicaState.MISSING:
-        # Some kinds count a replica that has failed as running until its replacement runs.
-        counts = job.messages.restarting_state is JobState.RUNNING
-        return (counts and str(one.replica) in job.status.restarts) or _has_ended(job, one)
+        return _has_ended(job, one)
     if one.state is ReplicaState.SUCCEEDED:
         return one.replica.index not in job.status.completed_indexes(one.replica.type)
     if one.state is ReplicaState.PENDING:

@@ -265,7 +265,7 @@ def _verdict_of_failure(job: Job, observed: Observed, failure: Failure) -> Verdi
         for one in observed.replicas
         if one.pod is not None and one.state is ReplicaState.PENDING
     ]
-    if waiting and not failure.replica:
+    if not failure.replica:
         verdict = first_cause(job, waiting, failure.time)
         if verdict.cause is not Cause.UNKNOWN:
             return verdict

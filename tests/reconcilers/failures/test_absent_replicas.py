@@ -19,6 +19,7 @@ from tests.reconcilers.failures.policy_jobs import (
     without,
 )
 from tests.reconcilers.failures.torch_jobs import (
+    TWO,
     after,
     at,
     attempts,
@@ -138,6 +139,20 @@ def test_replica_that_is_about_to_be_replaced_has_not_vanished() -> None:
     plan = planned(job, without(pods(job), "worker-1"), 50)
     assert [str(replica) for replica in plan.pods] == ["worker-1"]
     assert plan.status.attempts == job.status.attempts
+
+
+@pytest.mark.parametrize(
+    "manifest", [training_job("PyTorchJob", Master=1, Worker=2), mxjob()], ids=["v1", "list form"]
+)
+def test_replica_that_vanishes_after_its_replacement_has_run_ends_another_attempt(
+    manifest: JSON,
+) -> None:
+    manifest["spec"]["runPolicy"] = {"failurePolicy": {"maxRestarts": 5, "rules": [ANY_REPLICA]}}
+    job = running(make_job(manifest))
+    job = after(job, pods(job, worker1=failed(1, 30)), 34)
+    job = after(job, found := pods(job, worker1={"metadata": {"uid": "b"}}), 50)
+    job = after(job, without(found, job.child_name(TWO)), 60)
+    assert causes(job)[1:] == [(Cause.PLATFORM, "worker-1")]
 
 
 def test_failed_replica_of_a_kind_that_counts_it_as_running_has_not_vanished() -> None:

@@ -1,6 +1,7 @@
 """Attempts: which ends belong to which, and what the verdict on each is."""
 
 import attrs
+import pytest
 
 from dlctl.api.status.job_status import Failure, JobPhase, JobState
 from dlctl.api.status.verdict import MAX_ATTEMPTS, Attempt, Cause, Confidence
@@ -8,6 +9,7 @@ from dlctl.reconcilers.failures.attempts import final_attempts
 from dlctl.reconcilers.lifecycle.job_limits import BACKOFF_LIMIT_EXCEEDED
 from dlctl.reconcilers.observe import Children, observe
 from tests.builders import NOW, RUNNING, exited
+from tests.dialects.et_operator.manifests import read_job
 from tests.reconcilers.failures.torch_jobs import (
     after,
     at,
@@ -119,6 +121,14 @@ def test_attempt_is_followed_by_another_when_the_job_runs_again() -> None:
     assert (second.number, second.start_time, second.end_time) == (1, at(50), None)
 
 
+def test_elastic_job_runs_again_with_fewer_workers() -> None:
+    job = running(read_job())
+    over = Attempt(0, NOW, at(30))
+    job = attrs.evolve(job, status=attrs.evolve(job.status, attempts=(over,)))
+    job = after(job, [pod for pod in pods(job) if "worker-1" not in pod.metadata.name], 50)
+    assert [one.end_time for one in attempts(job)] == [at(30), None]
+
+
 def test_replica_that_fails_again_ends_another_attempt() -> None:
     job = running(torch_job())
     job = after(job, pods(job, worker1=failed(137, 30)), 31)
@@ -174,9 +184,14 @@ def test_restart_in_place_is_an_attempt_of_its_own() -> None:
     assert attempts(after(job, again, 90)) == attempts(job)
 
 
-def test_pod_that_others_delete_ends_the_attempt_of_a_running_job() -> None:
+@pytest.mark.parametrize(("since", "end"), [(None, 30), (28, 28)], ids=["deleted", "disrupted"])
+def test_pod_that_others_delete_ends_the_attempt_of_a_running_job(
+    since: float | None, end: float
+) -> None:
     job = running(torch_job())
     disrupted = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
+    if since:
+        disrupted["lastTransitionTime"] = at(since).isoformat()
     leaving = {
         "metadata": {
             "uid": "a",
@@ -187,7 +202,7 @@ def test_pod_that_others_delete_ends_the_attempt_of_a_running_job() -> None:
     }
     job = after(job, pods(job, worker1=leaving), 31)
     assert causes(job) == [(Cause.PREEMPTION, "worker-1")]
-    assert attempts(job)[0].end_time == at(30)
+    assert attempts(job)[0].end_time == at(end)
 
 
 def test_pod_that_vanished_ends_the_attempt_of_a_job_that_needs_it() -> None:

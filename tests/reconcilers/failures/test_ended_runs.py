@@ -75,6 +75,14 @@ def test_failed_pod_of_a_node_whose_clock_is_ahead_fails_once() -> None:
     assert [one.end_time for one in attempts(job)] == [at(30)]
 
 
+def test_another_pod_of_such_a_node_ends_the_next_attempt() -> None:
+    job = running(torch_job())
+    job = after(job, pods(job, worker1=failed(137, 130, started=125)), 30)
+    job = after(job, pods(job, "b"), 50)
+    job = after(job, pods(job, "b", worker0=failed(137, 160, started=125)), 60)
+    assert [one.end_time for one in attempts(job)] == [at(30), at(60)]
+
+
 @pytest.mark.parametrize("created", [0, 3600], ids=["long ago", "now"])
 def test_kept_pod_whose_deletion_is_ahead_of_the_clock_ends_once(created: float) -> None:
     job = running(torch_job())

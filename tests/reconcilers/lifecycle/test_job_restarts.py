@@ -14,6 +14,7 @@ from dlctl.api.status import conditions
 from dlctl.api.status.conditions import Condition
 from dlctl.api.status.job_status import JobPhase, JobState, JobStatus, ReplicaStatus, RestartRecord
 from dlctl.api.status.membership import Membership
+from dlctl.api.status.verdict import Attempt, Cause, Confidence, Verdict
 from dlctl.reconcilers.lifecycle import job_restarts
 from dlctl.reconcilers.lifecycle.job_restart_backoff import RestartLimits
 from dlctl.reconcilers.lifecycle.replica_restarts import RESTART_BACKOFF
@@ -118,6 +119,26 @@ def test_launcher_that_never_failed_does_not_wait() -> None:
     job = elastic()
     job = attrs.evolve(job, status=attrs.evolve(job.status, restarts={"worker-0": RECORD}))
     assert job_restarts.restart_left_s(job, LIMITS, NOW) == 0.0
+
+
+@pytest.mark.parametrize(("phase", "is_kept"), [("Failed", True), ("Running", False)])
+def test_only_the_ended_pod_to_blame_stays_until_the_backoff_ends(
+    phase: str, is_kept: bool
+) -> None:
+    manifest = training_job("PyTorchJob", Master=1, Worker=2)
+    manifest["spec"]["runPolicy"] = {"failurePolicy": {}}
+    job = make_job(manifest)
+    blamed = job.child_name(FIRST)
+    verdict = Verdict(Cause.USER_CODE, Confidence.LOW, "exit code 1", NOW, str(FIRST), blamed)
+    status = attrs.evolve(job.status, attempts=(Attempt(0, NOW, NOW, verdict),))
+    pods = [
+        make_pod(job, replica, phase=phase if replica == FIRST else "Failed", state=RUNNING)
+        for replica in job.replicas
+    ]
+    kept = job_restarts.kept_pods(
+        attrs.evolve(job, status=status), observe(job, Children(pods), NOW)
+    )
+    assert kept == ({blamed} if is_kept else set())
 
 
 @pytest.mark.parametrize(
