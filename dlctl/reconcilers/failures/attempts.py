@@ -257,7 +257,7 @@ def _verdict_of_failure(job: Job, observed: Observed, failure: Failure) -> Verdi
     It is of the job as a whole, of a replica that left no trace, or of one that seemed to follow
     the end of the last attempt, after which the job ran again.
     """
-    runs = ended_runs(job, observed, failure.time) if failure.replica else []
+    runs = ended_runs(job, observed, failure.time)
     if its_own := [run for run in runs if str(run.failed_replica.replica) == failure.replica]:
         return _verdict(job, its_own, observed, failure.time)
     waiting = [

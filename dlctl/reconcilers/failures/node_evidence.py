@@ -16,8 +16,6 @@ from dlctl.reconcilers.program_output.log_classes import Weight
 _HARDWARE_FAULT: Final = re.compile(
     r"gpu|xid|nvlink|nvswitch|acceleratedhardware|\becc\b|iblink|neuron|tpu", re.IGNORECASE
 )
-# Until a node goes, it runs its pods, and one that is gone or down has run them before.
-_RUNS_PODS_BEFORE: Final = (NodeFault.DRAINING, NodeFault.DELETED, NodeFault.DOWN)
 
 
 def api_evidence(failed: FailedReplica, message: str) -> Evidence | None:
@@ -34,9 +32,7 @@ def tie_break(failed: FailedReplica, evidence: Evidence) -> Evidence:
     Also if the node went down after the replica had ended.
     """
     node = failed.faulty_node
-    if node is None or node.fault_kind not in _RUNS_PODS_BEFORE:
-        return evidence
-    if evidence.weight is not Weight.COLLATERAL:
+    if node is None or evidence.weight is not Weight.COLLATERAL:
         return evidence
     return attrs.evolve(_node_evidence(node), confidence=Confidence.LOW, weight=Weight.COLLATERAL)
 

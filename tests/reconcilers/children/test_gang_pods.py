@@ -41,9 +41,13 @@ def test_launcher_is_in_the_gang_and_not_gated() -> None:
 
 
 def test_volcano_pods_are_annotated_with_their_group() -> None:
-    pod = ganged(training()).pod(Replica("worker", 2))
+    wire = training()
+    template = wire["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]
+    template["metadata"] = {"annotations": {"example.com/own": "kept"}}
+    pod = ganged(wire).pod(Replica("worker", 2))
     assert pod["spec"]["schedulerName"] == "volcano"
     assert of_gang(pod["metadata"]["annotations"]) == {
+        "example.com/own": "kept",
         "scheduling.k8s.io/group-name": "linear",
         "volcano.sh/task-spec": "worker",
     }

@@ -219,6 +219,13 @@ def test_deadline_is_the_cause_of_a_job_that_ran_too_long() -> None:
     assert failure == "Job linear has failed because it was active longer than specified deadline"
 
 
+def test_pod_that_is_about_to_start_is_no_cause_of_an_exceeded_deadline() -> None:
+    job = torch_job(activeDeadlineSeconds=60)
+    found = pods(job, worker1={"state": None, "phase": "Pending"})
+    job = after(after(job, found, 0), found, 61)
+    assert causes(job) == [(Cause.DEADLINE, "")]
+
+
 def test_image_that_cannot_be_pulled_is_the_cause_of_an_exceeded_deadline() -> None:
     job = torch_job(activeDeadlineSeconds=60)
     waiting = {"waiting": {"reason": "ImagePullBackOff"}}

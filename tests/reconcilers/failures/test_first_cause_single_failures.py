@@ -237,6 +237,8 @@ def test_fault_of_the_node_is_the_cause(node: NodeState, cause: Cause) -> None:
     [
         pytest.param(torchrun(5, -9), Cause.UNKNOWN, 5, 137, "SIGKILL", id="killed"),
         pytest.param(torchrun(5, -11), Cause.USER_CODE, 5, 139, "SIGSEGV", id="crashed"),
+        pytest.param(torchrun(5, -11, before=outputs.GLOO_CLOSED), Cause.USER_CODE, 5, 139,
+                     "SIGSEGV", id="crashed beside a lost peer"),
         pytest.param(torchrun(5, 42), Cause.USER_CODE, 5, 42, "exit code 42", id="own code"),
         pytest.param(torchrun(5, 1), Cause.USER_CODE, 5, 1, "exit code 1", id="no traceback"),
         pytest.param(torchrun(5, 1, traceback="ValueError: nan"), Cause.USER_CODE, 5, 1,

@@ -1,12 +1,15 @@
 """Plans of jobs that have ended before: their clean-up, and what appears afterwards."""
 
 import datetime
+from typing import Any
 
 import attrs
 import pytest
 
 from dlctl.api.job import Job, Replica
 from dlctl.api.meta import UID, ObjectMeta
+from dlctl.api.objects.dependents import DependentObject
+from dlctl.api.objects.pod_groups import VOLCANO_POD_GROUPS
 from dlctl.api.objects.pods import Service
 from dlctl.api.policies.elasticity import Elasticity
 from dlctl.api.policies.run_policy import CleanPodPolicy, RunPolicy
@@ -38,7 +41,9 @@ def test_child_that_appears_after_the_end_is_deleted(created_s: int) -> None:
     metadata = {"uid": "pod", "creationTimestamp": created.isoformat()}
     pod = make_pod(job, WORKER, state=RUNNING, metadata=metadata)
     service, now = _service(job, SCHEDULER, created), NOW + datetime.timedelta(seconds=10)
-    observed = observe(job, Children([pod], [service]), now)
+    earlier = {"uid": "earlier", "creationTimestamp": at(-60).isoformat()}
+    kept = make_pod(job, Replica("worker", 1), state=RUNNING, metadata=earlier)
+    observed = observe(job, Children([pod, kept], [service]), now)
     made = plan_job(job, observed, Desired((SCHEDULER,)), now, PlanSettings())
     # What was there before may have been kept, as for a sidecar.
     deleted = ((), ()) if created_s <= 0 else ((pod,), (service,))
@@ -84,6 +89,32 @@ def test_pods_without_a_replica_stay_if_the_job_was_scaled_down_after_its_end() 
         smaller, observe(smaller, Children(pods, []), NOW), Desired(()), NOW, PlanSettings()
     )
     assert (made.deleted_pods, made.status.phase) == ((), JobPhase.DONE)
+
+
+def _cleaning_up(**fields: Any) -> Job:
+    status = JobStatus(JobPhase.CLEAN_UP, completion_time=NOW)
+    return attrs.evolve(make_job(cleanupPodPolicy="Running"), status=status, **fields)
+
+
+def test_services_go_together_with_the_pods_that_still_run() -> None:
+    job = _cleaning_up()
+    done = make_pod(job, SCHEDULER, state=exited(0))
+    runs = make_pod(job, WORKER, state=RUNNING)
+    services = [_service(job, replica) for replica in (SCHEDULER, WORKER)]
+    observed = observe(job, Children([done, runs], services), NOW)
+    made = plan_job(job, observed, Desired((SCHEDULER, WORKER)), NOW, PlanSettings())
+    assert (made.deleted_pods, made.deleted_services) == ((runs,), (services[1],))
+
+
+def test_job_is_not_done_before_its_pod_group_is_deleted() -> None:
+    job = _cleaning_up(generation=3)
+    group = DependentObject(metadata=ObjectMeta(name="linear", namespace="ml", uid=UID("group")))
+    observed = observe(job, Children(dependents={VOLCANO_POD_GROUPS: [group]}), NOW)
+    made = plan_job(job, observed, Desired(()), NOW, PlanSettings())
+    assert [found for _, found in made.dependents.deleted] == [group]
+    assert made.status.phase is JobPhase.CLEAN_UP
+    # Another operator's status has none, and an edit after the end is noticed by it.
+    assert made.status.observed_generation == 3
 
 
 @pytest.mark.parametrize(

@@ -227,6 +227,7 @@ def test_gated_replica_names_the_others_that_do_not_run() -> None:
     gated = pending(Replica("launcher", 0), job=job, scheduled=False)
     gated = _replaced(gated, spec=_with_gates(gated, gate))
     runs = make_pod(job, WORKER, state=RUNNING)
+    assert waiting(gated, runs, pending(SECOND, job=job), job=job, now=NOW) == ("", "")
     assert waiting(gated, runs, pending(SECOND, job=job, created=LATER), job=job) == (
         "WaitingForReplicas",
         (
