@@ -42,12 +42,14 @@ _NUMBER: Final = re.compile(r"[-+]?[0-9.]+(?:e[-+]?[0-9]+)?%?$")
 # A process that goes on for this many lines has handled the exception before them.
 _LINES_OF_WORK: Final = 3
 # The lines before a traceback that does not end the process.
-_ASIDES: Final = ("Exception ignored in", "Error in atexit", "Exception in thread")
+_IGNORED: Final = ("Exception ignored in", "Error in atexit")
+_ASIDES: Final = (*_IGNORED, "Exception in thread")
+# The lines between the exceptions of one chain.
+_LINKS: Final = ("During handling of", "The above exception was")
 # The lines after an exception that ends a process.
 _AFTERWORDS: Final = (
     *_ASIDES,
-    "During handling of",
-    "The above exception was",
+    *_LINKS,
     "wandb:",
     "frame #",
 )
@@ -66,11 +68,14 @@ class PythonException:
 
 
 def python_exceptions(lines: Sequence[LogLine]) -> Iterator[PythonException]:
-    """Yield the exceptions in a log, in its order."""
-    in_traceback = False
+    """Yield the exceptions in a log, in its order, without those that Python ignores."""
+    in_traceback = is_ignored = goes_on = False
     for number, line in enumerate(lines):
+        if line.text.startswith(_IGNORED):
+            in_traceback, is_ignored, goes_on = False, True, True
+            continue
         if _TRACEBACK in line.text:
-            in_traceback = True
+            in_traceback, is_ignored = True, is_ignored and goes_on
             continue
         if line.text.startswith("   "):
             in_traceback = in_traceback or line.text.lstrip().startswith('File "')
@@ -81,11 +86,12 @@ def python_exceptions(lines: Sequence[LogLine]) -> Iterator[PythonException]:
         match = _EXCEPTION.match(line.text)
         if match and (in_traceback or _looks_raised(match["type"], match["text"] or "")):
             name = match["type"].rpartition(".")[2]
-            if not _is_report(name, line.text):
+            ignored = is_ignored and (in_traceback or goes_on)
+            if not (ignored or _is_report(name, line.text)):
                 following = lines[number + 1 : number + 1 + _MESSAGE_LINES]
                 yield attrs.evolve(_exception(name, line, following), number=number)
         if line.text.strip():
-            in_traceback = False
+            in_traceback, goes_on = False, line.text.startswith(_LINKS)
 
 
 def went_on_after(lines: Sequence[LogLine]) -> Sequence[bool]:

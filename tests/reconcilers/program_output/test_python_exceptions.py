@@ -9,6 +9,9 @@ from dlctl.reconcilers.program_output.python_exceptions import python_exceptions
 from tests.reconcilers.program_output import outputs
 from tests.reconcilers.program_output.outputs import raised, torchrun
 
+# As PyTorch's data loaders often have it at the end of a process.
+IGNORED = "Exception ignored in: <function _MultiProcessingDataLoaderIter.__del__ at 0x7f>\n"
+
 
 def texts(output: str) -> list[str]:
     return [each.text for each in python_exceptions(log_lines(output))]
@@ -30,6 +33,33 @@ def texts(output: str) -> list[str]:
             + raised("RuntimeError: b"),
             ["KeyError: 'a'", "RuntimeError: b"],
             id="chain",
+        ),
+        pytest.param(
+            raised("ValueError: x") + IGNORED + raised("AssertionError: not the parent"),
+            ["ValueError: x"],
+            id="ignored at the end",
+        ),
+        pytest.param(
+            IGNORED
+            + raised("KeyError: 'a'")
+            + "\nDuring handling of the above exception, another exception occurred:\n\n"
+            + raised("OSError: b")
+            + raised("ValueError: x"),
+            ["ValueError: x"],
+            id="ignored chain before the end",
+        ),
+        pytest.param(
+            "Error in atexit._run_exitfuncs:\n" + raised("OSError: b"), [], id="ignored at exit"
+        ),
+        pytest.param(
+            IGNORED + "RuntimeError: loop is closed\nValueError: x\n",
+            ["ValueError: x"],
+            id="ignored without a traceback",
+        ),
+        pytest.param(
+            "Exception in thread Thread-1:\n" + raised("ValueError: x"),
+            ["ValueError: x"],
+            id="of a thread",
         ),
         pytest.param(torchrun(1, 3), [], id="torchrun's own"),
         pytest.param(torchrun(1, 1, traceback="ValueError: x"), ["ValueError: x"], id="recorded"),
