@@ -78,7 +78,7 @@ class Report:
     operator: str | None = None
     page: str = ""
     differences: Sequence[str] = ()
-    # Warnings that the controller will report as events.
+    # Fields that are set twice, and warnings that the controller will report as events.
     warnings: Sequence[str] = ()
     # What it leaves running at its end without saying so.
     notes: Sequence[str] = ()
@@ -149,17 +149,23 @@ def manifest_reports(
         kind = job_kind(kinds, manifest.obj)
         if kind is None:
             is_scaler = scaler_resource(kinds, manifest.obj) is not None
-            yield Report(manifest=manifest, problems=own, checked=is_scaler)
+            yield Report(
+                manifest=manifest,
+                problems=own,
+                checked=is_scaler,
+                warnings=manifest.repeated_fields,
+            )
             continue
         operator = operator_of(manifest.obj)
         job = None if own else read_valid(kind, manifest.obj)
+        warnings = [warning.message for warning in job.warnings] if job else []
         yield Report(
             manifest=manifest,
             problems=own,
             operator=operator.name,
             page=operator.page,
             differences=operator.differences_of(manifest.obj),
-            warnings=[warning.message for warning in job.warnings] if job else [],
+            warnings=[*manifest.repeated_fields, *warnings],
             notes=list(end_notes(job, manifest.obj)) if job else [],
             ignored=_ignored(manifest),
             start_problems=[problem for problem in unstartable if problem.manifest is manifest],

@@ -16,6 +16,7 @@ from dlctl.cli.manifests.loading import (
     job_kind,
     load,
     no_job_error,
+    warn_of_repeated_fields,
     with_example_name,
 )
 from dlctl.dialects.kind import Kind
@@ -39,6 +40,7 @@ def render(args: argparse.Namespace) -> int:
     served = installed_kinds()
     children: list[dict[str, Any]] = []
     manifests = list(load(args.files))
+    warn_of_repeated_fields(manifests)
     check(served, manifests, args.namespace)
     for manifest in manifests:
         kind = job_kind(served, manifest.obj)

@@ -20,7 +20,7 @@ from dlctl.api.objects.jobs import JobObject
 from dlctl.cli.manifests.pod_references import containers
 from dlctl.cli.manifests.unknown_fields import misspelt
 from dlctl.cli.manifests.yaml_errors import describe_yaml_error
-from dlctl.cli.manifests.yaml_lines import DuplicateFieldError, Path, child, documents, line_of
+from dlctl.cli.manifests.yaml_lines import Document, Path, child, documents, line_of
 from dlctl.dialects.kind import Kind
 from dlctl.dialects.kinds import kind_of_api_version
 from dlctl.errors import ConfigError, InvalidJobError, config_errors
@@ -47,6 +47,8 @@ class _Place:
     # The number of its document, if the file has several.
     document: int | None
     node: yaml.Node
+    # The fields of the whole document that are set twice, with their lines.
+    repeated_in_document: Sequence[tuple[str, int]] = ()
 
     def __str__(self) -> str:
         return self.of(())
@@ -59,6 +61,17 @@ class _Place:
     def line(self, path: Path) -> int:
         """Return the line of a field, counted from 1."""
         return line_of(self.node, path)
+
+    @property
+    def repeated(self) -> list[tuple[str, int]]:
+        """Return the fields that are set twice here, with their lines."""
+        lines = range(self.node.start_mark.line + 1, self.node.end_mark.line + 2)
+        return [(name, line) for name, line in self.repeated_in_document if line in lines]
+
+    def repeats(self, name: str) -> bool:
+        """Return whether the object itself has a field twice."""
+        keys = [key.value for key, _ in self.node.value]
+        return keys.count(name) > 1
 
     def items(self) -> Iterator["_Place"]:
         """Yield the places of the items of a ``List``."""
@@ -81,9 +94,25 @@ class Manifest:
         name = metadata.get("name") or metadata.get("generateName") or "without a name"
         return f"{self.obj.get('kind')} {name}"
 
+    @property
+    def repeated_fields(self) -> list[str]:
+        """Return which fields are set twice; as in kubectl, the last ones count."""
+        return [
+            f"line {line}: field {name!r} is set twice: the last one counts, remove the other"
+            for name, line in (self.place.repeated if self.place else ())
+        ]
+
     def titled(self, path: Path = ()) -> str:
         """Return the title, after the place of a field, if it is known."""
         return f"{self.place.of(path)}: {self.title}" if self.place else self.title
+
+
+def warn_of_repeated_fields(manifests: Iterable[Manifest]) -> None:
+    """Print which fields of manifests are set twice."""
+    for manifest in manifests:
+        for warning in manifest.repeated_fields:
+            file = f"{manifest.place.file}, " if manifest.place else ""
+            print(f"dlctl: {file}{warning}", file=sys.stderr)
 
 
 def load(files: Iterable[str]) -> Iterator[Manifest]:
@@ -101,8 +130,9 @@ def parse(text: str, name: str) -> Iterator[Manifest]:
     :raises ConfigError: if it contains something else than objects.
     """
     read = _documents(text, name)
-    for number, (value, node) in enumerate(read, 1):
-        document = _Place(name, number if len(read) > 1 else None, node)
+    for number, each in enumerate(read, 1):
+        value, many = each.value, len(read) > 1
+        document = _Place(name, number if many else None, each.node, each.repeated)
         if _is_list(value):
             items = value.get("items") or []
             if not isinstance(items, list):
@@ -137,6 +167,10 @@ def _manifest(value: Any, place: _Place) -> Manifest:
         raise ConfigError(f"{place}: a document has no kind; each must be a Kubernetes object")
     if not isinstance(value.get("metadata"), dict | NoneType):
         raise ConfigError(f"{place.of(('metadata',))}: metadata must be a mapping")
+    if place.repeats("kind"):
+        raise ConfigError(
+            f"{place.of(('kind',))}: kind is set twice: begin the second object with a line ---"
+        )
     return Manifest(value, place)
 
 
@@ -288,18 +322,16 @@ def _text(name: str) -> str:
         raise ConfigError(f"{name} is not UTF-8 (line {line}): save it in that encoding") from error
 
 
-def _documents(text: str, name: str) -> list[tuple[Any, yaml.Node]]:
+def _documents(text: str, name: str) -> list[Document]:
     is_script = name != "-" and _SHEBANG.match(text) is not None
     try:
         read = list(documents(text))
     except RecursionError:
         raise ConfigError(f"{name}: its lists and mappings are nested too deeply") from None
-    except DuplicateFieldError as error:
-        raise ConfigError(f"{name}: {describe_yaml_error(error, text)}") from error
     except yaml.YAMLError as error:
         if is_script:
             raise program_error(name) from error
         raise ConfigError(f"{name} is not YAML: {describe_yaml_error(error, text)}") from error
-    if is_script and not any(isinstance(value, dict) for value, _ in read):
+    if is_script and not any(isinstance(each.value, dict) for each in read):
         raise program_error(name)
     return read

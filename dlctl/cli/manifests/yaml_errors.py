@@ -10,7 +10,6 @@ from typing import Final
 
 import yaml
 
-from dlctl.cli.manifests.yaml_lines import DuplicateFieldError
 from dlctl.manifest_yaml import ManifestLoader
 
 _KEY_WITHOUT_SPACE: Final = re.compile(r"\s*(?:- )*([\w.-]+):[^\s:]\S*$")
@@ -30,8 +29,7 @@ def describe_yaml_error(error: yaml.YAMLError, text: str) -> str:
     if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
         return " ".join(str(error).split())
     mark, lines = error.problem_mark, text.splitlines()
-    is_duplicate = isinstance(error, DuplicateFieldError)
-    if not is_duplicate and (found := _foreign(lines, mark.line, _literal_lines(text, mark.line))):
+    if found := _foreign(lines, mark.line, _literal_lines(text, mark.line)):
         return found
     message = _explained(error, mark, lines) or str(error.problem)
     return f"line {mark.line + 1}, column {mark.column + 1}: {message}"

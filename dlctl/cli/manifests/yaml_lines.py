@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
+import attrs
 import yaml
 
 from dlctl.manifest_yaml import ManifestLoader, json_number
@@ -14,33 +15,38 @@ Path = tuple[str | int, ...]
 _BYTE_ORDER_MARK: Final = re.compile("^\ufeff", re.MULTILINE)
 
 
-class DuplicateFieldError(yaml.MarkedYAMLError):
-    """A mapping has a key twice; the last one would win in silence."""
+@attrs.frozen(eq=False)
+class Document:
+    """A document that is not empty."""
+
+    value: Any
+    node: yaml.Node
+    # The fields that a mapping has already, of which the last one counts; with their lines, from 1.
+    repeated: Sequence[tuple[str, int]]
 
 
-def documents(text: str) -> Iterator[tuple[Any, yaml.Node]]:
-    """Yield the decoded documents that are not empty, with their nodes.
+def documents(text: str) -> Iterator[Document]:
+    """Yield the decoded documents that are not empty.
 
     :raises yaml.YAMLError: if the text is malformed.
-    :raises DuplicateFieldError: if a mapping has a key twice.
     """
     # As kubectl's parser: files of Windows begin with the mark, also where they are joined.
     text = _BYTE_ORDER_MARK.sub("", text)
     if found := _json_values(text):
         for value, source, line in found:
             composed = _compose(source, line)
-            _check_keys(composed)
-            yield value, composed
+            yield Document(value, composed, _repeated_fields(composed))
         return
     loader = ManifestLoader(text)
     try:
         while loader.check_node():
             node = loader.get_node()
             assert node is not None, "there is one"
-            _check_keys(node)
+            # The loader puts the fields of << among a mapping's own.
+            repeated = _repeated_fields(node)
             value = loader.construct_document(node)
             if value is not None:
-                yield value, node
+                yield Document(value, node, repeated)
     finally:
         loader.dispose()
 
@@ -133,15 +139,15 @@ def _child(node: yaml.Node, step: str | int) -> tuple[int, yaml.Node] | None:
         item = node.value[step]
         return item.start_mark.line, item
     if isinstance(node, yaml.MappingNode):
-        for key, value in node.value:
+        # Of a field that is set twice, the last one counts.
+        for key, value in reversed(node.value):
             if isinstance(key, yaml.ScalarNode) and key.value.lower() == str(step).lower():
                 return key.start_mark.line, value
     return None
 
 
-def _check_keys(root: yaml.Node) -> None:
-    """Raise an error for a key that a mapping has twice."""
-    pending, seen = [root], set[int]()
+def _repeated_fields(root: yaml.Node) -> Sequence[tuple[str, int]]:
+    pending, seen, found = [root], set[int](), list[tuple[str, int]]()
     while pending:
         node = pending.pop()
         # An alias is the node of its anchor.
@@ -149,14 +155,13 @@ def _check_keys(root: yaml.Node) -> None:
             continue
         seen.add(id(node))
         if not isinstance(node, yaml.MappingNode):
-            pending += node.value
+            pending += reversed(node.value)
             continue
         keys = set[str]()
-        for key, value in node.value:
-            pending.append(value)
+        for key, _ in node.value:
             if isinstance(key, yaml.ScalarNode) and key.tag != "tag:yaml.org,2002:merge":
                 if key.value in keys:
-                    raise DuplicateFieldError(
-                        problem=f"field {key.value!r} is set twice", problem_mark=key.start_mark
-                    )
+                    found.append((key.value, int(key.start_mark.line) + 1))
                 keys.add(key.value)
+        pending += reversed([value for _, value in node.value])
+    return found

@@ -195,10 +195,10 @@ CONTAINER = f"{TEMPLATE}.spec.containers[0]"
             id="namespace",
         ),
         pytest.param(
-            "      replicas: 1",
-            "      replicas: 1\n      replicas: 1",
-            ["line 15, column 7: field 'replicas' is set twice"],
-            id="field set twice",
+            "kind: PyTorchJob",
+            "kind: PyTorchJob\nmetadata: {name: other}\nspec: {}\nkind: PyTorchJob",
+            ["line 9: kind is set twice: begin the second object with a line ---"],
+            id="two objects in one",
         ),
     ],
 )
@@ -228,6 +228,31 @@ def test_template_may_begin_like_an_object(dlctl: Dlctl, tmp_path: Path) -> None
     )
     done = dlctl("check", str(path))
     assert (done.code, done.err) == (0, "")
+
+
+@pytest.mark.parametrize("command", ["check", "render"])
+def test_last_of_two_equal_fields_counts_with_a_warning(
+    dlctl: Dlctl, tmp_path: Path, command: str
+) -> None:
+    path = tmp_path / "job.yaml"
+    path.write_text(JOB.replace("image: python", "image: other\n              image: python"))
+    done = dlctl(command, str(path))
+    assert done.code == 0
+    warning = "field 'image' is set twice: the last one counts, remove the other"
+    assert warning in done.out + done.err
+    assert "image: other" not in done.out
+
+
+def test_problem_of_a_field_that_is_set_twice_is_of_the_last_one(
+    dlctl: Dlctl, tmp_path: Path
+) -> None:
+    path = tmp_path / "job.yaml"
+    path.write_text(JOB.replace("      replicas: 1", "      replicas: 1\n      replicas: -1"))
+    done = dlctl("render", str(path))
+    assert done.code == 2
+    last = JOB.replace("      replicas: 1", "      replicas: -1").splitlines()
+    line = last.index("      replicas: -1") + 2
+    assert f"line {line}: PyTorchJob train: spec" in done.err
 
 
 def test_all_problems_are_listed(dlctl: Dlctl, tmp_path: Path) -> None:

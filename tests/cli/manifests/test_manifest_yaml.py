@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 import yaml
 
-from dlctl.cli.manifests.yaml_lines import DuplicateFieldError, documents, line_of
+from dlctl.cli.manifests.yaml_lines import documents, line_of
 from dlctl.manifest_yaml import ManifestDumper, ManifestLoader, load
 from tests.support.command_line import Dlctl
 
 
 def loaded(text: str) -> Any:
-    return next(documents(text))[0]
+    return next(documents(text)).value
 
 
 @pytest.mark.parametrize(
@@ -206,22 +206,37 @@ def test_tab_may_not_indent(text: str) -> None:
 )
 def test_json_is_read_as_kubectl_does(text: str, values: list[Any], lines: list[int]) -> None:
     read = list(documents(text))
-    assert [value for value, _ in read] == values
-    assert [line_of(node, ("b",)) for _, node in read] == lines
+    assert [each.value for each in read] == values
+    assert [line_of(each.node, ("b",)) for each in read] == lines
 
 
-@pytest.mark.parametrize("text", ['{\n\t"a": 1,\n\t"a": 2\n}', '{"b": 1}\n{"a": 1, "a": 2}'])
-def test_field_that_json_sets_twice_is_refused_with_its_line(text: str) -> None:
-    with pytest.raises(DuplicateFieldError) as raised:
-        list(documents(text))
-    mark = raised.value.problem_mark
-    assert mark is not None
-    assert mark.line == text.count("\n", 0, text.rindex('"a"'))
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        pytest.param('{\n\t"a": 1,\n\t"a": 2\n}', [("a", 3)], id="JSON"),
+        pytest.param('{"b": 1}\n{"a": 1, "a": 2}', [("a", 2)], id="JSON stream"),
+        pytest.param("a: 1\na: 2\na: 3\n", [("a", 2), ("a", 3)], id="three times"),
+        pytest.param("l:\n- {a: 1, a: 2}\nb: 1\nb: 1\n", [("b", 4), ("a", 2)], id="nested"),
+        pytest.param("x: &x {a: 1}\ny:\n  <<: *x\n  a: 2\n", [], id="merged"),
+        pytest.param("l:\n- a: 1\n- a: 1\n", [], id="in two items"),
+    ],
+)
+def test_field_that_is_set_twice_is_found_with_its_line(
+    text: str, found: list[tuple[str, int]]
+) -> None:
+    assert [each for document in documents(text) for each in document.repeated] == found
+
+
+def test_last_of_two_equal_fields_counts() -> None:
+    values = [
+        each.value for text in ("a: 1\na: 2\n", '{"a": 1, "a": 2}') for each in documents(text)
+    ]
+    assert values == [{"a": 2}, {"a": 2}]
 
 
 @pytest.mark.parametrize("text", ["7", "-3", "1.0", "1e2", "0.5", "9" * 19, "9" * 400, "-0.0"])
 def test_number_in_json_is_the_one_in_yaml(text: str) -> None:
-    of_json, of_yaml = ([value for value, _ in documents(each)] for each in (
+    of_json, of_yaml = ([one.value for one in documents(each)] for each in (
         f'{{"a": {text}}}', f"a: {text}\n"
     ))  # fmt: skip
     assert repr(of_json) == repr(of_yaml)

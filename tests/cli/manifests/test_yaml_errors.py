@@ -164,11 +164,6 @@ def test_later_documents_that_are_nested_too_deeply_do_not_matter() -> None:
             id="Helm's condition",
         ),
         pytest.param(
-            "a: |\n  {{ .Values.x }}\na: 1\n",
-            "line 3, column 1: field 'a' is set twice",
-            id="field twice below a template",
-        ),
-        pytest.param(
             "a: |\n  {{ x }}\n  b:\u00a0c\nd: e: f\n",
             "line 4, column 5: a second colon in the line: put the value in quotes",
             id="below a text with a template",
