@@ -8,7 +8,13 @@ from typing import Any, Final
 import attrs
 
 from dlctl.cli.installed_kinds import installed_kinds
-from dlctl.cli.manifests.checks import Problem, can_admit, in_order, manifest_problems
+from dlctl.cli.manifests.checks import (
+    Problem,
+    can_admit,
+    in_order,
+    manifest_problems,
+    manifest_warnings,
+)
 from dlctl.cli.manifests.end_notes import end_notes
 from dlctl.cli.manifests.loading import (
     Manifest,
@@ -78,7 +84,7 @@ class Report:
     operator: str | None = None
     page: str = ""
     differences: Sequence[str] = ()
-    # Fields that are set twice, and warnings that the controller will report as events.
+    # Fields without effect, and warnings that the controller will report as events.
     warnings: Sequence[str] = ()
     # What it leaves running at its end without saying so.
     notes: Sequence[str] = ()
@@ -158,14 +164,17 @@ def manifest_reports(
             continue
         operator = operator_of(manifest.obj)
         job = None if own else read_valid(kind, manifest.obj)
-        warnings = [warning.message for warning in job.warnings] if job else []
+        warnings = manifest.repeated_fields
+        if job:
+            warnings = [*manifest_warnings(kind, manifest, namespace)]
+            warnings += [warning.message for warning in job.warnings]
         yield Report(
             manifest=manifest,
             problems=own,
             operator=operator.name,
             page=operator.page,
             differences=operator.differences_of(manifest.obj),
-            warnings=[*manifest.repeated_fields, *warnings],
+            warnings=warnings,
             notes=list(end_notes(job, manifest.obj)) if job else [],
             ignored=_ignored(manifest),
             start_problems=[problem for problem in unstartable if problem.manifest is manifest],

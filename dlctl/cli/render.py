@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from dlctl.cli.installed_kinds import installed_kinds
-from dlctl.cli.manifests.checks import check
+from dlctl.cli.manifests.checks import check, print_warnings
 from dlctl.cli.manifests.job_renderer import job_renderer
 from dlctl.cli.manifests.loading import (
     as_new,
@@ -16,7 +16,6 @@ from dlctl.cli.manifests.loading import (
     job_kind,
     load,
     no_job_error,
-    warn_of_repeated_fields,
     with_example_name,
 )
 from dlctl.dialects.kind import Kind
@@ -40,8 +39,8 @@ def render(args: argparse.Namespace) -> int:
     served = installed_kinds()
     children: list[dict[str, Any]] = []
     manifests = list(load(args.files))
-    warn_of_repeated_fields(manifests)
     check(served, manifests, args.namespace)
+    print_warnings(served, manifests, args.namespace)
     for manifest in manifests:
         kind = job_kind(served, manifest.obj)
         if kind is not None:

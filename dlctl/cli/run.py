@@ -13,12 +13,7 @@ from dlctl.cli.embedded.cluster_options import add_cluster_arguments, parse_clus
 from dlctl.cli.embedded.output_options import add_output_arguments, parse_output_options
 from dlctl.cli.embedded.script_options import add_script_arguments, given_without_kind, parse_script
 from dlctl.cli.interrupts import run_until_signalled
-from dlctl.cli.manifests.loading import (
-    Manifest,
-    load,
-    program_error,
-    warn_of_repeated_fields,
-)
+from dlctl.cli.manifests.loading import Manifest, load, program_error
 from dlctl.errors import ConfigError
 
 
@@ -94,6 +89,4 @@ def _manifests(args: argparse.Namespace) -> list[Manifest]:
         raise ConfigError("--dry-run is for scripts; dlctl render prints the pods of a manifest")
     if option := given_without_kind(args):
         raise ConfigError(f"{option} is for scripts: change the manifest instead")
-    manifests = list(load(args.files))
-    warn_of_repeated_fields(manifests)
-    return manifests
+    return list(load(args.files))

@@ -84,6 +84,11 @@ class Dialect(abc.ABC):
         return False
 
     @property
+    def ignores_unknown_fields(self) -> bool:
+        """Return whether the operator of this version accepted fields that nobody reads."""
+        return False
+
+    @property
     def has_services(self) -> bool:
         """Return whether replicas connect to each other by name."""
         return True

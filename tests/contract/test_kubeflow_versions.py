@@ -139,6 +139,21 @@ async def test_defaults_of_an_older_version_are_stored(
     assert stored["spec"] == job(kind, defaults)["spec"]
 
 
+@pytest.mark.parametrize("kind", [*OLDER_MAPS, "TFJob"])
+async def test_older_version_takes_unknown_fields_as_its_operator_did(api: Api, kind: str) -> None:
+    await api.define(definition_of(kind))
+    wire = {
+        **job(kind, {"worldSize": 2, "runPolicy": {"x": 1}}),
+        "apiVersion": "kubeflow.org/v1alpha2",
+    }
+    path = api.path(plural(kind), group=wire["apiVersion"])
+    answer = await api.post(path, wire, fieldValidation="Strict")
+    assert answer.code == 201, answer.body["message"]
+    stored = await api.get(api.path(plural(kind), "a", group=GROUP))
+    replicas = next(iter(job(kind)["spec"]))
+    assert set(stored.body["spec"][replicas]) == set(wire["spec"][replicas])
+
+
 async def test_job_of_an_older_version_is_validated_by_the_same_rules(api: Api) -> None:
     await api.define(definition_of("TFJob"))
     both = tfjob("v1beta2", {"tfReplicaSpecs": tf_map("chief", "MASTER")})

@@ -27,7 +27,7 @@ from dlctl.cli.embedded.log_file import log_file
 from dlctl.cli.embedded.output_options import OutputOptions
 from dlctl.cli.installed_kinds import installed_kinds
 from dlctl.cli.interrupts import Interrupts
-from dlctl.cli.manifests.checks import check, report
+from dlctl.cli.manifests.checks import check, print_warnings, report
 from dlctl.cli.manifests.image_mappings import check_mappings_used, unmapped_lines
 from dlctl.cli.manifests.loading import (
     Manifest,
@@ -92,6 +92,7 @@ class RunSession:
             raise ConfigError(f"--record {self.record}: name a file in a directory that exists")
         check_built(self.manifests)
         check(served, self.manifests, self.namespace)
+        print_warnings(served, self.manifests, self.namespace)
         jobs = [(kind, each.obj) for each in self.manifests if (kind := job_kind(served, each.obj))]
         if not jobs:
             raise no_job_error(self.manifests)

@@ -2,12 +2,14 @@
 
 import importlib.util
 import re
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 import attrs
 import msgspec
 
+from dlctl.api.json_types import JSON
 from dlctl.cli.manifests.annotations import ignored_annotations
 from dlctl.cli.manifests.loading import (
     Manifest,
@@ -17,7 +19,7 @@ from dlctl.cli.manifests.loading import (
     scaler_resource,
     with_example_name,
 )
-from dlctl.cli.manifests.unknown_fields import misspelt, unknown_fields
+from dlctl.cli.manifests.unknown_fields import UnknownField, misspelt, unknown_fields
 from dlctl.cli.manifests.unserved_kinds import unserved_reason
 from dlctl.cli.manifests.yaml_lines import Path, dotted, parsed
 from dlctl.dialects.dialect import DecodedObject
@@ -126,12 +128,39 @@ def _problems(manifest: Manifest, rejections: Iterable["AdmissionRejection"]) ->
         yield Problem(manifest, rejection.path, rejection.message)
 
 
+def manifest_warnings(kind: Kind | None, manifest: Manifest, namespace: str) -> Iterator[str]:
+    """Yield what a valid manifest has without effect, with its line; None for other objects."""
+    yield from manifest.repeated_fields
+    if kind is None:
+        return
+    obj = _decoded(kind, manifest, _named(manifest, namespace))
+    for field in unknown_fields(manifest.obj, obj.dialect):
+        place = f"line {manifest.place.line(field.path)}: " if manifest.place else ""
+        yield f"{place}{dotted(field.path)} is ignored: {field.message}"
+
+
+def print_warnings(kinds: Sequence[Kind], manifests: Iterable[Manifest], namespace: str) -> None:
+    """Print the warnings about valid manifests to stderr."""
+    for manifest in manifests:
+        file = f"{manifest.place.file}, " if manifest.place else ""
+        for warning in manifest_warnings(job_kind(kinds, manifest.obj), manifest, namespace):
+            print(f"dlctl: {file}{warning}", file=sys.stderr)
+
+
+def _named(manifest: Manifest, namespace: str) -> JSON:
+    return with_example_name(as_new(manifest.obj, namespace))
+
+
+def _decoded(kind: Kind, manifest: Manifest, named: JSON) -> DecodedObject:
+    return _in_own_form(kind, manifest, kind.decode(as_job_object(kind, named)))
+
+
 def _job_problems(
     kind: Kind, manifest: Manifest, namespace: str, admission: "Admission | None"
 ) -> Iterator[Problem]:
-    named = with_example_name(as_new(manifest.obj, namespace))
+    named = _named(manifest, namespace)
     try:
-        obj = _in_own_form(kind, manifest, kind.decode(as_job_object(kind, named)))
+        obj = _decoded(kind, manifest, named)
     except ConfigError as error:
         yield _metadata_problem(manifest) or Problem(manifest, ("metadata",), str(error))
         return
@@ -141,16 +170,34 @@ def _job_problems(
     yield from _annotation_problems(manifest, obj.metadata.annotations or {})
     yield from _namespace_problems(manifest, named["metadata"]["namespace"])
     unknown = list(unknown_fields(manifest.obj, obj.dialect))
-    if unknown:
-        # The missing field may be the misspelt one, but wrong values are wrong in any case.
-        wrong = list(admission.wrong_values(kind, named)) if admission else []
-        # If a field belongs to another version, the server also suggests a fix.
-        explained = {rejection.path for rejection in wrong}
-        for field in unknown:
-            if field.path not in explained:
-                yield Problem(manifest, field.path, f"{dotted(field.path)}: {field.message}")
-        yield from _problems(manifest, wrong)
+    problems = list(_value_problems(kind, manifest, obj, admission, named))
+    are_ignored = not problems and all(_is_ignored(kind, obj, field) for field in unknown)
+    if are_ignored or not unknown:
+        yield from problems
         return
+    # The missing field may be the misspelt one, but wrong values are wrong in any case.
+    wrong = list(admission.wrong_values(kind, named)) if admission else []
+    # If a field belongs to another version, the server also suggests a fix.
+    explained = {rejection.path for rejection in wrong}
+    for field in unknown:
+        if field.path not in explained:
+            yield Problem(manifest, field.path, f"{dotted(field.path)}: {field.message}")
+    yield from _problems(manifest, wrong)
+
+
+def _is_ignored(kind: Kind, obj: DecodedObject, field: UnknownField) -> bool:
+    """Return whether an unknown field has no effect, as under the operator of its version."""
+    above, *below = field.path
+    is_foreign = bool(below) and str(below[0]) in obj.dialect.foreign_fields
+    # Older versions have the dialect of the stored one, which they are read as.
+    written_as = kind.dialects[kind.resource.version]
+    return written_as.ignores_unknown_fields and above == "spec" and not is_foreign
+
+
+def _value_problems(
+    kind: Kind, manifest: Manifest, obj: DecodedObject, admission: "Admission | None", named: JSON
+) -> Iterator[Problem]:
+    """Yield what is wrong with a job, whatever unknown fields it has."""
     if not obj.metadata.name:
         yield Problem(manifest, ("metadata",), "metadata.name: is missing: name the job")
         return

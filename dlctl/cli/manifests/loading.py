@@ -107,14 +107,6 @@ class Manifest:
         return f"{self.place.of(path)}: {self.title}" if self.place else self.title
 
 
-def warn_of_repeated_fields(manifests: Iterable[Manifest]) -> None:
-    """Print which fields of manifests are set twice."""
-    for manifest in manifests:
-        for warning in manifest.repeated_fields:
-            file = f"{manifest.place.file}, " if manifest.place else ""
-            print(f"dlctl: {file}{warning}", file=sys.stderr)
-
-
 def load(files: Iterable[str]) -> Iterator[Manifest]:
     """Yield the objects of the files in order, and the items of a ``List``.
 

@@ -63,6 +63,8 @@ class KubeflowKind:
     # True if a container must have the framework's name or one of its former names.
     requires_container_name: bool = True
     container_aliases: Sequence[str] = ()
+    # True if its operator's definition accepted any field, in all versions.
+    ignores_unknown_fields: bool = False
     # True if pods get the finalizers of their template, which somebody has to remove.
     copies_finalizers: bool = True
     # Pod annotations that were fields of the replica spec, by field.

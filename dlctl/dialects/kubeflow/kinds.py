@@ -194,6 +194,7 @@ _XGBOOST_OPERATOR: Final = attrs.evolve(
     controller_name="xgboostjob-operator",
     label_prefix="",
     operator_label=("group-name", GROUP),
+    ignores_unknown_fields=True,
     schema=KindSchema(
         spec_properties={"RunPolicy": replica_map_schema.former_run_policy()},
         spec_rules=(

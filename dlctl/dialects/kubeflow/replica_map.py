@@ -59,6 +59,10 @@ class ReplicaMap(Dialect):
         return not self.is_v1
 
     @property
+    def ignores_unknown_fields(self) -> bool:
+        return not self.is_v1 or self.kind.ignores_unknown_fields
+
+    @property
     def printer_columns(self) -> Sequence[tuple[str, str, str, int]]:
         columns = _PRINTER_COLUMNS[::-1] if self.kind.schema.shows_age_first else _PRINTER_COLUMNS
         return (*columns, _VERSION_COLUMN) if self.kind.schema.shows_version else columns

@@ -19,7 +19,9 @@ MAX_REPLICA_TYPES: Final = 16
 
 
 def replica_map_schema(kind: KubeflowKind, *, is_v1: bool) -> JSON:
-    unknown_fields = PRESERVE_UNKNOWN if kind.keeps_unknown_fields else {}
+    # The definitions of the older operators had no schema, or one that kept unknown fields.
+    is_open = kind.keeps_unknown_fields or kind.ignores_unknown_fields or not is_v1
+    unknown_fields = PRESERVE_UNKNOWN if is_open else {}
     field = kind.replica_specs_field
     schema: JSON = {
         "type": "object",

@@ -41,6 +41,10 @@ class BareList(Dialect):
     replica_labels = ("pod_name",)
     extra_env: Mapping[str, str] = attrs.field(factory=dict)
 
+    @property
+    def ignores_unknown_fields(self) -> bool:
+        return True
+
     def matches(self, spec: Any) -> bool:
         return isinstance(spec, list)
 

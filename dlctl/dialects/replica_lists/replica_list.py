@@ -62,6 +62,10 @@ class ReplicaList(Dialect):
     def _env_of_form(self) -> Mapping[str, str]:
         return self.form.extra_env
 
+    @property
+    def ignores_unknown_fields(self) -> bool:
+        return True
+
     def matches(self, spec: Any) -> bool:
         return isinstance(spec, Mapping) and any(
             name.lower() in ("replicaspecs", "replica_specs") for name in spec

@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.command_line import Dlctl
+from tests.builders import training_job
+from tests.contract.jobs import REPLICAS
+from tests.support.command_line import Dlctl, Written
 
 TEMPLATE = "template: {spec: {containers: [{name: NAME, image: any, command: [train]}]}}"
 PYTORCH = f"""\
@@ -67,8 +69,46 @@ def test_misspelt_field_of_an_old_manifest_is_unknown(
     path = tmp_path / "job.yaml"
     path.write_text(manifest.replace(f"{field}:", f"{field}s:"))
     done = dlctl("check", str(path))
-    assert done.code != 0
     assert f"unknown field '{field}s'; did you mean {field}?" in done.out + done.err
+
+
+@pytest.mark.parametrize(
+    ("api_version", "kind", "ignored"),
+    [
+        pytest.param("kubeflow.org/v1beta1", "PyTorchJob", True, id="PyTorchJob v1beta1"),
+        pytest.param("kubeflow.org/v1alpha2", "TFJob", True, id="TFJob v1alpha2"),
+        pytest.param("kubeflow.org/v1alpha2", "MPIJob", True, id="MPIJob v1alpha2"),
+        pytest.param("xgboostjob.kubeflow.org/v1", "XGBoostJob", True, id="xgboost-operator"),
+        pytest.param("kubeflow.org/v1", "XGBoostJob", False, id="XGBoostJob v1"),
+        pytest.param("kubeflow.org/v1", "TFJob", False, id="TFJob v1"),
+        pytest.param("kubeflow.org/v2beta1", "MPIJob", False, id="MPIJob v2beta1"),
+    ],
+)
+def test_unknown_fields_are_ignored_where_the_operator_did_so(
+    dlctl: Dlctl, written: Written, api_version: str, kind: str, *, ignored: bool
+) -> None:
+    job = {**training_job(kind, **REPLICAS[kind]), "apiVersion": api_version}
+    specs = next(spec for name, spec in job["spec"].items() if name.endswith("ReplicaSpecs"))
+    specs["Worker"]["template"]["spec"]["imagePullPolicy"] = "Always"
+    job["spec"]["worldSize"] = 2
+    path = written(job)
+    done = dlctl("check", path)
+    assert done.code == (0 if ignored else 1)
+    said = "  warning: " if ignored else "  problem: "
+    found = [line for line in done.out.splitlines() if "unknown field" in line]
+    assert len(found) == 2
+    assert all(line.startswith(said) for line in found)
+    rendered = dlctl("render", path)
+    assert rendered.code == (0 if ignored else 2)
+    assert "spec.worldSize" in rendered.err
+
+
+def test_unknown_field_is_a_problem_beside_others(dlctl: Dlctl, written: Written) -> None:
+    job = {**training_job("TFJob", Worker=-1), "apiVersion": "kubeflow.org/v1beta2"}
+    job["spec"]["worldSize"] = 2
+    done = dlctl("check", written(job))
+    assert done.code == 1
+    assert "spec.worldSize: unknown field 'worldSize'" in done.out
 
 
 @pytest.mark.parametrize(

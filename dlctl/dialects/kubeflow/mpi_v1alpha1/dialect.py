@@ -16,6 +16,7 @@ from dlctl.dialects.field_reader import FieldReader
 from dlctl.dialects.kubeflow.mpi_v1alpha1.fields import FIELDS, SPECS_REQUIRED
 from dlctl.dialects.kubeflow.mpi_v1alpha1.map_form import as_map, run_policy
 from dlctl.dialects.kubeflow.replica_map import ReplicaMap
+from dlctl.dialects.pods.pod_schema import PRESERVE_UNKNOWN
 from dlctl.errors import InvalidJobError
 
 _TEMPLATES: Final = tuple(f"spec.mpiReplicaSpecs.{type_}" for type_ in ("Launcher", "Worker"))
@@ -48,7 +49,11 @@ class MPIJobV1alpha1(ReplicaMap):
         schema = super().spec_schema()
         rules = schema["x-kubernetes-validations"]
         own = [_OWN_REQUIRED if rule == SPECS_REQUIRED else rule for rule in rules]
-        return {**schema, "x-kubernetes-validations": own}
+        return {**schema, **PRESERVE_UNKNOWN, "x-kubernetes-validations": own}
+
+    @property
+    def ignores_unknown_fields(self) -> bool:
+        return True
 
     @property
     def foreign_fields(self) -> Mapping[str, str]:
