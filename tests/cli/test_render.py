@@ -89,7 +89,7 @@ def _bad_count() -> dict[str, Any]:
             _bad_count(), "line 11: MXJob linear: spec.replicaSpecs[0].replicas", id="invalid field"
         ),
         pytest.param({"kind": "ConfigMap", "apiVersion": "v1"}, "none of the manifests", id="none"),
-        pytest.param(["no", "object"], "has no kind", id="no object"),
+        pytest.param(["no", "object"], "a document is a list", id="no object"),
     ],
 )
 def test_invalid_manifest_is_reported_and_exits_2(
