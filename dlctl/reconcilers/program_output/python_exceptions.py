@@ -15,7 +15,13 @@ _TRACEBACK: Final = "Traceback (most recent call last)"
 _EXCEPTION: Final = re.compile(r" {0,2}(?P<type>[A-Za-z_][A-Za-z0-9_.]{0,199})(?:: (?P<text>.*))?$")
 _USUAL_NAME: Final = re.compile(r"(?:Error|Exception|Interrupt|Exit)$")
 # They report the end of another process, which has a cause of its own.
-_WRAPPERS: Final = frozenset({"ChildFailedError", "SystemExit"})
+_WRAPPERS: Final = frozenset(
+    {"BaseExceptionGroup", "ChildFailedError", "ExceptionGroup", "SystemExit"}
+)
+# Its first line, which a short log may lack, or the rule above one of its exceptions.
+_GROUP: Final = re.compile(r"  +\+(?: Exception Group Traceback|-[-+])")
+# The margin of the exceptions in a group.
+_MARGIN: Final = re.compile(r" +\| ?")
 _REPORTS: Final = ("detected that one or more processes exited", "mpirun failed with exit code")
 _BY_TYPE: Final[Mapping[str, tuple[Cause, Weight]]] = {
     "MemoryError": (Cause.OUT_OF_MEMORY, Weight.CAUSE),
@@ -70,7 +76,7 @@ class PythonException:
 def python_exceptions(lines: Sequence[LogLine]) -> Iterator[PythonException]:
     """Yield the exceptions in a log, in its order, without those that Python ignores."""
     in_traceback = is_ignored = goes_on = False
-    for number, line in enumerate(lines):
+    for number, line in enumerate(_without_margins(lines)):
         if line.text.startswith(_IGNORED):
             in_traceback, is_ignored, goes_on = False, True, True
             continue
@@ -92,6 +98,16 @@ def python_exceptions(lines: Sequence[LogLine]) -> Iterator[PythonException]:
                 yield attrs.evolve(_exception(name, line, following), number=number)
         if line.text.strip():
             in_traceback, goes_on = False, line.text.startswith(_LINKS)
+
+
+def _without_margins(lines: Sequence[LogLine]) -> Iterator[LogLine]:
+    """Yield the lines, those of exceptions in a group as if each stood alone."""
+    in_group = False
+    for line in lines:
+        begins = _GROUP.match(line.text) is not None
+        in_group = begins or (in_group and line.text.startswith(" "))
+        margin = _MARGIN.match(line.text) if in_group else None
+        yield attrs.evolve(line, text=line.text[margin.end() :]) if margin else line
 
 
 def went_on_after(lines: Sequence[LogLine]) -> Sequence[bool]:

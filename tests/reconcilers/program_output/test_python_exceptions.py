@@ -12,6 +12,22 @@ from tests.reconcilers.program_output.outputs import raised, torchrun
 # As PyTorch's data loaders often have it at the end of a process.
 IGNORED = "Exception ignored in: <function _MultiProcessingDataLoaderIter.__del__ at 0x7f>\n"
 
+GROUP = """\
+  + Exception Group Traceback (most recent call last):
+  |   File "train.py", line 4, in main
+  |     async with asyncio.TaskGroup() as group:
+  | ExceptionGroup: unhandled errors in a TaskGroup (2 sub-exceptions)
+  +-+---------------- 1 ----------------
+    | Traceback (most recent call last):
+    |   File "train.py", line 1, in load
+    |     raise ValueError("x")
+    | ValueError: x
+    +---------------- 2 ----------------
+    | OSError: y
+    +------------------------------------
+goes on
+"""
+
 
 def texts(output: str) -> list[str]:
     return [each.text for each in python_exceptions(log_lines(output))]
@@ -61,6 +77,11 @@ def texts(output: str) -> list[str]:
             ["ValueError: x"],
             id="of a thread",
         ),
+        pytest.param(GROUP, ["ValueError: x", "OSError: y"], id="group"),
+        pytest.param(
+            "".join(GROUP.splitlines(keepends=True)[-5:]), ["OSError: y"], id="end of a group"
+        ),
+        pytest.param(GROUP + "  | TypeError\n", ["ValueError: x", "OSError: y"], id="a table"),
         pytest.param(torchrun(1, 3), [], id="torchrun's own"),
         pytest.param(torchrun(1, 1, traceback="ValueError: x"), ["ValueError: x"], id="recorded"),
         pytest.param(outputs.horovodrun("1"), [], id="horovodrun's own"),
