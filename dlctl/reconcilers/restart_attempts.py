@@ -34,16 +34,12 @@ def restart_environment(job: Job) -> Mapping[str, str]:
 
 def pods_of_earlier_attempts(job: Job, pods: Sequence[Pod]) -> tuple[Pod, ...]:
     """Return the pods that belong to attempts before the present one."""
-    if not job.has_failure_policy or not job.status.job_restarts:
-        return ()
     return tuple(pod for pod in pods if is_of_earlier_attempt(job, pod))
 
 
 def is_of_earlier_attempt(job: Job, child: Object) -> bool:
     """Return whether a pod, or the Job of a launcher, belongs to an attempt before the present."""
-    if not job.has_failure_policy or not job.status.job_restarts:
-        return False
-    return _attempt(child) < job.status.job_restarts
+    return job.has_failure_policy and _attempt(child) < job.status.job_restarts
 
 
 def _attempt(child: Object) -> float:

@@ -1,5 +1,6 @@
 """The state of each replica, from its pod."""
 
+import datetime
 from typing import Any
 
 import attrs
@@ -13,6 +14,7 @@ from tests.builders import NOW, RUNNING, exited, make_job, make_pod, observed_of
 
 JOB = make_job(servers=0, workers=1)
 WORKER = Replica("worker", 0)
+EARLIER = NOW - datetime.timedelta(minutes=1)
 LEAVING = {"deletionTimestamp": NOW.isoformat(), "deletionGracePeriodSeconds": 30}
 
 
@@ -49,6 +51,16 @@ def test_replica_without_a_pod_is_missing() -> None:
             {"phase": "Failed", "reason": "Evicted", "metadata": LEAVING},
             ReplicaState.TERMINATING,
             id="evicted and terminating",
+        ),
+        pytest.param(
+            {"phase": "Failed", "state": exited(137, at=EARLIER), "metadata": LEAVING},
+            ReplicaState.TERMINATING,
+            id="failed, and deleted for that",
+        ),
+        pytest.param(
+            {"phase": "Failed", "state": exited(1, at=EARLIER), "metadata": LEAVING},
+            ReplicaState.FAILED_PERMANENT,
+            id="failed for good, and deleted",
         ),
     ],
 )

@@ -50,8 +50,6 @@ def _by_type(replicas: Collection[Replica]) -> Mapping[str, frozenset[int]]:
 
 def _surplus_replicas(job: Job, observed: Observed) -> Iterator[Replica]:
     """Yield the replicas of surplus pods but for those that earlier attempts have left."""
-    if not observed.surplus_pods:
-        return
     earlier = {pod.metadata.uid for pod in pods_of_earlier_attempts(job, observed.surplus_pods)}
     for pod in observed.surplus_pods:
         if pod.metadata.uid not in earlier:
