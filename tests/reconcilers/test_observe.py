@@ -8,7 +8,7 @@ import pytest
 
 from dlctl.api.job import Replica
 from dlctl.api.objects.pods import Service
-from dlctl.api.status.job_status import JobState, JobStatus, ReplicaStatus
+from dlctl.api.status.job_status import JobPhase, JobState, JobStatus, ReplicaStatus
 from dlctl.reconcilers.observe import Children, ObservedReplica, ReplicaState, observe
 from tests.builders import NOW, RUNNING, exited, make_job, make_pod, observed_of
 
@@ -104,6 +104,15 @@ def test_replica_has_completed_if_its_pod_had_before_it_was_deleted() -> None:
     assert observed_of(JOB, leaving).states[WORKER] is ReplicaState.TERMINATING
     seen = observed_of(JOB, leaving, completed_pods=completed)
     assert seen.states[WORKER] is ReplicaState.SUCCEEDED
+
+
+def test_replica_has_completed_although_its_job_counts_as_started_later() -> None:
+    # As after the wait of a gang for its admission.
+    job = attrs.evolve(JOB, status=JobStatus(JobPhase.RUNNING, start_time=NOW))
+    created = {"creationTimestamp": EARLIER.isoformat()}
+    pod = make_pod(job, WORKER, state=exited(0), metadata=created)
+    completed = {pod.metadata.name: pod}
+    assert observed_of(job, completed_pods=completed).states[WORKER] is ReplicaState.SUCCEEDED
 
 
 @pytest.mark.parametrize(

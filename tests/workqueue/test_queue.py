@@ -202,6 +202,8 @@ async def test_tenant_without_keys_takes_no_turn() -> None:
     queue.add("a1", priority=1)
 
     assert await ready(queue) == ["a1", "b1", "b2"]
+    queue.add("a2")
+    assert await ready(queue) == ["a2"]
 
 
 async def test_higher_priority_of_one_tenant_goes_before_the_turn_of_another() -> None:

@@ -323,3 +323,26 @@ def test_replicas_that_run_when_the_job_succeeds_count_as_succeeded_for_kubeflow
 
     (worker,) = ended.replica_statuses
     assert worker.count_by_state == counts
+
+
+@pytest.mark.parametrize(
+    ("replicas", "has_run"),
+    [
+        pytest.param(ReplicaStatus("launcher", JobState.RUNNING, {}), False, id="none"),
+        pytest.param(
+            ReplicaStatus("launcher", JobState.RUNNING, {JobState.RUNNING: 1}), True, id="running"
+        ),
+        pytest.param(
+            ReplicaStatus("launcher", JobState.RUNNING, {}, frozenset({0})), True, id="completed"
+        ),
+        pytest.param(
+            ReplicaStatus("worker", JobState.RUNNING, {JobState.RUNNING: 2}), False, id="workers"
+        ),
+    ],
+)
+def test_job_has_run_if_its_status_says_so_though_its_pods_are_gone(
+    replicas: ReplicaStatus, has_run: bool
+) -> None:
+    job = make_job(elastic_job())
+    status = JobStatus(JobPhase.CREATING, replica_statuses=(replicas,))
+    assert status_transitions.has_run(job, status, Observed(())) is has_run
