@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from dlctl.api.json_types import JSON
 from dlctl.api.policies.elasticity import Elasticity
 from dlctl.api.status.membership import Membership
+from dlctl.dialects.child_names import MAX_LENGTH
 from dlctl.reconcilers.membership.selection import (
     ScaleRejectedError,
     choose_added,
@@ -16,6 +17,7 @@ from dlctl.reconcilers.membership.selection import (
     follow_replicas,
     free_indexes,
 )
+from tests.dialects.et_operator.manifests import read_job
 from tests.reconcilers.membership.builders import LISTED, make_state, removing, scaler_in
 
 
@@ -37,6 +39,13 @@ def test_indexes_stay_within_the_limit_of_names(
     membership: Membership, count: int, indexes: tuple[int, ...]
 ) -> None:
     assert free_indexes(membership, count, 99) == indexes
+
+
+def test_workers_whose_names_would_be_too_long_are_not_added() -> None:
+    state = make_state(job=read_job(name="n" * (MAX_LENGTH - len("-worker-999"))))
+    assert choose_added(state, 998) == tuple(range(2, 1000))
+    with pytest.raises(ScaleRejectedError, match="names of 999 more workers would be too long"):
+        choose_added(state, 999)
 
 
 @pytest.mark.parametrize(
