@@ -44,7 +44,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "Say what each manifest is, which operator it was written for, what differs under dlctl, "
         "and what is wrong with it, as strictly as kubectl apply. No cluster is needed. "
         "Exit code: 0 if the manifests are valid, 1 if not, 2 if there are none, or a file cannot "
-        "be read."
+        "be read; the others are checked all the same."
     )
     parser.add_argument("files", nargs="+", metavar="FILE", help="manifests, - for stdin")
     parser.add_argument(
@@ -59,8 +59,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def check(args: argparse.Namespace) -> int:
     if not can_admit():
         raise ConfigError("dlctl check needs optional packages: pip install 'dlctl[local]'")
-    manifests = list(load(args.files))
-    if not manifests:
+    manifests, errors = _readable(args.files)
+    if not manifests and not errors:
         raise ConfigError(f"no objects in {', '.join(args.files)}: nothing to check")
     served = installed_kinds()
     reports = list(manifest_reports(served, manifests, args.namespace))
@@ -69,7 +69,22 @@ def check(args: argparse.Namespace) -> int:
     else:
         for report in reports:
             print("\n".join(report.lines()))
+    if errors:
+        # Together they are the error of the command, after what could be checked.
+        raise ConfigError("\ndlctl: ".join(map(str, errors)))
     return 1 if any(report.problems for report in reports) else 0
+
+
+def _readable(files: Sequence[str]) -> tuple[list[Manifest], list[ConfigError]]:
+    """Return the objects of the files that can be read, and the errors of the others."""
+    manifests: list[Manifest] = []
+    errors = []
+    for file in files:
+        try:
+            manifests += load([file])
+        except ConfigError as error:
+            errors.append(error)
+    return manifests, errors
 
 
 @attrs.frozen(kw_only=True)

@@ -243,6 +243,22 @@ def test_file_that_cannot_be_read_exits_2(dlctl: Dlctl) -> None:
     assert dlctl("check", "/nowhere.yaml").code == 2
 
 
+@pytest.mark.parametrize("output", ["text", "json"])
+def test_files_beside_one_that_cannot_be_read_are_checked(
+    output: str, dlctl: Dlctl, written: Written, tmp_path: Path
+) -> None:
+    half = tmp_path / "half.yaml"
+    half.write_text("a: 1\n---\n{")
+    job = written(pytorch_job(elastic=1))
+    done = dlctl("check", "-o", output, "/nowhere.yaml", str(half), job)
+    assert done.code == 2
+    assert job in done.out
+    assert "spec.elastic: unknown field 'elastic'" in done.out
+    nowhere, broken = done.err.splitlines()
+    assert nowhere.startswith("dlctl: cannot read /nowhere.yaml")
+    assert broken.startswith(f"dlctl: {half}")
+
+
 @pytest.mark.parametrize(
     ("api_version", "kind"),
     [
