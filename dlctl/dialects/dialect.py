@@ -55,6 +55,8 @@ class Dialect(abc.ABC):
     supports_ttl: bool = False
     # The field of a spec by which :meth:`matches` recognizes the form, besides the replicas.
     form_field: str = ""
+    # The field of a spec that has one spelling, where others may be written in any case.
+    exact_field: str = ""
     # Added to the framework's environment.
     extra_env: Mapping[str, str] = {}
 

@@ -55,7 +55,8 @@ async def _resource(client: Client, manifest: Manifest) -> Resource:
         if served.kind == kind:
             return Resource(group, version, served.name, kind, namespaced=served.namespaced)
     title = manifest.titled(("kind",))
-    suggestion = did_you_mean(kind, {served.kind for served in resources})
+    names = {served.kind for served in resources}
+    suggestion = did_you_mean(kind, names) or ": leave it out here"
     raise ConfigError(
         f"{title}: the cluster does not serve kind {kind} in {api_version}{suggestion}"
     )

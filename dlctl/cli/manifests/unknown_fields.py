@@ -64,6 +64,12 @@ def unknown_fields(manifest: ReadOnlyJSON, dialect: Dialect) -> Iterator[Unknown
     }
     for field in _unknown(manifest, (top,), ()):
         yield _of_other_version(field, dialect) or field
+    written, exact = manifest.get("spec"), dialect.exact_field
+    # Elsewhere, it is among the unknown fields already.
+    if isinstance(written, dict) and spec.get(_PRESERVE):
+        for name in written:
+            if str(name).lower() == exact.lower() and name != exact:
+                yield UnknownField(("spec", name), f": write {exact}")
 
 
 def _of_other_version(field: UnknownField, dialect: Dialect) -> UnknownField | None:

@@ -43,12 +43,17 @@ class ReplicaMap(Dialect):
     framework: type[KubeflowJob] = attrs.field(init=False)
     # True if it is the form of v1: earlier versions lack the fields that only v1 has schemas of.
     is_v1: bool = True
+    exact_field: str = attrs.field(init=False)
     overrides_user_env: bool = True
     supports_ttl: bool = True
 
     @framework.default
     def _framework_of_kind(self) -> type[KubeflowJob]:
         return self.kind.framework
+
+    @exact_field.default
+    def _replica_specs_field(self) -> str:
+        return self.kind.replica_specs_field
 
     @property
     def replica_labels(self) -> Collection[str]:

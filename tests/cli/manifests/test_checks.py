@@ -282,6 +282,22 @@ def test_names_in_any_case_are_known_where_the_controller_reads_them(
     assert dlctl("render", written(job)).code == 0
 
 
+@pytest.mark.parametrize(
+    ("kind", "name"), [("TFJob", "TFReplicaSpecs"), ("MXJob", "MXReplicaSpecs")]
+)
+def test_replica_specs_in_another_case_are_named_with_the_right_one(
+    kind: str, name: str, dlctl: Dlctl, written: Written
+) -> None:
+    right = f"{kind[:2].lower()}ReplicaSpecs"
+    container = {"TFJob": "tensorflow", "MXJob": "mxnet"}[kind]
+    template = {"spec": {"containers": [{"name": container, "image": "any"}]}}
+    job = manifest("kubeflow.org/v1", kind, {name: {"Worker": {"template": template}}})
+    done = dlctl("render", written(job))
+    assert done.code == 2
+    assert f"spec.{name}: unknown field '{name}': write {right}" in done.err
+    assert "is missing" not in done.err
+
+
 @pytest.mark.parametrize("kind", ["TFJob", "MXJob", "PyTorchJob"])
 def test_type_in_a_map_of_types_is_said_to_be_the_key(
     kind: str, dlctl: Dlctl, written: Written
