@@ -193,6 +193,8 @@ async def test_tenants_take_turns() -> None:
         queue.add(key)
 
     assert await ready(queue) == ["a1", "b1", "c1", "a2", "b2", "a3"]
+    queue.add("c2")
+    assert await ready(queue) == ["c2"]
 
 
 async def test_tenant_without_keys_takes_no_turn() -> None:

@@ -23,6 +23,7 @@ delays = st.sampled_from([0.0, 1.0, 2.0, 5.0])
 class Model:
     """Ready keys as (key, priority) in order of arrival; sorted whenever one is taken."""
 
+    tenant_of: Callable[[str], int]
     ready: list[tuple[str, int]] = attrs.field(factory=list)
     again: dict[str, int] = attrs.field(factory=dict)
     processing: dict[str, int] = attrs.field(factory=dict)
@@ -60,12 +61,14 @@ class Model:
             del self.waiting[key]
             self.add(key, entry[2])
 
-    def take(self) -> str:
+    def take(self, taken: str) -> None:
+        """Take a key: of the highest priority, and of these the oldest of its tenant."""
         top = max(priority for _, priority in self.ready)
-        entry = next(entry for entry in self.ready if entry[1] == top)
-        self.ready.remove(entry)
-        self.processing[entry[0]] = entry[1]
-        return entry[0]
+        tenant = self.tenant_of(taken)
+        oldest = next(k for k, p in self.ready if p == top and self.tenant_of(k) == tenant)
+        assert taken == oldest
+        self.ready.remove((taken, top))
+        self.processing[taken] = top
 
     def done(self, key: str) -> None:
         del self.processing[key]
@@ -79,10 +82,14 @@ class QueueMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.loop = StandingLoop()
-        self.queue = WorkQueue[str]()
-        self.model = Model()
+        self.queue = WorkQueue[str](tenant_of=self.tenant_of)
+        self.model = Model(self.tenant_of)
         self.workers: list[asyncio.Task[str]] = []
         self.agrees = True
+
+    @staticmethod
+    def tenant_of(key: str) -> int:
+        return 0
 
     def within(self, do: Callable[[], T]) -> T:
         """Call a function on the loop, and let all its effects settle."""
@@ -103,7 +110,7 @@ class QueueMachine(RuleBasedStateMachine):
             self.workers.remove(worker)
             key = worker.result()
             assert key not in self.model.processing
-            assert key == self.model.take()
+            self.model.take(key)
 
     @rule(key=keys, priority=priorities)
     def add(self, key: str, priority: int) -> None:
@@ -182,11 +189,19 @@ class QueueMachine(RuleBasedStateMachine):
             assert await _raises_shut_down(worker)
         while self.model.ready or self.model.processing:
             while self.model.ready:
-                assert await self.queue.get() == self.model.take()
+                self.model.take(await self.queue.get())
             for key in list(self.model.processing):
                 self.model.done(key)
                 self.queue.done(key)
         assert await _raises_shut_down(self.queue.get())
+
+
+class QueueOfTenantsMachine(QueueMachine):
+    """The keys are of four tenants: one key or two of each."""
+
+    @staticmethod
+    def tenant_of(key: str) -> int:
+        return ord(key) // 2
 
 
 async def _raises_shut_down(get: Awaitable[str]) -> bool:
@@ -198,7 +213,8 @@ async def _raises_shut_down(get: Awaitable[str]) -> bool:
 
 
 TestQueueBehavesLikeTheModel = QueueMachine.TestCase
-TestQueueBehavesLikeTheModel.settings = settings(
+TestQueueOfTenantsBehavesLikeTheModel = QueueOfTenantsMachine.TestCase
+TestQueueBehavesLikeTheModel.settings = TestQueueOfTenantsBehavesLikeTheModel.settings = settings(
     max_examples=60,
     stateful_step_count=40,
     # Shrinking takes longer than a test may; enable it by hand for a failure.
