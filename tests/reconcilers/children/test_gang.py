@@ -263,6 +263,13 @@ def test_min_member_for_the_plugin_includes_a_pod_whose_sidecar_still_runs() -> 
     assert renderer.gang.finished_count(observe(job, Children([done]), NOW)) == 0
 
 
+def test_launcher_outside_the_gang_is_none_of_its_pods_to_start() -> None:
+    renderer = with_launcher(ganged(training(), PLUGINS), last=True)
+    workers = [r for r in renderer.job.replicas if r.type == "worker"]
+    pods = [make_pod(renderer.job, r, phase="Succeeded", state=exited(0)) for r in workers]
+    assert renderer.gang.finished_count(observe(renderer.job, Children(pods), NOW)) == 0
+
+
 @pytest.mark.parametrize(
     ("creation", "workers", "members"),
     [("AtStartup", 2, 3), ("WaitForWorkersReady", 2, 2), ("WaitForWorkersReady", None, 1)],
