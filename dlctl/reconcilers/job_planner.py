@@ -11,7 +11,7 @@ from typing import Final
 import attrs
 
 from dlctl.api.job import Job
-from dlctl.api.meta import ObjectKey
+from dlctl.api.meta import PODS, ObjectKey
 from dlctl.api.status.job_status import JobStatus
 from dlctl.clock import Clock
 from dlctl.dialects.dialect import DecodedObject
@@ -42,6 +42,7 @@ from dlctl.reconcilers.observe import Observed, ReplicaState, observe
 from dlctl.reconcilers.plan import Plan, with_membership_plan
 from dlctl.reconcilers.planning.job_plan import PlanSettings, plan_job
 from dlctl.reconcilers.planning.next_changes import StatusTiming, next_changes
+from dlctl.reconcilers.planning.recreation_waits import with_recreation_waits
 from dlctl.reconcilers.recreation_backoff import RecreationBackoff, RecreationWait
 from dlctl.reconcilers.status import status_transitions
 from dlctl.reconcilers.status.invalid_status import invalid_plan
@@ -123,7 +124,8 @@ class JobPlanner:
         """Return the waits before missing pods are created again, by their names."""
         self.recreations.forget_lasting()
         missing = (one for one in observed.replicas if one.state is ReplicaState.MISSING)
-        return self.recreations.waits(job.uid, (job.child_name(one.replica) for one in missing))
+        names = (job.child_name(one.replica) for one in missing)
+        return self.recreations.waits(job.uid, PODS, names)
 
     async def _plan_valid(
         self, job: Job, obj: DecodedObject, observed: Observed, cache: JobCache
@@ -143,6 +145,7 @@ class JobPlanner:
             avoided = renderer.avoided_nodes if planned.pods else ()
             planned = with_avoidance_event(planned, job, observed, avoided)
             planned = with_membership_plan(planned, membership_plan)
+            planned = with_recreation_waits(planned, job, partial(self.recreations.waits, job.uid))
             is_long = len(planned.pods) > _MAX_UNINTERRUPTED_PODS
             awaited = self.stores.awaited_pod(job) if is_long else None
             planned = next_changes(job, planned, timing, self.stores.pods, self.stores.services)

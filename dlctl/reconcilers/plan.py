@@ -32,6 +32,8 @@ class Plan:
     # Events about the other changes of this plan.
     action_notes: tuple[EventNote, ...] = ()
     deleted_pods: tuple[Pod, ...] = ()
+    # The names of those that are replaced because they are outdated, also if they are new.
+    outdated_pods: frozenset[str] = frozenset()
     # Long past their grace period: deleted without waiting for their nodes.
     force_deleted_pods: tuple[Pod, ...] = ()
     deleted_services: tuple[Service, ...] = ()

@@ -46,8 +46,9 @@ async def test_pod_that_is_deleted_again_and_again_is_created_with_a_back_off(
         assert created(cluster, "worker-1") == 1
         await cluster.until(lambda: cluster.condition("Waiting"))
         assert re.fullmatch(
-            r"worker-0 \(1 of 3 replicas\) waits: the last [56] pods were deleted soon after the "
-            "creation, not by dlctl: check the taints of the node, and other controllers",
+            r"worker-0 \(1 of 3 replicas\) waits: the last [56] pods were deleted or changed by "
+            "others soon after the creation: check the taints of the node, other controllers and "
+            "webhooks",
             cluster.condition("Waiting"),
         )
         await cluster.advance(45)

@@ -5,7 +5,7 @@ from typing import Final
 
 import pytest
 
-from dlctl.api.meta import UID
+from dlctl.api.meta import PODS, SERVICES, UID
 from dlctl.reconcilers.recreation_backoff import RecreationBackoff, RecreationWait
 from tests.support.timing import ManualClock
 
@@ -24,14 +24,14 @@ def backoff(clock: ManualClock) -> RecreationBackoff:
 
 
 def wait_of(backoff: RecreationBackoff, job: UID = JOB, name: str = NAME) -> RecreationWait | None:
-    return backoff.waits(job, [name, "unknown"]).get(name)
+    return backoff.waits(job, PODS, [name, "unknown"]).get(name)
 
 
 def create_when_due(backoff: RecreationBackoff, clock: ManualClock) -> float:
     """Create a pod as soon as it may be; return when."""
     if wait := wait_of(backoff):
         clock.seconds += wait.left_s
-    backoff.record(JOB, [NAME])
+    backoff.record(JOB, PODS, [NAME])
     return clock.seconds
 
 
@@ -58,31 +58,32 @@ def test_pod_that_lasts_starts_a_new_series(backoff: RecreationBackoff, clock: M
         create_when_due(backoff, clock)
     clock.seconds += 10 + 11
     assert wait_of(backoff) is None
-    backoff.record(JOB, [NAME])
+    backoff.record(JOB, PODS, [NAME])
     assert wait_of(backoff) is None
 
 
-def test_other_pods_do_not_wait(backoff: RecreationBackoff) -> None:
+def test_other_children_do_not_wait(backoff: RecreationBackoff) -> None:
     for _ in range(5):
-        backoff.record(JOB, [NAME])
+        backoff.record(JOB, PODS, [NAME])
     assert wait_of(backoff, name="mnist-worker-1") is None
+    assert not backoff.waits(JOB, SERVICES, [NAME])
     assert wait_of(backoff, job=UID("of the next job of this name")) is None
 
 
 def test_pods_that_dlctl_deletes_do_not_count(backoff: RecreationBackoff) -> None:
     for _ in range(5):
         assert wait_of(backoff) is None
-        backoff.record(JOB, [NAME])
-        backoff.forget(JOB, [NAME, "unknown"])
+        backoff.record(JOB, PODS, [NAME])
+        backoff.forget(JOB, PODS, [NAME, "unknown"])
 
 
 def test_pods_that_last_are_forgotten(backoff: RecreationBackoff, clock: ManualClock) -> None:
-    backoff.record(JOB, [NAME])
+    backoff.record(JOB, PODS, [NAME])
     clock.seconds = 5
-    backoff.record(JOB, ["mnist-worker-1"])
+    backoff.record(JOB, PODS, ["mnist-worker-1"])
     clock.seconds = 10
     backoff.forget_lasting()
-    assert list(backoff._last) == [(JOB, NAME), (JOB, "mnist-worker-1")]
+    assert list(backoff._last[PODS]) == [(JOB, NAME), (JOB, "mnist-worker-1")]
     clock.seconds = 11
     backoff.forget_lasting()
-    assert list(backoff._last) == [(JOB, "mnist-worker-1")]
+    assert list(backoff._last[PODS]) == [(JOB, "mnist-worker-1")]

@@ -6,7 +6,7 @@ Each step may be interrupted and repeated: the next plan starts from the server'
 import attrs
 
 from dlctl.api.job import Job
-from dlctl.api.meta import PODS
+from dlctl.api.meta import BATCH_JOBS, PODS, SERVICES
 from dlctl.api.status.job_status import JobPhase
 from dlctl.clock import Clock
 from dlctl.controller.controller import Result
@@ -55,7 +55,7 @@ class Executor:
         if context.pod_problems is not None:
             context.cache.event_dedup.seen_problems = context.pod_problems
         await self.child_writer.delete(job, plan)
-        self.recreations.forget(job.uid, (pod.metadata.name for pod in plan.deletions(PODS)))
+        self._forget_creations(job, plan)
         self.events.deleted(job, obj, plan)
         await self.child_writer.force_delete(
             job, plan, lambda pod: self.events.force_deleted(job, obj, pod)
@@ -108,6 +108,16 @@ class Executor:
         await self.membership.patch_scalers(job, plan.membership_plan, before_job=False)
         return context
 
+    def _forget_creations(self, job: Job, plan: Plan) -> None:
+        """Forget the creation of children that are deleted now, so that the next ones are due.
+
+        Those of outdated pods are kept: what made a new pod outdated may do so with the next one.
+        """
+        deleted = [(r, one) for r in (PODS, SERVICES, BATCH_JOBS) for one in plan.deletions(r)]
+        for resource, one in (*deleted, *plan.dependents.deleted):
+            if resource != PODS or one.metadata.name not in plan.outdated_pods:
+                self.recreations.forget(job.uid, resource, [one.metadata.name])
+
     def _report_unconfirmed(self, context: ReconcileContext) -> None:
         """Report a status that is written after all, though the response to it was lost."""
         obj, write = context.obj, context.cache.unconfirmed_write
@@ -154,7 +164,8 @@ class Executor:
         )
         if created.names:
             cache.has_created = True
-            self.recreations.record(job.uid, created.names.get(PODS, ()))
+            for resource, names in created.names.items():
+                self.recreations.record(job.uid, resource, names)
             self.events.created(job, context.obj, created, renderer.gang.other_scheduler_types)
         rejected_updates = await self.child_writer.update(job, plan, renderer)
         return attrs.evolve(created, rejections={**rejected_updates, **created.rejections})

@@ -41,10 +41,11 @@ def plan_replicas(
     leaving = [pod for pod in observed.surplus_pods if not pod.metadata.is_terminating]
     outdated = {pod.metadata.uid: pod for pod in outdated_pods(job, observed)}
     outdated |= {pod.metadata.uid: pod for pod in pods_to_free(job.status, observed.own_pods)}
+    earlier = pods_of_earlier_attempts(job, observed.surplus_pods)
     moved = pods_to_move(attrs.evolve(job, status=next_status), observed, now)
     taken = {pod.metadata.name for pod in observed.surplus_pods}
     if taken:
-        replaced += pods_of_earlier_attempts(job, observed.surplus_pods)
+        replaced += earlier
         created = [replica for replica in created if job.child_name(replica) not in taken]
     if created and not job_restarts.may_create_pods(job, observed):
         created, replaced = [], [*observed.own_pods]
@@ -53,6 +54,7 @@ def plan_replicas(
         attrs.evolve(next_status, scaled_down=scaled_down),
         action_notes=moving_events(job, moved),
         deleted_pods=(*deleted, *leaving, *outdated.values(), *moved),
+        outdated_pods=frozenset(pod.metadata.name for pod in (*earlier, *outdated.values())),
         pods=tuple(created),
         kueue_held_pods=tuple(held_by_kueue(replaced)),
         requeue_after_s=requeue_after_s,

@@ -119,8 +119,8 @@ def _restart(record: RestartRecord, time: datetime.datetime) -> ReplicaWait:
 def _recreation(wait: RecreationWait) -> ReplicaWait:
     pods = "pod was" if wait.deleted == 1 else f"{wait.deleted} pods were"
     text = (
-        f"the last {pods} deleted soon after the creation, not by dlctl: check the taints of the "
-        "node, and other controllers"
+        f"the last {pods} deleted or changed by others soon after the creation: check the taints "
+        "of the node, other controllers and webhooks"
     )
     return ReplicaWait(Stage.RESTARTING, reasons.POD_DELETED, text, wait.since)
 

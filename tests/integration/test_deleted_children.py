@@ -1,0 +1,98 @@
+"""Children that others delete or change again and again: created once more, but not in a loop."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import pytest
+
+from dlctl.api.json_types import JSON
+from dlctl.api.meta import BATCH_JOBS, CONFIG_MAPS, PODS, SERVICES, Resource
+from dlctl.dialects.kind import Kind
+from dlctl.kube.errors import NotFoundError
+from dlctl.options import Options
+from tests.builders import kind_of
+from tests.integration.kubeflow import job_of
+from tests.mpi_v2beta1 import mpi_job
+from tests.support.harness import ClusterHarness, StartCluster
+from tests.support.outcomes import KEEPS_RUNNING, Exit
+
+pytestmark = pytest.mark.embedded_only("it advances the clock")
+PYTORCH: Final = kind_of("kubeflow.org/v1", "PyTorchJob")
+MPI: Final = kind_of("kubeflow.org/v2beta1", "MPIJob")
+FAST: Final = Options(restart_backoff_s=1.0, restart_backoff_cap_s=2.0)
+_SECONDS: Final = 60
+# At once, then after 5 s, 10 s, 20 s.
+_MAX_CREATED: Final = 6
+
+
+def pytorch_job(**policy: Any) -> JSON:
+    return job_of("PyTorchJob", {"Master": 1, "Worker": 2}, run_policy=policy)
+
+
+def created(cluster: ClusterHarness, resource: Resource) -> int:
+    return cluster.history.writes()["create", resource.group_resource]
+
+
+@pytest.mark.parametrize(
+    ("kind", "job", "resource", "name"),
+    [
+        pytest.param(PYTORCH, pytorch_job(), SERVICES, "linear-worker-0", id="service"),
+        pytest.param(MPI, mpi_job(name="linear"), CONFIG_MAPS, "linear-config", id="dependent"),
+        pytest.param(MPI, mpi_job(name="linear"), BATCH_JOBS, "linear-launcher", id="Job"),
+    ],
+)
+async def test_child_that_is_deleted_again_and_again_is_created_with_a_back_off(
+    kind: Kind, job: JSON, resource: Resource, name: str, start_cluster: StartCluster
+) -> None:
+    async with start_cluster(kinds=[kind]) as cluster:
+        cluster.start()
+        await cluster.submit(job)
+        await cluster.advance(30)
+        before = created(cluster, resource)
+        for _ in range(2 * _SECONDS):
+            try:
+                await cluster.user.delete(resource, cluster.key(name), propagation="Background")
+            except NotFoundError:
+                pass
+            await cluster.advance(0.5)
+        # The first one has lasted.
+        assert 4 <= created(cluster, resource) - before <= _MAX_CREATED
+        await cluster.advance(45)
+        assert name in [one["metadata"]["name"] for one in cluster.objects(resource)]
+
+
+async def change_pods(cluster: ClusterHarness, metadata: Mapping[str, Any]) -> None:
+    """Change each new pod, as a webhook would."""
+    for _ in range(2 * _SECONDS):
+        for pod in cluster.pods():
+            try:
+                await cluster.user.patch(PODS, cluster.key(pod), {"metadata": dict(metadata)})
+            except NotFoundError:
+                pass
+        await cluster.advance(0.5)
+
+
+async def test_unscheduled_pods_whose_placement_is_changed_are_replaced_with_a_back_off(
+    start_cluster: StartCluster,
+) -> None:
+    async with start_cluster(kinds=[PYTORCH]) as cluster:
+        cluster.node.has_room.clear()
+        cluster.start()
+        await cluster.submit(pytorch_job())
+        await cluster.until(lambda: len(cluster.pods()) == 3)
+        await change_pods(cluster, {"annotations": {"dlctl.dev/placement-hash": "another"}})
+        assert created(cluster, PODS) <= 3 * _MAX_CREATED
+        await cluster.until(lambda: "deleted or changed by others" in cluster.condition("Waiting"))
+
+
+async def test_pods_that_are_given_to_an_earlier_attempt_are_replaced_with_a_back_off(
+    start_cluster: StartCluster,
+) -> None:
+    async with start_cluster(kinds=[PYTORCH], options=FAST) as cluster:
+        cluster.start()
+        outcomes = dict.fromkeys(("master-0", "worker-0"), (KEEPS_RUNNING,))
+        job = pytorch_job(failurePolicy={"maxRestarts": 1})
+        await cluster.submit(job, {**outcomes, "worker-1": (Exit(3), KEEPS_RUNNING)})
+        await cluster.until(lambda: created(cluster, PODS) == 6)
+        await change_pods(cluster, {"labels": {"dlctl.dev/restart-attempt": "0"}})
+        assert created(cluster, PODS) <= 3 + 3 * _MAX_CREATED
