@@ -126,6 +126,36 @@ def test_child_with_much_text_is_malformed_and_takes_no_memory(
     assert held_bytes < 50_000
 
 
+def test_workload_with_much_text_in_its_owners_is_malformed_and_takes_no_memory() -> None:
+    event, held_bytes = _held(Workload, {"metadata": {"ownerReferences": _LONG_OWNERS}})
+    assert isinstance(event, MalformedEvent)
+    assert "bytes of ownerReferences: use at most" in event.object.error
+    assert held_bytes < 50_000
+
+
+def test_workload_of_a_thousand_pods_is_well_formed() -> None:
+    uid = "0" * 36
+    pods = [
+        {"apiVersion": "v1", "kind": "Pod", "name": f"mnist-worker-{n}", "uid": uid}
+        for n in range(MAX_ITEMS)
+    ]
+    event, _ = _held(Workload, {"metadata": {"ownerReferences": pods}})
+    assert isinstance(event, ObjectEvent)
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        pytest.param({"labels": _LONG_TEXTS}, id="labels"),
+        pytest.param({"finalizers": list(_LONG_TEXTS)}, id="finalizers"),
+    ],
+)
+def test_unused_metadata_of_a_workload_takes_no_memory(metadata: dict[str, Any]) -> None:
+    event, held_bytes = _held(Workload, {"metadata": metadata})
+    assert isinstance(event, ObjectEvent)
+    assert held_bytes < 50_000
+
+
 @pytest.mark.parametrize(
     ("as_", "kept"),
     [

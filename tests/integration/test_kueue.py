@@ -175,3 +175,22 @@ async def test_job_does_not_wait_for_a_kueue_whose_removal_was_not_seen(
         await serve_workloads(cluster.user, resource=older)
         await create_workload(cluster, cluster.job(), [unreserved], resource=older)
         await cluster.until(lambda: message in cluster.condition("Waiting"))
+
+
+async def test_of_thousands_of_workloads_of_a_job_the_newest_are_examined(
+    start_cluster: StartCluster,
+) -> None:
+    async with start_cluster(kinds=[kind_of("kubeflow.org/v1", "PyTorchJob")]) as cluster:
+        cluster.require_embedded("it takes many requests")
+        await serve_workloads(cluster.user)
+        job = training_job("PyTorchJob", Worker=1)
+        job["spec"]["runPolicy"] = {"suspend": True}
+        stored = await cluster.submit(job)
+        cluster.start()
+        await create_workload(cluster, stored, [])
+        await cluster.until(lambda: "from queue team-a" in cluster.condition("Waiting"))
+        for number in range(64):
+            admitted = {"type": "Admitted", "status": "True"}
+            await create_workload(cluster, stored, [admitted], suffix=str(number))
+        await cluster.user.patch(JOBS, cluster.key(), {"metadata": {"labels": {"a": "b"}}})
+        await cluster.until(lambda: "is suspended" in cluster.condition("Waiting"))

@@ -64,6 +64,7 @@ async def create_workload(
     conditions: Sequence[JSON],
     *,
     resource: Resource = WORKLOADS,
+    suffix: str = "1a2b3",
     **spec: Any,
 ) -> ObjectKey:
     """Create the Workload of a job or pod as Kueue does, with the conditions in its status."""
@@ -73,7 +74,7 @@ async def create_workload(
         "name": owner["metadata"]["name"],
         "uid": owner["metadata"]["uid"],
     }
-    name = f"{owner['kind'].lower()}-{owner['metadata']['name']}-1a2b3"
+    name = f"{owner['kind'].lower()}-{owner['metadata']['name']}-{suffix}"
     body = {
         "apiVersion": resource.api_version,
         "kind": resource.kind,

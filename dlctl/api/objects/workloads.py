@@ -4,8 +4,9 @@ All versions have these fields.
 """
 
 import datetime
-from typing import Final
+from typing import Final, Self
 
+from dlctl.api.interning import Interner, with_parts
 from dlctl.api.meta import Object, Projection, Resource, check_bytes
 
 WORKLOADS: Final = Resource("kueue.x-k8s.io", "v1beta2", "workloads", "Workload")
@@ -13,7 +14,8 @@ WORKLOADS: Final = Resource("kueue.x-k8s.io", "v1beta2", "workloads", "Workload"
 WORKLOAD_VERSIONS: Final = ("v1beta2", "v1beta1")
 # Not those of the group above: the visibility API has a server of its own.
 LOCAL_QUEUES: Final = Resource("visibility.kueue.x-k8s.io", "v1beta2", "localqueues", "LocalQueue")
-# Of spec and status; the message of a condition may have 32 KiB.
+# Of spec and status, where the message of a condition may have 32 KiB; and of the owners, which are
+# all pods of a group.
 _MAX_BYTES: Final = 128 << 10
 VISIBILITY_VERSIONS: Final = ("v1beta2", "v1beta1")
 
@@ -66,6 +68,12 @@ class Workload(Object, frozen=True, gc=False):
 
     def __post_init__(self) -> None:
         check_bytes(_MAX_BYTES, spec=self.spec, status=self.status)
+        check_bytes(_MAX_BYTES, ownerReferences=self.metadata.owner_references)
+
+    def for_store(self, interner: Interner) -> Self:
+        """Return the Workload without labels and finalizers, which nothing here reads."""
+        metadata = with_parts(self.metadata, labels=None, finalizers=None)
+        return with_parts(self, metadata=metadata.for_store(interner, self.kept_annotations))
 
     def condition(self, type_: str) -> WorkloadCondition | None:
         conditions = (self.status.conditions if self.status else None) or ()

@@ -27,6 +27,8 @@ from dlctl.reconcilers.observe import Children
 # The index of Workloads by all of their owners, a job or the pods of a group. A store's own index
 # is by the controlling owner alone.
 WORKLOADS_BY_OWNER: Final = "workloads-by-owner"
+# Of one owner, the newest: Kueue makes one for each size of a job, and others may make thousands.
+_MAX_WORKLOADS: Final = 64
 
 
 def index_by_owner(workload: Workload) -> Iterator[str]:
@@ -129,9 +131,8 @@ class JobStores:
             return None
         gated = (pod.metadata.uid for pod in pods if pod.scheduling_gates)
         for owner in (job, *itertools.islice(gated, 1)):
-            for workload in self.workloads.indexed(
-                WORKLOADS_BY_OWNER, owner_value(namespace, owner)
-            ):
+            found = self.workloads.indexed(WORKLOADS_BY_OWNER, owner_value(namespace, owner))
+            for workload in found[-_MAX_WORKLOADS:]:
                 position = self.queue_positions.get(workload.key)
                 if (waits := workload_waiting(workload, position)) is not None:
                     return waits
