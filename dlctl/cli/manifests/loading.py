@@ -47,8 +47,8 @@ class _Place:
     # The number of its document, if the file has several.
     document: int | None
     node: yaml.Node
-    # The fields of the whole document that are set twice, with their lines.
-    repeated_in_document: Sequence[tuple[str, int]] = ()
+    # The keys of fields that are set twice, in the whole document.
+    repeated_in_document: Sequence[yaml.ScalarNode] = ()
 
     def __str__(self) -> str:
         return self.of(())
@@ -65,13 +65,15 @@ class _Place:
     @property
     def repeated(self) -> list[tuple[str, int]]:
         """Return the fields that are set twice here, with their lines."""
-        lines = range(self.node.start_mark.line + 1, self.node.end_mark.line + 2)
-        return [(name, line) for name, line in self.repeated_in_document if line in lines]
+        first, last = self.node.start_mark.line, self.node.end_mark.line
+        lines = [(key.value, int(key.start_mark.line)) for key in self.repeated_in_document]
+        return [(name, line + 1) for name, line in lines if first <= line <= last]
 
     def repeats(self, name: str) -> bool:
         """Return whether the object itself has a field twice."""
-        keys = [key.value for key, _ in self.node.value]
-        return keys.count(name) > 1
+        # Its node has the fields of << as well.
+        keys = [key for key, _ in self.node.value if key.value == name]
+        return any(key in self.repeated_in_document for key in keys)
 
     def items(self) -> Iterator["_Place"]:
         """Yield the places of the items of a ``List``."""

@@ -21,8 +21,8 @@ class Document:
 
     value: Any
     node: yaml.Node
-    # The fields that a mapping has already, of which the last one counts; with their lines, from 1.
-    repeated: Sequence[tuple[str, int]]
+    # The keys that a mapping has already, of which the last one counts.
+    repeated: Sequence[yaml.ScalarNode]
 
 
 def documents(text: str) -> Iterator[Document]:
@@ -146,8 +146,8 @@ def _child(node: yaml.Node, step: str | int) -> tuple[int, yaml.Node] | None:
     return None
 
 
-def _repeated_fields(root: yaml.Node) -> Sequence[tuple[str, int]]:
-    pending, seen, found = [root], set[int](), list[tuple[str, int]]()
+def _repeated_fields(root: yaml.Node) -> Sequence[yaml.ScalarNode]:
+    pending, seen, found = [root], set[int](), list[yaml.ScalarNode]()
     while pending:
         node = pending.pop()
         # An alias is the node of its anchor.
@@ -161,7 +161,7 @@ def _repeated_fields(root: yaml.Node) -> Sequence[tuple[str, int]]:
         for key, _ in node.value:
             if isinstance(key, yaml.ScalarNode) and key.tag != "tag:yaml.org,2002:merge":
                 if key.value in keys:
-                    found.append((key.value, int(key.start_mark.line) + 1))
+                    found.append(key)
                 keys.add(key.value)
         pending += reversed([value for _, value in node.value])
     return found

@@ -243,6 +243,16 @@ def test_last_of_two_equal_fields_counts_with_a_warning(
     assert "image: other" not in done.out
 
 
+def test_object_may_begin_with_the_fields_of_another(dlctl: Dlctl, tmp_path: Path) -> None:
+    path = tmp_path / "jobs.yaml"
+    first = "".join(f"  {line}\n" for line in JOB.splitlines())
+    second = "- <<: *first\n  kind: PyTorchJob\n  metadata: {name: second}\n"
+    path.write_text(f"apiVersion: v1\nkind: List\nitems:\n- &first\n{first}{second}")
+    done = dlctl("render", str(path))
+    assert (done.code, done.err) == (0, "")
+    assert "name: second-master-0" in done.out
+
+
 def test_problem_of_a_field_that_is_set_twice_is_of_the_last_one(
     dlctl: Dlctl, tmp_path: Path
 ) -> None:

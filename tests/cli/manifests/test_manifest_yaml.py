@@ -224,7 +224,8 @@ def test_json_is_read_as_kubectl_does(text: str, values: list[Any], lines: list[
 def test_field_that_is_set_twice_is_found_with_its_line(
     text: str, found: list[tuple[str, int]]
 ) -> None:
-    assert [each for document in documents(text) for each in document.repeated] == found
+    keys = [key for document in documents(text) for key in document.repeated]
+    assert [(key.value, key.start_mark.line + 1) for key in keys] == found
 
 
 def test_last_of_two_equal_fields_counts() -> None:
