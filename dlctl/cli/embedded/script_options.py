@@ -193,7 +193,7 @@ def _check_module(module: str, directory: str) -> None:
 
     :raises ConfigError: naming the module.
     """
-    if "/" in module or Path(directory, module).is_file():
+    if "/" in module or (module.endswith(".py") and Path(directory, module).is_file()):
         dotted = module.removesuffix(".py").strip("./").replace("/", ".")
         raise ConfigError(
             f"-m {module}: a module has dots and no suffix: write -m {dotted}, or the file alone"

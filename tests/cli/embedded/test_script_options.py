@@ -138,6 +138,8 @@ def test_module_starts_in_the_current_directory(
     dlctl: Dlctl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    # Not the module, but a program that is beside it.
+    Path("my.train").touch()
     text, job = dry_run(dlctl, "--kind", "jax", "-m", "my.train", "--", "--lr", "1")
     command = container(job, "jaxReplicaSpecs", "Worker")["command"]
     assert command == ["python3", "-m", "my.train", "--lr", "1"]
