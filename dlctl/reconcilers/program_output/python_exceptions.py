@@ -48,7 +48,7 @@ _NUMBER: Final = re.compile(r"[-+]?[0-9.]+(?:e[-+]?[0-9]+)?%?$")
 # A process that goes on for this many lines has handled the exception before them.
 _LINES_OF_WORK: Final = 3
 # The lines before a traceback that does not end the process.
-_IGNORED: Final = ("Exception ignored in", "Error in atexit")
+_IGNORED: Final = ("Exception ignored ", "Error in atexit")
 _ASIDES: Final = (*_IGNORED, "Exception in thread")
 # The lines between the exceptions of one chain.
 _LINKS: Final = ("During handling of", "The above exception was")

@@ -68,6 +68,12 @@ def texts(output: str) -> list[str]:
             "Error in atexit._run_exitfuncs:\n" + raised("OSError: b"), [], id="ignored at exit"
         ),
         pytest.param(
+            "Exception ignored while calling deallocator <function A.__del__ at 0x7f>:\n"
+            + raised("OSError: b"),
+            [],
+            id="ignored by Python 3.14",
+        ),
+        pytest.param(
             IGNORED + "RuntimeError: loop is closed\nValueError: x\n",
             ["ValueError: x"],
             id="ignored without a traceback",
