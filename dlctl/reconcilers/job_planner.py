@@ -43,7 +43,7 @@ from dlctl.reconcilers.plan import Plan, with_membership_plan
 from dlctl.reconcilers.planning.job_plan import PlanSettings, plan_job
 from dlctl.reconcilers.planning.next_changes import StatusTiming, next_changes
 from dlctl.reconcilers.planning.recreation_waits import with_recreation_waits
-from dlctl.reconcilers.recreation_backoff import RecreationBackoff, RecreationWait
+from dlctl.reconcilers.recreation_backoff import RecreationBackoff
 from dlctl.reconcilers.status import status_transitions
 from dlctl.reconcilers.status.invalid_status import invalid_plan
 
@@ -80,12 +80,11 @@ class JobPlanner:
         observed = await run_step(
             Step.PLANNING, job.key.namespace, cost, partial(observe, current, children, now)
         )
-        children = attrs.evolve(children, recreation_waits=self._recreation_waits(job, observed))
-        wait_s = 0.0
-        if self.failure_logs is not None:
-            logs = await self.failure_logs.of(job, observed)
-            children, wait_s = attrs.evolve(children, logs=logs.texts), logs.wait_s
-        return attrs.evolve(observed, children=children), wait_s
+        if self.failure_logs is None:
+            return observed, 0.0
+        logs = await self.failure_logs.of(job, observed)
+        children = attrs.evolve(observed.children, logs=logs.texts)
+        return attrs.evolve(observed, children=children), logs.wait_s
 
     async def plan(
         self, job: Job, obj: DecodedObject, observed: Observed, cache: JobCache
@@ -120,12 +119,16 @@ class JobPlanner:
         if self.failure_logs is not None:
             self.failure_logs.forget(key)
 
-    def _recreation_waits(self, job: Job, observed: Observed) -> dict[str, RecreationWait]:
-        """Return the waits before missing pods are created again, by their names."""
+    def _with_pod_waits(self, job: Job, observed: Observed) -> Observed:
+        """Return the replicas with the waits before missing pods are created again."""
         self.recreations.forget_lasting()
         missing = (one for one in observed.replicas if one.state is ReplicaState.MISSING)
         names = (job.child_name(one.replica) for one in missing)
-        return self.recreations.waits(job.uid, PODS, names)
+        waits = self.recreations.waits(job.uid, PODS, names)
+        if not waits:
+            return observed
+        children = attrs.evolve(observed.children, recreation_waits=waits)
+        return attrs.evolve(observed, children=children)
 
     async def _plan_valid(
         self, job: Job, obj: DecodedObject, observed: Observed, cache: JobCache
@@ -135,6 +138,8 @@ class JobPlanner:
         with wrap_content_errors(Step.PLANNING):
             cost = planning_cost(job, observed)
         membership_plan, planned_job, observed = await self._plan_members(job, observed, now, cost)
+        # Also of workers that have become members just now.
+        observed = self._with_pod_waits(planned_job, observed)
         renderer = Renderer(planned_job, obj.dialect, partial(self.avoidance.avoided_by, job))
         launch = membership_plan is None or membership_plan.create_launcher
         rendered, desired = await self._desired(renderer, observed, cache, create_launcher=launch)

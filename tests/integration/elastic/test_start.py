@@ -4,8 +4,10 @@ from typing import Final
 
 import pytest
 
+from dlctl.api.meta import PODS
 from dlctl.api.objects.pod_groups import VOLCANO_POD_GROUPS
 from dlctl.options import Options
+from tests.integration.replicas import created
 from tests.support.elastic_harness import JOBS, ElasticHarness, start_elastic_cluster
 from tests.support.pod_groups import admit, kinds_with_gangs, serve_pod_groups
 
@@ -64,3 +66,20 @@ def joins(stage: ElasticHarness, pod: str) -> bool:
     """Return whether a pod belongs to a gang."""
     annotations = stage.pod(pod)["metadata"].get("annotations") or {}
     return "scheduling.k8s.io/group-name" in annotations
+
+
+async def test_worker_that_others_delete_waits_for_its_next_pod_also_as_a_new_member() -> None:
+    async with start_elastic_cluster() as stage:
+        cluster = stage.cluster
+        cluster.node.unready.update(("linear-worker-0", "linear-worker-1"))
+        await stage.submit(worker={"replicas": 2})
+        for count in (1, 2, 3):
+            await cluster.until(lambda: stage.workers() == [0, 1])
+            assert created(cluster, "worker-1") == count
+            await cluster.user.delete(PODS, cluster.key("linear-worker-1"), grace_period_s=0)
+        for replicas in (1, 2):
+            await stage.edit({"spec": {"etReplicaSpecs": {"worker": {"replicas": replicas}}}})
+            await cluster.advance(1)
+        assert stage.workers() == [0]
+        await cluster.advance(10)
+        assert stage.workers() == [0, 1]
