@@ -79,6 +79,12 @@ class RecreationBackoff:
         for name in names:
             self._last[resource].pop((job, name), None)
 
+    def forget_all(self, job: UID, resource: Resource) -> None:
+        """Forget all children of a job."""
+        known = self._last[resource]
+        for key in [key for key in known if key[0] == job]:
+            del known[key]
+
     def waits(
         self, job: UID, resource: Resource, names: Iterable[str]
     ) -> dict[str, RecreationWait]:

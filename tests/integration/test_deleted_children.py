@@ -96,3 +96,18 @@ async def test_pods_that_are_given_to_an_earlier_attempt_are_replaced_with_a_bac
         await cluster.until(lambda: created(cluster, PODS) == 6)
         await change_pods(cluster, {"labels": {"dlctl.dev/restart-attempt": "0"}})
         assert created(cluster, PODS) <= 3 + 3 * _MAX_CREATED
+
+
+@pytest.mark.parametrize("strategy", ["Recreate", "BlockingRecreate"])
+async def test_job_that_restarts_as_a_whole_waits_for_its_own_back_off_alone(
+    strategy: str, start_cluster: StartCluster
+) -> None:
+    async with start_cluster(kinds=[PYTORCH], options=FAST) as cluster:
+        cluster.start()
+        outcomes = dict.fromkeys(("master-0", "worker-0"), (KEEPS_RUNNING,))
+        job = pytorch_job(failurePolicy={"maxRestarts": 50, "restartStrategy": strategy})
+        await cluster.submit(job, {**outcomes, "worker-1": (Exit(3),) * 50})
+        await cluster.advance(_SECONDS)
+        # A restart and the run before it take less than 4 s.
+        assert created(cluster, PODS) >= 3 * _SECONDS / 4
+        assert not cluster.condition("Waiting")

@@ -113,6 +113,9 @@ class Executor:
 
         Those of outdated pods are kept: what made a new pod outdated may do so with the next one.
         """
+        if plan.status.job_restarts > job.status.job_restarts:
+            # All its pods are outdated now, and the restart has a back-off of its own.
+            self.recreations.forget_all(job.uid, PODS)
         deleted = [(r, one) for r in (PODS, SERVICES, BATCH_JOBS) for one in plan.deletions(r)]
         for resource, one in (*deleted, *plan.dependents.deleted):
             if resource != PODS or one.metadata.name not in plan.outdated_pods:
