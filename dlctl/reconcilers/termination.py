@@ -156,7 +156,7 @@ def _from_container(
         reason=printable(reason or ("Completed" if code == 0 else "Error"), MAX_REASON_CHARS),
         message=_message(code, meaning_text, _last_line(terminated.message or "")),
         time=_end(pod, terminated, now),
-        started_at=terminated.started_at,
+        started_at=_on_our_clock(terminated.started_at, pod, terminated, now),
         exit_code=code,
         is_disruption=reason in UNOBSERVED_REASONS,
         is_ahead=terminated.finished_at is not None and terminated.finished_at > now,
@@ -237,9 +237,10 @@ def _end(
 
     The restart back-off begins at this time, and a run that ends once must not seem to end again.
     """
-    if terminated is not None and terminated.finished_at is not None:
-        # The node's clock may be ahead.
-        return min(terminated.finished_at, now)
+    if terminated is not None and (
+        end := _on_our_clock(terminated.finished_at, pod, terminated, now)
+    ):
+        return end
     status = pod.status
     times = [
         condition.last_transition_time
@@ -249,6 +250,24 @@ def _end(
     ]
     times += [status.start_time if status else None, pod.metadata.creation_timestamp]
     return max((time for time in times if time is not None and time <= now), default=now)
+
+
+def _on_our_clock(
+    time: datetime.datetime | None,
+    pod: Pod,
+    terminated: ContainerStateTerminated,
+    now: datetime.datetime,
+) -> datetime.datetime | None:
+    """Return a time of a run if the node's clock were right, as far as the pod shows that.
+
+    It is ahead if the time is in the future, and behind if the run precedes its pod.
+    """
+    if time is None:
+        return None
+    first = min(filter(None, (terminated.started_at, terminated.finished_at)), default=time)
+    created = pod.metadata.creation_timestamp or first
+    lag = max(created - first, datetime.timedelta())
+    return min(min(time, now) + lag, now)
 
 
 def _is_disrupted(pod: Pod) -> bool:

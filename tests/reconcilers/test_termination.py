@@ -193,6 +193,30 @@ def test_termination_time_is_when_the_container_ended() -> None:
     assert found(state=exited(1, at=NOW - MINUTE)).time == NOW - MINUTE
 
 
+@pytest.mark.parametrize("behind", [7 * MINUTE, datetime.timedelta(days=700_000)], ids=["", "far"])
+def test_run_on_a_node_whose_clock_is_behind_is_not_before_its_pod(
+    behind: datetime.timedelta,
+) -> None:
+    created = NOW - MINUTE
+    end = found(
+        state=exited(1, at=created + datetime.timedelta(seconds=6) - behind),
+        metadata={"creationTimestamp": created.isoformat()},
+    )
+    # It ran for five seconds.
+    assert end.started_at == created
+    assert end.time == created + datetime.timedelta(seconds=5)
+
+
+def test_run_that_starts_after_the_last_year_and_ends_in_the_first_is_over_now() -> None:
+    ended = exited(1)
+    ended["terminated"] |= {
+        "startedAt": "9999-12-31T23:59:59Z",
+        "finishedAt": "0001-01-01T00:00:00Z",
+    }
+    end = found(state=ended, metadata={"creationTimestamp": (NOW - MINUTE).isoformat()})
+    assert (end.started_at, end.time) == (NOW, NOW - MINUTE)
+
+
 def test_termination_time_is_never_ahead_of_our_clock() -> None:
     assert found(state=exited(1, at=NOW + MINUTE)).time == NOW
 
