@@ -76,12 +76,16 @@ class PythonException:
 def python_exceptions(lines: Sequence[LogLine]) -> Iterator[PythonException]:
     """Yield the exceptions in a log, in its order, without those that Python ignores."""
     in_traceback = is_ignored = goes_on = False
+    ignored_rank: int | None = None
     for number, line in enumerate(_without_margins(lines)):
         if line.text.startswith(_IGNORED):
             in_traceback, is_ignored, goes_on = False, True, True
+            ignored_rank = line.rank
             continue
         if _TRACEBACK in line.text:
-            in_traceback, is_ignored = True, is_ignored and goes_on
+            # Other processes may write in between.
+            is_ignored = is_ignored and goes_on and line.rank == ignored_rank
+            in_traceback = True
             continue
         if line.text.startswith("   "):
             in_traceback = in_traceback or line.text.lstrip().startswith('File "')

@@ -74,6 +74,11 @@ def texts(output: str) -> list[str]:
             id="ignored by Python 3.14",
         ),
         pytest.param(
+            IGNORED + raised("ValueError: x", tag="[rank1]: "),
+            ["ValueError: x"],
+            id="of another process than the ignored one",
+        ),
+        pytest.param(
             IGNORED + "RuntimeError: loop is closed\nValueError: x\n",
             ["ValueError: x"],
             id="ignored without a traceback",
