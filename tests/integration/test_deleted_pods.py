@@ -8,6 +8,8 @@ import pytest
 from dlctl.api.json_types import JSON
 from dlctl.api.meta import PODS
 from dlctl.kube.errors import NotFoundError
+from dlctl.local.apiserver.faults import Fault
+from dlctl.local.apiserver.status import StatusError
 from tests.builders import kind_of
 from tests.integration.kubeflow import job_of
 from tests.integration.replicas import created
@@ -15,6 +17,12 @@ from tests.support.harness import ClusterHarness, StartCluster
 
 KIND: Final = kind_of("kubeflow.org/v1", "PyTorchJob")
 NAME: Final = "linear-worker-0"
+FORBIDDEN: Final = StatusError(403, "Forbidden", "not now")
+
+
+async def suspend(cluster: ClusterHarness, *, suspended: bool) -> None:
+    patch = {"spec": {"runPolicy": {"suspend": suspended}}}
+    await cluster.user.patch(KIND.resource, cluster.key(), patch)
 
 
 async def delete_for(cluster: ClusterHarness, seconds: float, every_s: float) -> None:
@@ -69,3 +77,23 @@ async def test_pod_that_lasts_is_replaced_at_once(start_cluster: StartCluster) -
             await cluster.user.delete(PODS, cluster.key(NAME), grace_period_s=0)
             await cluster.advance(1)
             assert created(cluster, "worker-0") == count + 1
+
+
+@pytest.mark.embedded_only("it answers with faults")
+async def test_pods_of_which_dlctl_cannot_delete_one_at_once_are_created_again_at_once(
+    start_cluster: StartCluster,
+) -> None:
+    async with start_cluster(kinds=[KIND]) as cluster:
+        cluster.start()
+        await cluster.submit(job())
+        for count in (1, 2, 3):
+            await cluster.until(lambda: cluster.condition("Running"))
+            assert created(cluster, "worker-0") == count
+            fault = Fault(verb="delete", resource="pods", name="linear-worker-1", status=FORBIDDEN)
+            cluster.server.faults.add(fault)
+            await suspend(cluster, suspended=True)
+            await cluster.until(lambda: not cluster.pods())
+            assert cluster.server.faults.matched
+            await suspend(cluster, suspended=False)
+            await cluster.advance(1)
+        assert len(cluster.pods()) == 3

@@ -54,8 +54,9 @@ class Executor:
         self.events.record_all(job, context.obj, (*plan.action_notes, *plan.notes))
         if context.pod_problems is not None:
             context.cache.event_dedup.seen_problems = context.pod_problems
-        await self.child_writer.delete(job, plan)
+        # Some may be deleted even if the deletion of another one fails.
         self._forget_creations(job, plan)
+        await self.child_writer.delete(job, plan)
         self.events.deleted(job, obj, plan)
         await self.child_writer.force_delete(
             job, plan, lambda pod: self.events.force_deleted(job, obj, pod)
@@ -109,7 +110,7 @@ class Executor:
         return context
 
     def _forget_creations(self, job: Job, plan: Plan) -> None:
-        """Forget the creation of children that are deleted now, so that the next ones are due.
+        """Forget the creation of children to delete, so that the next ones are due.
 
         Those of outdated pods are kept: what made a new pod outdated may do so with the next one.
         """
