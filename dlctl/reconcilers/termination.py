@@ -266,8 +266,10 @@ def _on_our_clock(
         return None
     first = min(filter(None, (terminated.started_at, terminated.finished_at)), default=time)
     created = pod.metadata.creation_timestamp or first
-    lag = max(created - first, datetime.timedelta())
-    return min(min(time, now) + lag, now)
+    reported = min(time, now)
+    shifted = reported + max(created - first, datetime.timedelta())
+    # Of a container that could not start, kubelets report that it started in 1970.
+    return shifted if shifted <= now else reported
 
 
 def _is_disrupted(pod: Pod) -> bool:

@@ -217,6 +217,13 @@ def test_run_that_starts_after_the_last_year_and_ends_in_the_first_is_over_now()
     assert (end.started_at, end.time) == (NOW, NOW - MINUTE)
 
 
+def test_run_that_could_not_start_ended_when_its_node_says_so() -> None:
+    ended = exited(128, reason="StartError", at=NOW - MINUTE)
+    ended["terminated"]["startedAt"] = "1970-01-01T00:00:00Z"
+    created = {"creationTimestamp": (NOW - 2 * MINUTE).isoformat()}
+    assert found(state=ended, metadata=created).time == NOW - MINUTE
+
+
 def test_termination_time_is_never_ahead_of_our_clock() -> None:
     assert found(state=exited(1, at=NOW + MINUTE)).time == NOW
 
