@@ -13,6 +13,7 @@ import attrs
 from dlctl.api.exit_codes import GENERAL_ERROR, ExitClass, describe_exit_code
 from dlctl.api.objects.pods import ContainerStateTerminated, ContainerStatus, Pod, PodPhase
 from dlctl.api.policies.retry_policy import RetryPolicy
+from dlctl.clock import EPOCH
 from dlctl.errors import MAX_MESSAGE_CHARS, MAX_REASON_CHARS
 from dlctl.reconcilers.program_output.log_text import printable
 from dlctl.reconcilers.program_output.torchrun import recovered_exit_code
@@ -260,11 +261,13 @@ def _on_our_clock(
 ) -> datetime.datetime | None:
     """Return a time of a run if the node's clock were right, as far as the pod shows that.
 
-    It is ahead if the time is in the future, and behind if the run precedes its pod.
+    It is ahead if the time is in the future, and behind if the run precedes its pod. But of a
+    container that could not start, kubelets report that it started in 1970.
     """
     if time is None:
         return None
-    first = min(filter(None, (terminated.started_at, terminated.finished_at)), default=time)
+    times = (terminated.started_at, terminated.finished_at)
+    first = min((each for each in times if each not in (None, EPOCH)), default=time)
     created = pod.metadata.creation_timestamp or first
     reported = min(time, now)
     shifted = reported + max(created - first, datetime.timedelta())

@@ -207,6 +207,13 @@ def test_run_on_a_node_whose_clock_is_behind_is_not_before_its_pod(
     assert end.time == created + datetime.timedelta(seconds=5)
 
 
+def test_run_of_a_container_that_could_not_start_ends_when_its_node_says() -> None:
+    failed = exited(128, at=NOW - datetime.timedelta(seconds=20))
+    failed["terminated"] |= {"reason": "StartError", "startedAt": "1970-01-01T00:00:00Z"}
+    end = found(state=failed, metadata={"creationTimestamp": (NOW - MINUTE).isoformat()})
+    assert end.time == NOW - datetime.timedelta(seconds=20)
+
+
 def test_run_that_starts_after_the_last_year_and_ends_in_the_first_is_over_now() -> None:
     ended = exited(1)
     ended["terminated"] |= {
