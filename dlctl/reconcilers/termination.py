@@ -269,10 +269,8 @@ def _on_our_clock(
     times = (terminated.started_at, terminated.finished_at)
     first = min((each for each in times if each not in (None, EPOCH)), default=time)
     created = pod.metadata.creation_timestamp or first
-    reported = min(time, now)
-    shifted = reported + max(created - first, datetime.timedelta())
-    # Of a container that could not start, kubelets report that it started in 1970.
-    return shifted if shifted <= now else reported
+    lag = max(created - first, datetime.timedelta())
+    return min(min(time, now) + lag, now)
 
 
 def _is_disrupted(pod: Pod) -> bool:

@@ -224,11 +224,11 @@ def test_run_that_starts_after_the_last_year_and_ends_in_the_first_is_over_now()
     assert (end.started_at, end.time) == (NOW, NOW - MINUTE)
 
 
-def test_run_that_could_not_start_ended_when_its_node_says_so() -> None:
-    ended = exited(128, reason="StartError", at=NOW - MINUTE)
-    ended["terminated"]["startedAt"] = "1970-01-01T00:00:00Z"
-    created = {"creationTimestamp": (NOW - 2 * MINUTE).isoformat()}
-    assert found(state=ended, metadata=created).time == NOW - MINUTE
+def test_run_on_a_node_whose_clock_is_behind_ended_just_now_if_that_of_the_server_is_ahead() -> None:
+    second = datetime.timedelta(seconds=1)
+    state = exited(1, at=NOW - 7 * MINUTE)
+    end = found(state=state, metadata={"creationTimestamp": (NOW - 4 * second).isoformat()})
+    assert end.time == NOW
 
 
 def test_termination_time_is_never_ahead_of_our_clock() -> None:
