@@ -7,6 +7,7 @@ import pytest
 
 from dlctl.api.json_types import JSON
 from dlctl.api.meta import BATCH_JOBS, CONFIG_MAPS, PODS, SERVICES, Resource
+from dlctl.api.objects.pod_groups import VOLCANO_POD_GROUPS
 from dlctl.dialects.kind import Kind
 from dlctl.kube.errors import NotFoundError
 from dlctl.options import Options
@@ -15,6 +16,7 @@ from tests.integration.kubeflow import job_of
 from tests.mpi_v2beta1 import mpi_job
 from tests.support.harness import ClusterHarness, StartCluster
 from tests.support.outcomes import KEEPS_RUNNING, Exit
+from tests.support.pod_groups import admit, start_with_gangs
 
 pytestmark = pytest.mark.embedded_only("it advances the clock")
 PYTORCH: Final = kind_of("kubeflow.org/v1", "PyTorchJob")
@@ -111,3 +113,21 @@ async def test_job_that_restarts_as_a_whole_waits_for_its_own_back_off_alone(
         # A restart and the run before it take less than 4 s.
         assert created(cluster, PODS) >= 3 * _SECONDS / 4
         assert not cluster.condition("Waiting")
+
+
+async def test_children_that_dlctl_itself_deletes_are_created_again_at_once(
+    start_cluster: StartCluster,
+) -> None:
+    async with start_cluster(kinds=[PYTORCH]) as cluster:
+        await start_with_gangs(cluster, "volcano")
+        await cluster.submit(pytorch_job())
+        for _ in range(4):
+            await cluster.advance(1)
+            assert cluster.objects(VOLCANO_POD_GROUPS)
+            await admit(cluster)
+            await cluster.advance(1)
+            assert (len(cluster.pods()), len(cluster.services())) == (3, 3)
+            for suspended in (True, False):
+                patch = {"spec": {"runPolicy": {"suspend": suspended}}}
+                await cluster.user.patch(PYTORCH.resource, cluster.key(), patch)
+                await cluster.until(lambda: not cluster.pods() and not cluster.services())

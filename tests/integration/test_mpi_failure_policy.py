@@ -1,5 +1,6 @@
 """MPIJobs of v2beta1 with a failure policy, which decides instead of the launcher's Job."""
 
+import asyncio
 from collections.abc import Mapping
 
 import pytest
@@ -74,6 +75,21 @@ async def test_failed_launcher_restarts_the_whole_job(start_cluster: StartCluste
         await cluster.until(lambda: is_true(cluster, "Succeeded"))
         await cluster.until(lambda: not pods(cluster, "worker"))
         assert [p["status"]["phase"] for p in pods(cluster, "launcher")] == ["Succeeded"]
+
+
+@pytest.mark.embedded_only("it measures compacted time")
+async def test_launcher_that_fails_again_and_again_waits_for_the_back_off_of_its_job_alone(
+    start_cluster: StartCluster,
+) -> None:
+    async with start_cluster(kinds=[MPI], options=FAST) as cluster:
+        await submit(cluster, policed(maxRestarts=5))
+        start_s = asyncio.get_running_loop().time()
+        for attempt in range(5):
+            await runs(cluster, attempt)
+            await finish_launcher(cluster, 3)
+        await runs(cluster, 5)
+        # At most two seconds each, and those until its pods are gone.
+        assert asyncio.get_running_loop().time() - start_s < 20
 
 
 async def test_pods_of_an_attempt_know_its_number(start_cluster: StartCluster) -> None:

@@ -224,9 +224,7 @@ def test_run_that_starts_after_the_last_year_and_ends_in_the_first_is_over_now()
     assert (end.started_at, end.time) == (NOW, NOW - MINUTE)
 
 
-def test_run_on_a_node_whose_clock_is_behind_ended_just_now_if_that_of_the_server_is_ahead() -> (
-    None
-):
+def test_clock_of_a_node_is_corrected_at_most_until_now() -> None:
     second = datetime.timedelta(seconds=1)
     state = exited(1, at=NOW - 7 * MINUTE)
     end = found(state=state, metadata={"creationTimestamp": (NOW - 4 * second).isoformat()})
