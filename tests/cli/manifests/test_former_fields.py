@@ -1,5 +1,6 @@
 """Fields of old manifests that no CRD lists: read, or ignored as they were then."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -111,6 +112,17 @@ def test_unknown_field_is_a_problem_beside_others(dlctl: Dlctl, written: Written
     assert "spec.worldSize: unknown field 'worldSize'" in done.out
 
 
+def test_unknown_field_outside_the_spec_is_a_problem_in_all_versions(
+    dlctl: Dlctl, written: Written
+) -> None:
+    job = {**training_job("TFJob", Worker=1), "apiVersion": "kubeflow.org/v1beta2"}
+    job["metadata"]["label"] = {}
+    done = dlctl("check", written(job))
+    assert done.code == 1
+    assert re.search(r"problem: line \d+: metadata\.label: unknown field 'label'", done.out)
+
+
+@pytest.mark.parametrize("version", ["v1", "v1beta2"])
 @pytest.mark.parametrize(
     ("kind", "replicas", "field"),
     [
@@ -120,13 +132,13 @@ def test_unknown_field_is_a_problem_beside_others(dlctl: Dlctl, written: Written
     ],
 )
 def test_field_of_the_list_form_has_no_place_in_the_map(
-    dlctl: Dlctl, tmp_path: Path, kind: str, replicas: str, field: str
+    dlctl: Dlctl, tmp_path: Path, version: str, kind: str, replicas: str, field: str
 ) -> None:
     container = {"PyTorchJob": "pytorch", "TFJob": "tensorflow"}[kind]
     path = tmp_path / "job.yaml"
     path.write_text(
         f"""\
-apiVersion: kubeflow.org/v1
+apiVersion: kubeflow.org/{version}
 kind: {kind}
 metadata: {{name: train}}
 spec:
