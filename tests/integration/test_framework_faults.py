@@ -6,12 +6,14 @@ from typing import Any, ClassVar
 import pytest
 
 from dlctl.api.job import ReplicaSpec
-from dlctl.api.meta import PODS
+from dlctl.api.meta import EVENTS, PODS
 from dlctl.dialects.kind import Kind
 from dlctl.dialects.kinds import kind_of_api_version, served_kinds
 from dlctl.frameworks.dljob import DLJob
+from dlctl.frameworks.kubeflow.pytorch import PyTorchJob
 from dlctl.frameworks.mxnet import MXJob
-from tests.builders import bare_job
+from tests.builders import bare_job, kind_of, training_job
+from tests.integration.kubeflow import only
 from tests.support.harness import ClusterHarness, StartCluster
 
 HERE = "tests/integration/test_framework_faults.py:"
@@ -93,3 +95,31 @@ async def test_running_job_waits_until_the_frameworks_bug_is_fixed(
 
         buggy(monkeypatch, "")
         await cluster.until(lambda: len(cluster.pods()) == 2)
+
+
+@pytest.mark.embedded_only("its nodes have no room")
+async def test_problems_of_pods_are_reported_once_whatever_befalls_their_job_meanwhile(
+    start_cluster: StartCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with start_cluster(kinds=only("PyTorchJob")) as cluster:
+        cluster.node.has_room.clear()
+        cluster.start()
+        await cluster.submit(training_job("PyTorchJob", Master=1))
+        resource = kind_of("kubeflow.org/v1", "PyTorchJob").resource
+        await cluster.until(cluster.pods)
+        unschedulable = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+        status = {"status": {"conditions": [unschedulable]}}
+        pod = cluster.key("linear-master-0")
+        await cluster.user.patch(PODS, pod, status, subresource="status")
+        await cluster.until(lambda: "Unschedulable" in cluster.events())
+        with monkeypatch.context() as patched:
+            patched.setattr(PyTorchJob, "success_policy", lambda self: None)
+            patch = {"spec": {"runPolicy": {"backoffLimit": 7}}}
+            await cluster.user.patch(resource, cluster.key(), patch)
+            await cluster.until(lambda: "Error" in cluster.condition("Waiting"))
+        patch = {"spec": {"runPolicy": {"backoffLimit": 8}}}
+        await cluster.user.patch(resource, cluster.key(), patch)
+        await cluster.until(lambda: "Error" not in cluster.condition("Waiting"))
+        await cluster.advance(30)
+        found = [one for one in cluster.objects(EVENTS) if one["reason"] == "Unschedulable"]
+        assert [one["count"] for one in found] == [1]
