@@ -10,8 +10,8 @@ from typing import Final
 
 import attrs
 
-from dlctl.api.job import Job
-from dlctl.api.meta import PODS, ObjectKey
+from dlctl.api.job import LAUNCHER_REPLICA, Job
+from dlctl.api.meta import BATCH_JOBS, PODS, ObjectKey
 from dlctl.api.status.job_status import JobStatus
 from dlctl.clock import Clock
 from dlctl.dialects.dialect import DecodedObject
@@ -120,11 +120,17 @@ class JobPlanner:
             self.failure_logs.forget(key)
 
     def _with_pod_waits(self, job: Job, observed: Observed) -> Observed:
-        """Return the replicas with the waits before missing pods are created again."""
+        """Return the replicas with the waits before missing pods are created again.
+
+        In place of a launcher's pod that of its Job, if that is missing.
+        """
         self.recreations.forget_lasting()
-        missing = (one for one in observed.replicas if one.state is ReplicaState.MISSING)
-        names = (job.child_name(one.replica) for one in missing)
+        missing = [one.replica for one in observed.replicas if one.state is ReplicaState.MISSING]
+        names = (job.child_name(one) for one in missing if job.has_own_pod(one))
         waits = self.recreations.waits(job.uid, PODS, names)
+        if observed.launcher is not None and observed.launcher.batch_job is None:
+            launchers = [job.child_name(LAUNCHER_REPLICA)] if LAUNCHER_REPLICA in missing else []
+            waits |= self.recreations.waits(job.uid, BATCH_JOBS, launchers)
         if not waits:
             return observed
         children = attrs.evolve(observed.children, recreation_waits=waits)

@@ -63,6 +63,25 @@ async def test_child_that_is_deleted_again_and_again_is_created_with_a_back_off(
         assert name in [one["metadata"]["name"] for one in cluster.objects(resource)]
 
 
+@pytest.mark.parametrize("policy", ["AtStartup", "WaitForWorkersReady"])
+async def test_launcher_whose_jobs_others_delete_says_so(
+    policy: str, start_cluster: StartCluster
+) -> None:
+    async with start_cluster(kinds=[MPI]) as cluster:
+        cluster.start()
+        await cluster.submit(mpi_job(name="linear", launcherCreationPolicy=policy))
+        await cluster.until(lambda: cluster.objects(BATCH_JOBS))
+        for _ in range(_SECONDS):
+            for job in cluster.objects(BATCH_JOBS):
+                key = cluster.key(job["metadata"]["name"])
+                await cluster.user.delete(BATCH_JOBS, key, propagation="Background")
+            await cluster.advance(1)
+        text = (
+            "launcher-0 (1 of 3 replicas) waits: the last 5 Jobs were deleted or changed by others"
+        )
+        assert text in cluster.condition("Waiting")
+
+
 async def change_pods(cluster: ClusterHarness, metadata: Mapping[str, Any]) -> None:
     """Change each new pod, as a webhook would."""
     for _ in range(2 * _SECONDS):

@@ -87,7 +87,7 @@ def _wait(
             if name in restart_times:
                 return _restart(restarts[name], restart_times[name])
             if held := observed.children.recreation_waits.get(job.child_name(one.replica)):
-                return _recreation(held)
+                return _recreation(held, "pod" if job.has_own_pod(one.replica) else "Job")
             return _missing(job, observed, one)
         case ReplicaState.TERMINATING if one.pod is not None:
             return _terminating(one.pod)
@@ -116,11 +116,11 @@ def _restart(record: RestartRecord, time: datetime.datetime) -> ReplicaWait:
     return ReplicaWait(Stage.RESTARTING, reasons.RESTART_BACK_OFF, text)
 
 
-def _recreation(wait: RecreationWait) -> ReplicaWait:
-    pods = "pod was" if wait.deleted == 1 else f"{wait.deleted} pods were"
+def _recreation(wait: RecreationWait, child: str) -> ReplicaWait:
+    children = f"{child} was" if wait.deleted == 1 else f"{wait.deleted} {child}s were"
     text = (
-        f"the last {pods} deleted or changed by others soon after the creation: check the taints "
-        "of the node, other controllers and webhooks"
+        f"the last {children} deleted or changed by others soon after the creation: check the "
+        "taints of the node, other controllers and webhooks"
     )
     return ReplicaWait(Stage.RESTARTING, reasons.POD_DELETED, text, wait.since)
 
