@@ -32,12 +32,12 @@ def path_of(name: str, value: object) -> Path:
     """
     if not isinstance(value, str | os.PathLike):
         raise ConfigError(f"{name}: {value!r} is no path")
-    return Path(os.path.expanduser(value)).absolute()
+    return home_path(value).absolute()
 
 
-def home_path(text: str) -> Path:
+def home_path(path: str | os.PathLike[str]) -> Path:
     """Return the path of a flag: shells leave a ``~`` after ``--flag=`` to the program."""
-    return Path(os.path.expanduser(text))
+    return Path(os.path.expanduser(path))
 
 
 def check_run_options(timeout_s: object, max_restarts: object, on_line: object) -> None:

@@ -1,10 +1,9 @@
 """Problems of manifests, before anything is created: with file, line, field and fix."""
 
 import importlib.util
-import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import attrs
 import msgspec
@@ -26,12 +25,10 @@ from dlctl.dialects.dialect import DecodedObject
 from dlctl.dialects.kind import Kind
 from dlctl.dialects.pods.pod_canonicalization import canonicalize_pod_template
 from dlctl.errors import ConfigError, InvalidJobError
+from dlctl.local.apiserver.validation.names import dns_label
 
 if TYPE_CHECKING:
     from dlctl.cli.manifests.admission import Admission, AdmissionRejection
-
-
-_NAMESPACE: Final = re.compile("[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
 @attrs.frozen
@@ -227,7 +224,7 @@ def _annotation_problems(manifest: Manifest, annotations: Mapping[str, str]) -> 
 
 
 def _namespace_problems(manifest: Manifest, namespace: str) -> Iterator[Problem]:
-    if not _NAMESPACE.fullmatch(namespace):
+    if dns_label(namespace):
         is_own = bool((manifest.obj.get("metadata") or {}).get("namespace"))
         title = "metadata.namespace: is " if is_own else "namespace "
         rule = "use lower-case letters, digits and '-', at most 63, and no '-' at an end"

@@ -1,6 +1,5 @@
 """Why the pods of a job could never start on an embedded cluster, found before it starts."""
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -24,6 +23,7 @@ from dlctl.cli.manifests.yaml_lines import Path as FieldPath
 from dlctl.cli.manifests.yaml_lines import dotted
 from dlctl.dialects.kind import Kind
 from dlctl.errors import DlctlError
+from dlctl.local.apiserver.validation.names import dns_subdomain
 from dlctl.local.node.containers.images import NoCommandError, find
 
 Spec = Mapping[str, Any]
@@ -34,9 +34,6 @@ _ALWAYS_THERE: Final = (("ServiceAccount", "default"), ("ConfigMap", "kube-root-
 _VOLUME_TYPES: Final = frozenset(
     "emptyDir configMap secret downwardAPI projected hostPath persistentVolumeClaim".split()
 )
-
-
-_CLAIM_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 
 
 class NeverStartsError(DlctlError):
@@ -145,7 +142,7 @@ def _volumes(spec: Spec, path: FieldPath) -> Iterator[tuple[FieldPath, str]]:
             message = "a laptop has no volumes of this type: use hostPath or persistentVolumeClaim"
             yield (*where, types[0]), message
         claim = str(entry(volume, "persistentVolumeClaim").get("claimName") or "")
-        if claim and not _CLAIM_NAME.fullmatch(claim):
+        if claim and dns_subdomain(claim):
             reason = "but no claim can have that name: use lower-case letters, digits, '-' and '.'"
             claim_path = (*where, "persistentVolumeClaim", "claimName")
             yield claim_path, f"is {claim!r}, {reason}"
