@@ -45,6 +45,8 @@ _MPI_ABORT: Final = re.compile(
 _MPI_ERROR_CLASSES: Final = 0x7F
 _MPI_ERR_OTHER: Final = 15
 _CRASH_SIGNALS: Final = frozenset({4, 6, 7, 8, 9, 11, 15})
+# Hydra's proxy sets it when a process closes its connection, at times over the true code.
+_HYDRA_UNKNOWN: Final = 1
 _HYDRA_TITLE: Final = "BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES"
 # A report is this many lines long at most.
 _REPORT_LINES: Final = 16
@@ -61,7 +63,7 @@ class LaunchedFailure:
     host: str = ""
     # 128 + n after a signal; None if the launcher does not know it.
     exit_code: int | None = None
-    # What MPI itself ended the process for; empty if it was not MPI.
+    # What MPI itself ended the process for, or knows of its end; empty if it says nothing.
     mpi_error: str = ""
 
 
@@ -107,6 +109,8 @@ def _bad_termination(report: str) -> LaunchedFailure | None:
     by_signal, code = _BY_SIGNAL.search(report), _EXIT_CODE.search(report)
     if by_signal:
         return _failure(found, SIGNAL_BASE + int(by_signal["signal"]))
+    if code and int(code["code"]) == _HYDRA_UNKNOWN:
+        return attrs.evolve(_failure(found, None), mpi_error="ended without MPI_Finalize")
     return _failure(found, _hydra_exit_code(int(code["code"])) if code else None)
 
 

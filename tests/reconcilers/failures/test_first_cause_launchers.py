@@ -97,6 +97,14 @@ _LAUNCHED = {
     "Hydra, exited": _Row(
         [launcher(outputs.hydra(_HOST, 42, rank=2), 42)], Cause.USER_CODE, "worker-1", 2, 42,
     ),
+    "Hydra, unknown exit code": _Row(
+        [launcher(outputs.hydra(_HOST, 1), 255)], Cause.UNKNOWN, "worker-1", None, None,
+        "a process on linear-worker-1 failed: ended without MPI_Finalize",
+    ),
+    "Hydra, exception of a process with unknown exit code": _Row(
+        [launcher(raised("ValueError: nan") + outputs.hydra(_HOST, 1), 255)],
+        Cause.USER_CODE, "worker-1", None, None, "ValueError: nan",
+    ),
     "Hydra, exception before it kills the others": _Row(
         [launcher(raised("ValueError: nan") + outputs.hydra(_HOST, 9, "Killed (signal 9)"), 9)],
         Cause.USER_CODE, "launcher-0", None, 9, "ValueError: nan",
