@@ -6,7 +6,7 @@ The node runs the command; nothing here knows it.
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
-from typing import Any, Final, Protocol
+from typing import Annotated, Any, Final, Protocol
 
 import attrs
 import msgspec
@@ -73,9 +73,13 @@ class PodExecOptions:
     tty: bool = False
 
 
+# As many columns or rows as Linux can set.
+_Extent = Annotated[int, msgspec.Meta(ge=0, lt=1 << 16)]
+
+
 class _Size(msgspec.Struct, rename="pascal"):
-    width: int
-    height: int
+    width: _Extent
+    height: _Extent
 
 
 # Leaving the block kills the command; a StatusError says why it cannot run.
@@ -158,6 +162,9 @@ async def _receive(channels: Channels, session: ExecSession) -> None:
 
 
 async def _write_stdin(stdin: asyncio.StreamWriter, message: Message) -> None:
+    if stdin.is_closing():
+        # Each further write would be logged.
+        return
     if message.data:
         stdin.write(message.data)
         await stdin.drain()
@@ -166,8 +173,8 @@ async def _write_stdin(stdin: asyncio.StreamWriter, message: Message) -> None:
 
 
 def _resize(streams: ExecStreams, data: bytes) -> None:
-    # Invalid sizes are ignored, and so is a terminal that is gone.
-    with suppress(msgspec.DecodeError, OSError):
+    # Invalid sizes are ignored.
+    with suppress(msgspec.DecodeError):
         size = msgspec.json.decode(data, type=_Size)
         streams.resize(size.width, size.height)
 

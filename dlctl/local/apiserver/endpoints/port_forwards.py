@@ -34,6 +34,8 @@ _SPDY: Final = "portforward.k8s.io"
 _CHANNELS: Final = "v4.channel.k8s.io"
 _CHUNK_BYTES: Final = 1 << 15
 _CONNECT_TIMEOUT_S: Final = 10.0
+# Each has two channels, which are numbered by a byte.
+_MAX_PORTS: Final = 128
 
 Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 # Connects to a port of a pod; a StatusError or OSError says why it cannot.
@@ -75,6 +77,8 @@ def _ports(request: ApiRequest) -> list[int]:
     texts = [text for given in request.ports for text in given.split(",")]
     if any(not text.isdecimal() or not 0 < int(text) < 65536 for text in texts):
         raise status.bad_request(f'"ports" must be numbers from 1 to 65535: {", ".join(texts)}')
+    if len(texts) > _MAX_PORTS:
+        raise status.bad_request(f'"ports" may be {_MAX_PORTS} at most, got {len(texts)}')
     return [int(text) for text in texts]
 
 

@@ -77,6 +77,8 @@ async def terminal(*, stdin: bool) -> AsyncIterator[StreamPaths]:
         held = stack.enter_context(_file(theirs, "rb"))
         output = stack.enter_context(_file(ours, "rb"))
         given = stack.enter_context(_file(os.dup(ours), "wb"))
+        # Open for the whole block: the others are closed as soon as the command ends.
+        sized = stack.enter_context(_file(os.dup(ours), "rb"))
 
         async def connect() -> ContainerStreams:
             held.close()
@@ -87,7 +89,7 @@ async def terminal(*, stdin: bool) -> AsyncIterator[StreamPaths]:
                 stdin=await _writer(given, stack),
                 stdout=stdout,
                 stderr=nothing,
-                resize=lambda columns, rows: termios.tcsetwinsize(ours, (rows, columns)),
+                resize=lambda columns, rows: termios.tcsetwinsize(sized, (rows, columns)),
             )
 
         names = ("stdin", "stdout", "stderr") if stdin else ("stdout", "stderr")

@@ -1,8 +1,12 @@
 """Exec into containers, as by kubectl and Python clients."""
 
+import asyncio
+import os
+
 import pytest
 
 from dlctl.api.meta import ObjectKey
+from dlctl.local.node.containers.exec_streams import terminal
 from tests.local.node.exec_streams import V4, V5, open_exec, refusal, run, start
 from tests.local.node.harness import NodeHarness
 
@@ -51,14 +55,19 @@ async def test_input_of_megabytes_may_be_one_message(harness: NodeHarness) -> No
     assert said.out.strip() == str(5 << 20)
 
 
-async def test_command_without_stdin_does_not_wait_for_input(harness: NodeHarness) -> None:
+async def test_command_without_stdin_does_not_wait_for_input(
+    harness: NodeHarness, caplog: pytest.LogCaptureFixture
+) -> None:
     await start(harness, "deaf")
     async with open_exec(
         harness, "deaf", "sh", "-c", "exec <&-; echo ready; sleep 0.1", stdin="true"
     ) as said:
         await said.until(b"ready")
-        await said.socket.send_bytes(b"\0" + b"x" * 300_000)
+        for _ in range(30):
+            await said.socket.send_bytes(b"\0" + b"x" * 10_000)
         assert (await said.end())["status"] == "Success"
+    # Neither does its input fill the log.
+    assert [record for record in caplog.records if record.name == "asyncio"] == []
 
 
 async def test_command_ends_when_its_client_disconnects(harness: NodeHarness) -> None:
@@ -107,6 +116,30 @@ async def test_command_has_a_terminal_that_can_be_resized(harness: NodeHarness) 
         await said.socket.send_bytes(b"\0typed\n")
         assert (await said.end())["status"] == "Success"
     assert said.out.splitlines() == ["on a terminal", "typed", "45 123", "typed"]
+
+
+@pytest.mark.parametrize("width", ["65536", "-1", str(1 << 80)])
+async def test_size_that_no_terminal_has_is_ignored(harness: NodeHarness, width: str) -> None:
+    name = f"wide-{len(width)}{width[-1]}"
+    await start(harness, name)
+    wanted = {"stdin": "true", "tty": "true", "stderr": "false"}
+    async with open_exec(harness, name, "sh", "-c", "read line; exit 7", **wanted) as said:
+        await said.socket.send_bytes(f'\4{{"Width":{width},"Height":1}}'.encode())
+        await said.socket.send_bytes(b"\0typed\n")
+        status = await said.end()
+    assert status["details"]["causes"][0]["message"] == "7"
+
+
+async def test_terminal_whose_programs_have_ended_can_be_resized() -> None:
+    async with terminal(stdin=True) as ends:
+        program = os.open(ends.paths["stdout"], os.O_RDWR | os.O_NOCTTY)
+        streams = await ends.connect()
+        os.close(program)
+        async with asyncio.timeout(15):
+            assert await streams.stdout.read() == b""
+        # The file of its output is closed in the next turn of the loop.
+        await asyncio.sleep(0)
+        streams.resize(80, 24)
 
 
 async def test_ctrl_c_interrupts_a_command_on_a_terminal(harness: NodeHarness) -> None:

@@ -170,6 +170,14 @@ async def test_request_without_an_upgrade_is_rejected(harness: NodeHarness) -> N
         )
 
 
+async def test_more_ports_than_there_are_channels_are_rejected(harness: NodeHarness) -> None:
+    await start(harness, "many")
+    ports = ",".join(str(port) for port in range(8000, 8129))
+    async with session(harness) as client, client.get(url("many"), params={"ports": ports}) as said:
+        assert said.status == 400
+        assert (await said.json())["message"] == '"ports" may be 128 at most, got 129'
+
+
 async def test_other_protocols_are_rejected_with_those_served(harness: NodeHarness) -> None:
     await start(harness, "other")
     async with session(harness) as client:
