@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -24,6 +25,8 @@ MAX_LOG_BYTES: Final = 64 << 20
 _CHUNK_BYTES: Final = 1 << 16
 # Delay until a new line of a followed log is seen.
 _POLL_S: Final = 0.1
+# Lines whose times are looked up before the event loop runs again: a chunk may be all newlines.
+_LINES_PER_TURN: Final = 1000
 
 
 @attrs.frozen
@@ -127,15 +130,18 @@ async def _with_times(
     begins = True
     async for position, data in output:
         stamped, end = [], position
-        for line in io.BytesIO(data):
+        for index, line in enumerate(io.BytesIO(data), 1):
             end += len(line)
             if begins:
                 stamped.append(_stamp(times.at(end)))
             stamped.append(line)
             begins = line.endswith(b"\n")
+            if index % _LINES_PER_TURN == 0:
+                await asyncio.sleep(0)
         yield position, b"".join(stamped)
 
 
+@lru_cache(maxsize=16)
 def _stamp(time: datetime.datetime) -> bytes:
     return time.strftime("%Y-%m-%dT%H:%M:%S.%f000Z ").encode()
 
@@ -179,12 +185,13 @@ def tail_position(path: Path, lines: int | None) -> int:
             position = max(limit - _CHUNK_BYTES, first)
             file.seek(position)
             chunk = file.read(limit - position)
-            found = len(chunk)
-            while (found := chunk.rfind(b"\n", 0, found)) >= 0:
-                wanted -= 1
-                if not wanted:
-                    return position + found + 1
-            limit = position
+            limit, found = position, len(chunk)
+            if (count := chunk.count(b"\n")) < wanted:
+                wanted -= count
+                continue
+            for _ in range(wanted):
+                found = chunk.rfind(b"\n", 0, found)
+            return position + found + 1
     return first
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import datetime
+import itertools
 import shutil
 from pathlib import Path
 
@@ -70,6 +71,34 @@ async def test_line_of_several_reads_has_one_time(tmp_path: Path) -> None:
     stamped = await text(path, LogOptions(timestamps=True), times)
     lines = (f"{second} 1%\r2%", f"{third} {long}\r{long}", f"{third} ", f"{third} b")
     assert stamped == "\n".join(lines)
+
+
+class _CountingClock(SystemClock):
+    calls = 0
+
+    def now(self) -> datetime.datetime:
+        self.calls += 1
+        return later(60)
+
+
+async def test_loop_runs_while_the_times_of_many_short_lines_are_looked_up(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "0.log"
+    path.write_bytes(b"\n" * 60_000)
+    clock = _CountingClock()
+    seen = [0]
+
+    async def watch() -> None:
+        while True:
+            seen.append(clock.calls)
+            await asyncio.sleep(0)
+
+    watching = asyncio.create_task(watch())
+    await text(path, LogOptions(timestamps=True), LineTimes(clock, NOON))
+    watching.cancel()
+    assert clock.calls == 60_000
+    assert max(after - before for before, after in itertools.pairwise(seen)) <= 1000
 
 
 async def test_file_that_is_not_observed_has_the_time_of_its_start(tmp_path: Path) -> None:

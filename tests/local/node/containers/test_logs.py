@@ -21,6 +21,7 @@ async def text(path: Path, query: LogOptions) -> str:
         pytest.param("a\n", 0, "", id="none"),
         pytest.param("x" * 70_000 + "\n" + "y" * 70_000 + "\n", 1, "y" * 70_000 + "\n", id="long"),
         pytest.param("", 3, "", id="empty"),
+        pytest.param("\n" * 200_000, 150_000, "\n" * 150_000, id="many"),
     ],
 )
 async def test_tail_starts_at_the_beginning_of_a_line(
