@@ -6,7 +6,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ import attrs
 
 from dlctl import logs
 from dlctl.errors import DISK_FULL, ConfigError, config_errors
+from dlctl.local.file_lock import HeldError, exclusive_lock
 
 
 @attrs.define
@@ -60,13 +61,15 @@ def log_file(path: Path | None, run_dir: Path) -> Iterator[LogFile]:
     """Write the log to this file, or to one in the run directory.
 
     That is removed with the directory, however the command ends, unless kept, or after a crash.
-    :raises ConfigError: if the file cannot be written.
+    :raises ConfigError: if the file cannot be written, or another command writes it.
     """
     log = LogFile(path or run_dir / "controller.log", kept=path is not None)
-    with config_errors(f"cannot write {log.path}"):
-        fd = os.open(log.path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    file = io.BufferedWriter(_LossyFile(fd))
-    with io.TextIOWrapper(file, encoding="utf-8") as stream, _restore_root_logger():
+    with ExitStack() as stack:
+        with config_errors(f"cannot write {log.path}"):
+            fd = _locked(log.path, stack)
+        file = io.BufferedWriter(_LossyFile(fd))
+        stream = stack.enter_context(io.TextIOWrapper(file, encoding="utf-8"))
+        stack.enter_context(_restore_root_logger())
         logs.configure(stream, format_=logs.LogFormat.CONSOLE)
         try:
             yield log
@@ -77,6 +80,17 @@ def log_file(path: Path | None, run_dir: Path) -> Iterator[LogFile]:
             log.keep()
             print(f"dlctl: the log is in {log.path}", file=sys.stderr)
             raise
+
+
+def _locked(path: Path, stack: ExitStack) -> int:
+    """Return the descriptor of the empty file, which the stack holds for this command alone."""
+    try:
+        stack.enter_context(exclusive_lock(path))
+    except HeldError:
+        raise ConfigError(
+            f"another command writes its logs to {path.parent}: name another directory"
+        ) from None
+    return os.open(path, os.O_WRONLY | os.O_TRUNC)
 
 
 @contextmanager

@@ -52,6 +52,21 @@ def test_log_that_cannot_be_written_is_an_error(run_dir: Path) -> None:
         pass
 
 
+def test_log_of_another_command_is_left_as_it_is(tmp_path: Path, run_dir: Path) -> None:
+    path = tmp_path / "controller.log"
+    with log_file(path, run_dir):
+        logging.getLogger().warning("of the first")
+        with (
+            pytest.raises(ConfigError, match=f"writes its logs to {tmp_path}: name another"),
+            log_file(path, run_dir),
+        ):
+            pass
+    assert "of the first" in path.read_text()
+    with log_file(path, run_dir):
+        logging.getLogger().warning("of the next")
+    assert "of the first" not in path.read_text()
+
+
 def test_full_disk_drops_the_log_in_silence(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
