@@ -24,6 +24,7 @@ from dlctl.kube.errors import ForbiddenError, NotFoundError
 from dlctl.tasks import map_all
 
 _PARALLEL_REQUESTS = 12
+_WHERE_JOBS_ARE = "; `dlctl get` lists its jobs, and -n chooses another namespace"
 
 
 class JobNotFoundError(DlctlError):
@@ -55,9 +56,10 @@ class TargetCluster:
             job for jobs in await self._of_each(name.kinds, self._get(name.name)) for job in jobs
         ]
         if not found:
+            likely = name.likely_kind
+            kind = f"; did you mean the kind {likely}, as in {likely}/NAME?" if likely else ""
             raise JobNotFoundError(
-                f"namespace {self.namespace} has no {name.description}; "
-                "`dlctl get` lists its jobs, and -n chooses another namespace"
+                f"namespace {self.namespace} has no {name.description}{kind or _WHERE_JOBS_ARE}"
             )
         if len(found) > 1:
             raise ConfigError(

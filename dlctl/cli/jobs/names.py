@@ -11,6 +11,8 @@ from dlctl.errors import ConfigError
 
 KindsByName = Mapping[str, Sequence[Kind]]
 _JOBS: Final = ("job", "jobs")
+# The similarity of a misspelt kind; names of jobs such as ``train`` are less like ``training``.
+_LIKELY: Final = 0.8
 
 
 @attrs.frozen
@@ -21,6 +23,8 @@ class JobName:
     kinds: Sequence[Kind]
     # As the user wrote it.
     description: str
+    # A kind that the name may be meant for; empty without one.
+    likely_kind: str = ""
 
 
 def known_kinds(kinds: Sequence[Kind]) -> KindsByName:
@@ -55,7 +59,8 @@ def parse_name(text: str, known: KindsByName) -> JobName:
     if not name or (slash and not kind):
         raise ConfigError(f"{text!r} names no job: write NAME or KIND/NAME")
     if not slash:
-        return JobName(name, known[_JOBS[0]], f"job {name}")
+        likely = closest(name, known, cutoff=_LIKELY)
+        return JobName(name, known[_JOBS[0]], f"job {name}", likely)
     return JobName(name, parse_kind(kind, known), f"{kind} {name}")
 
 

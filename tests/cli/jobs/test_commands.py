@@ -80,6 +80,8 @@ def test_missing_job_exits_1_and_unknown_kind_2(in_cluster: In, jobs: Sequence[s
     missing, unknown = in_cluster("delete", "nothing"), in_cluster("logs", "pytorchjbo/sum")
     assert (missing.code, unknown.code) == (1, 2)
     assert "namespace default has no job nothing" in missing.err
+    misspelt = in_cluster("get", "pytorhcjob")
+    assert "no job pytorhcjob; did you mean the kind pytorchjob, as in" in misspelt.err
     assert "did you mean pytorchjob?" in unknown.err
 
 

@@ -45,3 +45,17 @@ def test_words_after_get_are_a_kind_names_or_both() -> None:
     ]
     _, names = parse_selection(["tfjob/a", "b"], KNOWN)
     assert [name.name for name in names] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("pytorhcjob", "pytorchjob"),
+        ("PyTorch", "pytorch"),
+        ("tfjbos", "tfjobs"),
+        ("train", ""),
+        ("mnist", ""),
+    ],
+)
+def test_name_that_is_like_a_kind_may_be_meant_for_it(text: str, kind: str) -> None:
+    assert parse_name(text, KNOWN).likely_kind == kind
