@@ -35,6 +35,8 @@ class BlockingCluster:
         volumes: str | Path | None = None,
     ) -> None:
         self._cluster = Cluster(images=images, network=network, volumes=volumes)
+        # Held by the thread that opens it; others wait until it is ready.
+        self._opening = threading.Lock()
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._is_ready = self._is_closing = False
@@ -45,23 +47,25 @@ class BlockingCluster:
 
         :raises TimeoutError: if it still ends after an earlier :meth:`close`.
         """
-        has_failed = self._thread is not None and not self._thread.is_alive()
-        if self._is_closing or has_failed:
-            self.close()
-        if self._thread is None:
-            ready: Future[None] = Future()
-            # A daemon: a notebook that is closed waits for nothing. Pods end with the process.
-            self._thread = threading.Thread(
-                target=self._run, args=(ready,), name="dlctl", daemon=True
-            )
-            self._thread.start()
-            try:
-                ready.result()
-            except BaseException:
-                self._close_or_log()
-                raise
-            self._is_ready = True
+        with self._opening:
+            has_failed = self._thread is not None and not self._thread.is_alive()
+            if self._is_closing or has_failed:
+                self.close()
+            if self._thread is None:
+                self._start()
         return self
+
+    def _start(self) -> None:
+        ready: Future[None] = Future()
+        # A daemon: a notebook that is closed waits for nothing. Pods end with the process.
+        self._thread = threading.Thread(target=self._run, args=(ready,), name="dlctl", daemon=True)
+        self._thread.start()
+        try:
+            ready.result()
+        except BaseException:
+            self._close_or_log()
+            raise
+        self._is_ready = True
 
     def close(self) -> None:
         """End the cluster with all of its pods.

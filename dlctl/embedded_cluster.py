@@ -102,6 +102,7 @@ class Cluster:
         )
         self._stack = AsyncExitStack()
         self._kinds = served_kinds({})
+        self._is_open = False
         self._running: EmbeddedControlPlane | None = None
         # How many restarts each of the runs in progress allows.
         self._limits: list[int] = []
@@ -109,10 +110,13 @@ class Cluster:
         self._left: set[ObjectKey] = set()
 
     async def __aenter__(self) -> Self:
-        if self._running is not None:
+        if self._is_open:
             raise RuntimeError("the cluster is open already: make another one for a block in it")
-        self._kinds = await asyncio.to_thread(installed_kinds)
+        # Before it waits: another task may open the same cluster meanwhile.
+        self._is_open = True
         async with AsyncExitStack() as stack:
+            stack.callback(self._set_closed)
+            self._kinds = await asyncio.to_thread(installed_kinds)
             self._running = await stack.enter_async_context(
                 embedded_control_plane(self._kinds, self._options, keep_logs=True)
             )
@@ -127,6 +131,9 @@ class Cluster:
     ) -> bool | None:
         self._running = None
         return await self._stack.__aexit__(kind, error, traceback)
+
+    def _set_closed(self) -> None:
+        self._is_open = False
 
     @property
     def kubeconfig(self) -> Path:

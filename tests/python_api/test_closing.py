@@ -1,8 +1,10 @@
 """A blocking cluster whose pods take long to end."""
 
+import asyncio
 import logging
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 
 import pytest
 
@@ -14,11 +16,13 @@ class _SlowCluster:
     """A cluster that ends once it may, and counts its runs."""
 
     def __init__(self) -> None:
-        self.may_end = threading.Event()
+        self.may_start, self.may_end = threading.Event(), threading.Event()
+        self.may_start.set()
         self.begun = self.ended = 0
 
     async def __aenter__(self) -> None:
         self.begun += 1
+        await asyncio.to_thread(self.may_start.wait)
 
     async def __aexit__(self, *_: object) -> None:
         while not self.may_end.wait(0.01):
@@ -80,6 +84,20 @@ def test_cluster_whose_thread_has_ended_is_opened_again(
     blocking._thread.join()
     with blocking:
         assert (slow.begun, slow.ended) == (2, 1)
+
+
+def test_cluster_that_two_threads_open_at_once_is_ready_for_both(
+    slow: _SlowCluster, blocking: BlockingCluster
+) -> None:
+    slow.may_start.clear()
+    with ThreadPoolExecutor() as threads:
+        opened = [threads.submit(blocking.open) for _ in range(2)]
+        done, _ = wait(opened, timeout=0.1)
+        slow.may_start.set()
+    slow.may_end.set()
+    assert [each.result() for each in opened] == [blocking, blocking]
+    assert (done, slow.begun) == (set(), 1)
+    blocking.close()
 
 
 def test_slow_end_does_not_hide_the_error_of_the_block(

@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 import tempfile
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -203,6 +204,18 @@ async def test_cluster_runs_in_the_callers_loop() -> None:
     assert [result.logs["master-0"] for result in both] == ["a\n", "b\n"]
     with pytest.raises(RuntimeError, match="inside its `with` block"):
         _ = cluster.kubeconfig
+
+
+async def test_cluster_is_opened_by_one_of_two_tasks_at_once() -> None:
+    cluster = dlctl.Cluster(network="host")
+    async with asyncio.TaskGroup() as group:
+        opening = group.create_task(cluster.__aenter__())
+        await asyncio.sleep(0)
+        with pytest.raises(RuntimeError, match="is open already"):
+            await cluster.__aenter__()
+    async with AsyncExitStack() as stack:
+        stack.push_async_exit(opening.result())
+        assert (await cluster.run(job("a", "print(1)"), timeout_s=20)).succeeded
 
 
 async def test_cluster_is_not_opened_inside_its_own_block() -> None:
