@@ -63,6 +63,11 @@ class _Place:
         return line_of(self.node, path)
 
     @property
+    def is_json(self) -> bool:
+        """Return whether the object is written as in JSON: in braces or brackets."""
+        return isinstance(self.node, yaml.CollectionNode) and bool(self.node.flow_style)
+
+    @property
     def repeated(self) -> list[tuple[str, int]]:
         """Return the fields that are set twice here, with their lines."""
         first, last = self.node.start_mark.line, self.node.end_mark.line
@@ -151,9 +156,10 @@ def _manifest(value: Any, place: _Place) -> Manifest:
     if isinstance(value, dict) and (field := misspelt(value, "kind")):
         raise ConfigError(f"{place.of(field.path)}: {field.message}")
     if isinstance(value, list):
+        separation = "" if place.is_json else "separate its objects by ---, or "
         raise ConfigError(
-            f"{place}: a document is a list: separate its objects by ---, or make them the items "
-            "of an object of kind List"
+            f"{place}: a document is a list: {separation}make them the items of an object of kind "
+            "List"
         )
     if not isinstance(value, dict) or not value.get("kind"):
         if pathlib.Path(place.file).name in _KUSTOMIZATIONS:
@@ -162,9 +168,9 @@ def _manifest(value: Any, place: _Place) -> Manifest:
     if not isinstance(value.get("metadata"), dict | NoneType):
         raise ConfigError(f"{place.of(('metadata',))}: metadata must be a mapping")
     if place.repeats("kind"):
-        raise ConfigError(
-            f"{place.of(('kind',))}: kind is set twice: begin the second object with a line ---"
-        )
+        yaml_fix = "begin the second object with a line ---"
+        fix = "give each object braces of its own" if place.is_json else yaml_fix
+        raise ConfigError(f"{place.of(('kind',))}: kind is set twice: {fix}")
     return Manifest(value, place)
 
 

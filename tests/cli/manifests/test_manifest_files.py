@@ -144,12 +144,25 @@ def test_files_of_windows_may_be_joined(dlctl: Dlctl, tmp_path: Path) -> None:
     assert "document 2, line 4: ConfigMap" in done.out
 
 
-@pytest.mark.parametrize("text", ['[{"kind": "Job"}]', "- kind: Job\n"])
-def test_list_that_is_no_object_names_the_form_of_one(
-    dlctl: Dlctl, tmp_path: Path, text: str
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        pytest.param(
+            "- kind: Job\n", "a document is a list: separate its objects by ---, or make", id="YAML"
+        ),
+        pytest.param('[{"kind": "Job"}]', "a document is a list: make them the items", id="JSON"),
+        pytest.param(
+            '{"kind": "Job", "kind": "Job"}',
+            "kind is set twice: give each object braces of its own",
+            id="two objects in JSON",
+        ),
+    ],
+)
+def test_document_that_is_no_object_names_the_form_of_one(
+    dlctl: Dlctl, tmp_path: Path, text: str, message: str
 ) -> None:
     path = tmp_path / "jobs.yaml"
     path.write_text(text)
     done = dlctl("check", str(path))
     assert done.code == 2
-    assert f"{path}, line 1: a document is a list: separate its objects by ---" in done.err
+    assert f"{path}, line 1: {message}" in done.err
