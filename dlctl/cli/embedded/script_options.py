@@ -165,8 +165,13 @@ def _check_process_count(args: argparse.Namespace) -> None:
 
 def _command(args: argparse.Namespace, working_dir: str) -> tuple[list[str], str]:
     """Return the command of the script and the directory where it starts."""
-    arguments = [*args.files[0 if args.module else 1 :], *args.program_arguments]
+    arguments = [*args.files[1:], *args.program_arguments]
     if args.module:
+        if args.files:
+            raise ConfigError(
+                f"{args.files[0]}: -m runs a module and no FILE: leave it out, or write it "
+                f"after --, as an argument of {args.module}"
+            )
         directory = working_dir or os.getcwd()
         _check_module(args.module, directory)
         return ["python3", "-m", args.module, *arguments], directory

@@ -191,6 +191,11 @@ def test_active_environment_is_used_unless_another_is_named(
             "write -m my.train, or the file",
             id="path of module",
         ),
+        pytest.param(
+            ["--kind", "jax", "train.py", "-m", "my.train"],
+            "train.py: -m runs a module and no FILE: leave it out, or write it after --",
+            id="file and module",
+        ),
         pytest.param(["--kind", "jax", str(ROOT / "LICENSE")], "`chmod +x", id="not executable"),
         pytest.param(
             ["--kind", "jax", str(ROOT / "docs/get-started/notebook.ipynb")],
