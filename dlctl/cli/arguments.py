@@ -16,12 +16,15 @@ class CommandParser(argparse.ArgumentParser):
     ) -> tuple[Any, list[str]]:
         words = None if args is None else list(self._with_double_dashes(args))
         if not self.runs_program or words is None:
-            return super().parse_known_args(words, namespace)
-        end = words.index("--") if "--" in words else len(words)
-        parsed, unknown = super().parse_known_args(words[:end], namespace)
+            parsed, unknown = super().parse_known_args(words, namespace)
+        else:
+            end = words.index("--") if "--" in words else len(words)
+            parsed, unknown = super().parse_known_args(words[:end], namespace)
+            parsed.program_arguments = words[end + 1 :]
         if unknown:
-            self.error(f"unrecognized arguments: {' '.join(unknown)} (those of a script follow --)")
-        parsed.program_arguments = words[end + 1 :]
+            hint = " (those of a script follow --)" if self.runs_program else ""
+            # With the usage of this command: argparse would print that of the whole program.
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
         return parsed, []
 
     def _with_double_dashes(self, arguments: Sequence[str]) -> Iterator[str]:

@@ -58,6 +58,15 @@ def test_unknown_command_is_named_with_the_one_like_it(dlctl: Dlctl) -> None:
     assert done.err.endswith("dlctl: error: there is no command logz; did you mean logs?\n")
 
 
+def test_argument_that_a_command_lacks_is_an_error_with_the_usage_of_the_command(
+    dlctl: Dlctl,
+) -> None:
+    done = dlctl("why", "pytorchjob", "sum")
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith("usage: dlctl why ")
+    assert done.err.endswith("dlctl why: error: unrecognized arguments: sum\n")
+
+
 def test_help_imports_nothing_heavy() -> None:
     done = subprocess.run([sys.executable, "-c", QUICK], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "heavy:"
