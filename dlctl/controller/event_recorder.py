@@ -202,8 +202,6 @@ class EventRecorder:
         }
 
     async def _closed_within(self, seconds: float) -> bool:
-        if self._closing.is_set():
-            return True
         try:
             async with asyncio.timeout(seconds):
                 await self._closing.wait()

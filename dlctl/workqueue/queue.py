@@ -154,9 +154,8 @@ class WorkQueue(Generic[K]):
             self._enqueue(key, priority)
 
     def shut_down(self) -> None:
-        """Reject new keys, drop delayed ones, release the waiting workers."""
+        """Reject new keys, and delayed ones once they are due; release the waiting workers."""
         self._closed = True
-        self._delaying.clear()
         for waiter in self._waiters:
             if not waiter.done():
                 waiter.set_result(None)
@@ -201,11 +200,7 @@ class WorkQueue(Generic[K]):
         try:
             await waiter
         except asyncio.CancelledError:
-            if waiter.cancelled():
-                # Still queued, unless wake-ups have passed it by.
-                if waiter in self._waiters:
-                    self._waiters.remove(waiter)
-            elif self._ready_count:
+            if not waiter.cancelled() and self._ready_count:
                 # Woken and cancelled in the same iteration of the loop: pass the wake-up on.
                 self._wake_one()
             raise
