@@ -4,7 +4,7 @@ Its parts are modules of pure functions.
 """
 
 import datetime
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 import attrs
@@ -50,7 +50,7 @@ class ElasticConditions(Protocol):
         self, job: Job, scaler: str, now: datetime.datetime, failure: ScaleFailure | None
     ) -> Condition: ...
 
-    def workers_created_at(self, conditions: Iterable[Condition]) -> datetime.datetime | None:
+    def workers_created_at(self, current: Sequence[Condition]) -> datetime.datetime | None:
         """Return since when a job's workers exist; None if they do not."""
 
     def scaler_created(self, scaler: Scaler, now: datetime.datetime) -> Condition: ...

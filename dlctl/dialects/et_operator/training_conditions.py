@@ -4,7 +4,7 @@ Reasons and messages are et-operator's, except for typing errors: scripts look f
 """
 
 import datetime
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Sequence
 from typing import Final
 
 import attrs
@@ -85,11 +85,10 @@ def workers_created(job: Job, now: datetime.datetime) -> Condition:
     return _true_condition(WORKERS_CREATED, "", f"create trainingjob({job.key}) workers", now)
 
 
-def workers_created_at(conditions: Iterable[Condition]) -> datetime.datetime | None:
+def workers_created_at(current: Sequence[Condition]) -> datetime.datetime | None:
     """Return since when a job's workers exist; None if they do not."""
-    return max(
-        (c.last_transition_time for c in conditions if c.type == WORKERS_CREATED), default=None
-    )
+    condition = conditions.find(current, WORKERS_CREATED)
+    return condition.last_transition_time if condition else None
 
 
 def workers_ready(job: Job, count: int, now: datetime.datetime) -> Condition:

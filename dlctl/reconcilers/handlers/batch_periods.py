@@ -117,8 +117,7 @@ def _is_binding(change: Change[Object]) -> bool:
     old, new = change.old, change.new
     if not isinstance(old, Pod) or not isinstance(new, Pod):
         return False
-    is_bound = not old.node_name and bool(new.node_name)
-    return is_bound and _is_fresh(old) and _is_fresh(new) and _same_metadata(old, new)
+    return bool(new.node_name) and _is_fresh(old) and _is_fresh(new) and _same_metadata(old, new)
 
 
 def _is_start_of_master(change: Change[Object]) -> bool:
