@@ -38,7 +38,7 @@ async def test_error_of_one_key_does_not_delay_another(make: Make, queue: WorkQu
 
 
 async def test_terminal_error_neither_requeues_nor_resets_the_backoff(
-    make: Make, queue: WorkQueue[str], metrics: Metrics
+    make: Make, queue: WorkQueue[str], metrics: Metrics, caplog: pytest.LogCaptureFixture
 ) -> None:
     reconcile = ScriptedReconciler(CONFLICT, TerminalError("there is nothing to be done"))
     queue.add("a")
@@ -47,6 +47,7 @@ async def test_terminal_error_neither_requeues_nor_resets_the_backoff(
     assert len(reconcile.seen) == 2
     assert queue.num_requeues("a") == 1
     assert results(metrics) == {"error": 2}
+    assert caplog.messages == ["reconcile failed", "reconcile failed, not retried"]
     assert count(metrics, "controller_runtime_terminal_reconcile_errors_total") == 1
     assert count(metrics, "controller_runtime_reconcile_errors_total") == 2
 

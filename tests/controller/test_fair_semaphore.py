@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from collections import Counter
+from functools import partial
 
 import pytest
 
@@ -36,6 +37,17 @@ async def test_waiting_tenants_take_turns() -> None:
         for tenant in ("a", "a", "a", "a", "b", "b", "c"):
             group.create_task(use(slots, tenant, 1, log))
     assert log == ["a", "b", "c", "a", "b", "a", "a"]
+
+
+async def test_of_equal_tenants_the_one_whose_last_slot_is_older_is_next() -> None:
+    slots, log = FairSemaphore(7), list[str]()
+    first = slots.request("c", log.clear)
+    for tenant in "abba":
+        assert slots.request(tenant, log.clear).is_granted
+    for tenant in "ab":
+        assert not slots.request(tenant, partial(log.append, tenant)).is_granted
+    slots.end(first)
+    assert log == ["b"]
 
 
 async def test_one_slot_serves_all() -> None:

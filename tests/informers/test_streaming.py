@@ -153,6 +153,18 @@ async def test_stream_at_an_expired_version_falls_back_to_the_newest_at_once(
     assert "resourceVersion" not in server.asked("stream")[2]
 
 
+async def test_stream_that_expires_without_a_version_is_retried_after_a_pause(
+    server: ScriptedServer,
+) -> None:
+    server.streams += [
+        error_response(410, "Expired"),
+        watched(bookmark(13, INITIAL_END), then="hold"),
+    ]
+    async with watching(server) as watch:
+        assert len(watch.backoff.pauses) == 1
+    assert server.asked("list") == []
+
+
 async def test_lists_are_paged_if_the_server_does_not_stream_them(server: ScriptedServer) -> None:
     server.lists += [listed(pod("a"), version=10)]
     server.streams += [error_response(422, "Invalid", "sendInitialEvents is forbidden")]

@@ -56,6 +56,8 @@ async def test_version_advances_with_every_event_and_bookmark(listing: ScriptedS
         assert watch.version == "21"
         assert watch.sample("informer_store_resource_version", **LABELS) == 21
         assert watch.sample("reflector_last_resource_version", name="pods") == 21
+        assert watch.sample("reflector_items_per_list_sum", name="pods") == 1
+        assert watch.sample("reflector_items_per_watch_sum", name="pods") == 4
     asked = [query["resourceVersion"] for query in listing.asked("watch")]
     assert asked == ["10", "11", "12", "20", "21"]
 

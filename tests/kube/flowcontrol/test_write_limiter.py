@@ -265,12 +265,18 @@ async def test_overload_lowers_the_limit_and_other_errors_do_not(
 
 
 @pytest.mark.parametrize("takes_long", [False, True])
-async def test_only_a_write_that_should_be_fast_shows_congestion(takes_long: bool) -> None:
+@pytest.mark.parametrize("is_rejected", [False, True])
+async def test_only_a_write_that_should_be_fast_shows_congestion(
+    takes_long: bool, is_rejected: bool
+) -> None:
     limiter = WriteLimiter()
     before = limiter.limit
     for duration_s in (0.01, 5.0):
-        async with limiter.slot(takes_long=takes_long):
-            await asyncio.sleep(duration_s)
+        with suppress(ConflictError):
+            async with limiter.slot(takes_long=takes_long):
+                await asyncio.sleep(duration_s)
+                if is_rejected:
+                    raise ConflictError("changed", code=409, reason="Conflict")
     assert (limiter.limit == before) is takes_long
 
 
