@@ -12,6 +12,11 @@ def test_defaults_are_valid_and_leave_slack() -> None:
     assert timing.renew_s / timing.request_timeout_s == 2
 
 
+def test_writes_end_a_tenth_of_a_short_deadline_before_the_process_does() -> None:
+    timing = LeaseTiming(lease_s=4.0, renew_s=3.0, retry_s=1.0)
+    assert (timing.margin_s, timing.write_window_s) == pytest.approx((0.3, 2.7))
+
+
 @pytest.mark.parametrize(
     ("settings", "named"),
     [

@@ -8,6 +8,7 @@ import pytest
 
 from dlctl.api.job import Replica
 from dlctl.api.objects.pods import Service
+from dlctl.api.status.conditions import SUSPENDED, Condition
 from dlctl.api.status.job_status import JobPhase, JobState, JobStatus, ReplicaStatus
 from dlctl.reconcilers.observe import Children, ObservedReplica, ReplicaState, observe
 from tests.builders import NOW, RUNNING, exited, make_job, make_pod, observed_of
@@ -132,6 +133,28 @@ def test_replica_without_a_completed_pod_has_not_completed(
     existing = [make_pod(JOB, WORKER, state=RUNNING, **now)] if now else []
     found = observed_of(JOB, *existing, completed_pods={before.metadata.name: before})
     assert found.states[WORKER] in (ReplicaState.MISSING, ReplicaState.RUNNING)
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        pytest.param(JobStatus(JobPhase.SUSPENDED), id="suspended"),
+        pytest.param(
+            JobStatus(
+                JobPhase.RUNNING,
+                start_time=NOW,
+                conditions=(Condition.at(NOW, SUSPENDED, "", "", status=False),),
+            ),
+            id="resumed",
+        ),
+    ],
+)
+def test_replica_has_not_completed_by_a_pod_of_a_run_that_was_suspended(status: JobStatus) -> None:
+    job = attrs.evolve(JOB, status=status)
+    created = {"creationTimestamp": EARLIER.isoformat()}
+    pod = make_pod(job, WORKER, state=exited(0), metadata=created)
+    completed = {pod.metadata.name: pod}
+    assert observed_of(job, completed_pods=completed).states[WORKER] is ReplicaState.MISSING
 
 
 def test_pod_beyond_the_spec_is_surplus() -> None:

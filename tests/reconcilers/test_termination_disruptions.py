@@ -106,6 +106,11 @@ def test_exit_zero_before_the_disruption_is_success() -> None:
     assert found(state=exited(0, at=NOW), **later).exit_class is ExitClass.SUCCESS
 
 
+def test_exit_zero_at_an_unknown_time_is_success() -> None:
+    end = found(state={"terminated": {"exitCode": 0}}, **disrupted("PreemptionByScheduler", -5))
+    assert end.exit_class is ExitClass.SUCCESS
+
+
 def test_exit_zero_before_the_pod_of_a_lost_node_is_collected_is_success() -> None:
     collected = disrupted("DeletionByPodGC", 300)
     end = found(phase="Failed", state=exited(0, at=NOW), **collected)

@@ -141,6 +141,12 @@ def test_invalid_set_of_replicas_is_rejected(
             id="port",
         ),
         pytest.param(
+            "PyTorchJob",
+            {"elasticPolicy": {"rdzvHost": 5}},
+            "spec.elasticPolicy.rdzvHost: must be a string, not 5: put it in quotes",
+            id="host",
+        ),
+        pytest.param(
             "TFJob",
             {"backoffLimit": -1},
             "spec.backoffLimit: is -1, but must be between 0 and 2147483647",

@@ -145,6 +145,7 @@ def test_host_files_are_keyed_by_their_paths() -> None:
         ({"requests": {"nvidia.com/gpu": "4"}}, 1),
         ({"limits": {"nvidia.com/gpu": None}}, 1),
         ({"limits": {"nvidia.com/gpu": "1k"}}, 1),
+        ({"limits": {"nvidia.com/gpu": "9" * 10}}, 1),
     ],
 )
 def test_slots_are_the_gpus_of_the_first_container(resources: Any, slots: int) -> None:

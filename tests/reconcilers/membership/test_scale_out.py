@@ -55,12 +55,13 @@ def test_new_workers_are_listed_at_once_if_all_are_reachable() -> None:
     assert plan.membership.scaling == adding(2, 3, is_done=True, **by_scaler(OUT))
 
 
-def test_new_workers_are_probed_when_all_are_ready() -> None:
-    pods = {3: worker_pod(3, ready_s=None)}
-    state = make_state(scaling_out(OUT, 2, 3), scalers=[OUT], pods=pods)
+@pytest.mark.parametrize(("timeout_s", "wait_s"), [(None, 600.0), (90, 90.0)])
+def test_new_workers_are_probed_when_all_are_ready(timeout_s: int | None, wait_s: float) -> None:
+    pods, scaler = {3: worker_pod(3, ready_s=None)}, attrs.evolve(OUT, timeout_s=timeout_s)
+    state = make_state(scaling_out(scaler, 2, 3), scalers=[scaler], pods=pods)
     plan = step(state)
     assert plan.exec_tasks == frozenset()
-    assert plan.requeue_after_s == 600.0
+    assert plan.requeue_after_s == wait_s
 
 
 @pytest.mark.parametrize(

@@ -59,6 +59,12 @@ def test_charge_expires() -> None:
     assert of_node(ledger, "node-a") is None
 
 
+def test_charge_of_an_attempt_without_an_end_has_the_time_of_its_verdict() -> None:
+    edited = [attrs.evolve(ended(ago_s=ago_s), end_time=None) for ago_s in (0, 2 * DAY_S)]
+    assert avoided(ledger_of(*(job(str(n), edited[0]) for n in range(2)))) == ["node-a"]
+    assert of_node(ledger_of(job("1", edited[1])), "node-a") is None
+
+
 def test_charge_from_the_far_future_does_not_count() -> None:
     assert of_node(ledger_of(job("1", ended(ago_s=-2 * DAY_S))), "node-a") is None
 
@@ -132,6 +138,23 @@ def test_new_charges_are_counted_once_and_old_ones_not_at_all() -> None:
     value = ledger.metrics.registry.get_sample_value
     assert value("dlctl_node_charges_total", {"cause": "Hardware"}) == 1
     assert value("dlctl_node_charges_total", {"cause": "Node"}) is None
+
+
+def test_nothing_is_kept_of_charges_that_are_gone() -> None:
+    charged = job("1", ended(), ended("node-b", confidence=Confidence.MEDIUM))
+    ledger = ledger_of(charged)
+    ledger.handle(Change(charged, job("1")))
+    assert not ledger._by_scope
+
+
+def test_status_with_the_same_charges_notifies_of_no_node() -> None:
+    ledger, notified = ledger_of(job("1", ended())), list[str]()
+    ledger.on_change.append(notified.append)
+    planned = attrs.evolve(ended("node-b"), verdict=None)
+    ledger.handle(Change(job("1", ended()), job("1", ended(), planned)))
+    assert notified == []
+    ledger.handle(Change(job("1", ended(), planned), job("1", ended(), ended("node-b"))))
+    assert sorted(notified) == ["node-a", "node-b"]
 
 
 @pytest.mark.parametrize("status", ['"x"', "[]", '{"attempts": 3}', '{"dlctl": {"attempts": {}}}'])
