@@ -167,6 +167,7 @@ def manifest_reports(
     unstartable = [] if problems else list(checks.problems())
     for manifest in manifests:
         own = [problem for problem in problems if problem.manifest is manifest]
+        refusals = [problem for problem in unstartable if problem.manifest is manifest]
         kind = job_kind(kinds, manifest.obj)
         if kind is None:
             is_scaler = scaler_resource(kinds, manifest.obj) is not None
@@ -175,6 +176,7 @@ def manifest_reports(
                 problems=own,
                 checked=is_scaler,
                 warnings=manifest.repeated_fields,
+                start_problems=refusals,
             )
             continue
         operator = operator_of(manifest.obj)
@@ -192,7 +194,7 @@ def manifest_reports(
             warnings=warnings,
             notes=list(end_notes(job, manifest.obj)) if job else [],
             ignored=_ignored(manifest),
-            start_problems=[problem for problem in unstartable if problem.manifest is manifest],
+            start_problems=refusals,
         )
 
 

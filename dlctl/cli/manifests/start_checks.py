@@ -19,6 +19,7 @@ from dlctl.cli.manifests.pod_references import (
     references,
     templates,
 )
+from dlctl.cli.manifests.served_here import unserved_problems
 from dlctl.cli.manifests.yaml_lines import Path as FieldPath
 from dlctl.cli.manifests.yaml_lines import dotted
 from dlctl.dialects.kind import Kind
@@ -52,7 +53,9 @@ class StartChecks:
     alone: bool = True
 
     def problems(self) -> Iterator[Problem]:
-        """Yield the reasons for which pods could not start."""
+        """Yield the reasons for which pods, or the objects beside them, could not start."""
+        if self.alone:
+            yield from unserved_problems(self.kinds, self.manifests)
         keys = {self._key(manifest.obj): _keys(manifest.obj) for manifest in self.manifests}
         for manifest in self.manifests:
             if kind := job_kind(self.kinds, manifest.obj):

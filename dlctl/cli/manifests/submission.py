@@ -8,7 +8,7 @@ import attrs
 
 from dlctl.api.meta import CRDS, NAMESPACES, Object, ObjectKey, Resource
 from dlctl.cli.manifests.loading import Manifest, as_new, job_kind
-from dlctl.cli.suggestions import did_you_mean
+from dlctl.cli.manifests.unserved_kinds import not_served
 from dlctl.dialects.kind import Kind
 from dlctl.errors import ConfigError
 from dlctl.kube.client import Client
@@ -54,12 +54,8 @@ async def _resource(client: Client, manifest: Manifest) -> Resource:
     for served in resources:
         if served.kind == kind:
             return Resource(group, version, served.name, kind, namespaced=served.namespaced)
-    title = manifest.titled(("kind",))
-    names = {served.kind for served in resources}
-    suggestion = did_you_mean(kind, names) or ": leave it out here"
-    raise ConfigError(
-        f"{title}: the cluster does not serve kind {kind} in {api_version}{suggestion}"
-    )
+    message = not_served(api_version, kind, {served.kind for served in resources})
+    raise ConfigError(f"{manifest.titled(('kind',))}: {message}")
 
 
 async def _create(

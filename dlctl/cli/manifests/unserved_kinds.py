@@ -1,10 +1,10 @@
 """Whether dlctl serves the kind of a manifest, and what it serves instead."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from dlctl.cli.suggestions import closest
+from dlctl.cli.suggestions import closest, did_you_mean
 from dlctl.dialects.kind import Kind
 from dlctl.dialects.kubeflow.kind import GROUP
 
@@ -56,6 +56,12 @@ def unserved_reason(kinds: Sequence[Kind], manifest: Mapping[str, Any]) -> str:
             return f"{title}; did you mean {by_stem[similar]}?"
         return f"{title}; it serves {', '.join(served)} of this group"
     return ""
+
+
+def not_served(api_version: str, kind: str, served: Iterable[str]) -> str:
+    """Return that a cluster does not serve a kind, from those that it serves in the version."""
+    fix = did_you_mean(kind, served) or ": leave it out here"
+    return f"the cluster does not serve kind {kind} in {api_version}{fix}"
 
 
 def _stem(name: str) -> str:

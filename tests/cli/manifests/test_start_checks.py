@@ -85,3 +85,54 @@ def test_optional_references_may_be_missing(dlctl: Dlctl, written: Written) -> N
     pod["volumes"] = [{"name": "v", "secret": {"secretName": "nowhere", "optional": True}}]
     done = dlctl("run", written(job), "--timeout", "20")
     assert done.code == 0, done.err
+
+
+QUEUE = {"apiVersion": "kueue.x-k8s.io/v1beta1", "kind": "LocalQueue", "metadata": {"name": "q"}}
+
+
+@pytest.mark.parametrize(
+    ("obj", "message"),
+    [
+        pytest.param(
+            QUEUE,
+            "the cluster does not serve kind LocalQueue in kueue.x-k8s.io/v1beta1: leave it "
+            "out here",
+            id="another operator's",
+        ),
+        pytest.param(
+            {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "board"}},
+            "the cluster does not serve kind Deployment in apps/v1",
+            id="Deployment",
+        ),
+        pytest.param(
+            {"apiVersion": "v1", "kind": "ConfigMaps", "metadata": {"name": "a"}},
+            "the cluster does not serve kind ConfigMaps in v1; did you mean ConfigMap?",
+            id="misspelt",
+        ),
+    ],
+)
+def test_object_that_the_cluster_does_not_serve_is_refused_before_it_starts(
+    dlctl: Dlctl, written: Written, obj: Any, message: str
+) -> None:
+    path = written(obj, script_job(""))
+    done = dlctl("run", path)
+    assert (done.code, done.out) == (1, "")
+    assert message in done.err
+    checked = dlctl("check", path)
+    assert checked.code == 0
+    assert f"  dlctl run would refuse it: {message}" in checked.out
+
+
+def test_object_of_a_definition_beside_it_is_served(dlctl: Dlctl, written: Written) -> None:
+    names = {"kind": "LocalQueue", "plural": "localqueues"}
+    schema = {"openAPIV3Schema": {"type": "object"}}
+    version = {"name": "v1beta1", "served": True, "storage": True, "schema": schema}
+    spec = {"group": "kueue.x-k8s.io", "names": names, "scope": "Namespaced", "versions": [version]}
+    crd = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "localqueues.kueue.x-k8s.io"},
+        "spec": spec,
+    }
+    done = dlctl("run", written(crd, QUEUE, script_job("print('ready')")), "--timeout", "20")
+    assert done.code == 0, done.err
