@@ -21,8 +21,6 @@ class FairSemaphore:
     """
 
     def __init__(self, count: int, *, extra: int = 0) -> None:
-        if count < 1:
-            raise ValueError("expected at least one slot")
         # Below zero while extra ones are in use.
         self._free = count
         self._extra = extra

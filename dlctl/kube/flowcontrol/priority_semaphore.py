@@ -14,8 +14,6 @@ class PrioritySemaphore(Generic[K]):
     """A number of slots, which may change; equal keys are served in order of arrival."""
 
     def __init__(self, count: int) -> None:
-        if count < 1:
-            raise ValueError("expected at least one slot")
         self._count = count
         self._held_count = 0
         self._arrivals = itertools.count()
