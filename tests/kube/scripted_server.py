@@ -68,6 +68,13 @@ async def resets(request: web.Request) -> web.StreamResponse:
     return web.Response()
 
 
+async def garbles(request: web.Request) -> web.StreamResponse:
+    """Send what is no frame of a WebSocket."""
+    if request.transport:
+        request.transport.write(b"\xf0\x00")
+    return web.Response()
+
+
 @asynccontextmanager
 async def serving(server: Server) -> AsyncIterator[Server]:
     app = web.Application()

@@ -28,7 +28,7 @@ from dlctl.kube.errors import (
 )
 from dlctl.kube.streams.execs import ExecResult, OutputLimit
 from dlctl.metrics import Metrics
-from tests.kube.scripted_server import TOKEN, Handler, Server, fails, replies, resets
+from tests.kube.scripted_server import TOKEN, Handler, Server, fails, garbles, replies, resets
 
 POD = ObjectKey("ns", "launcher")
 V4, V5 = "v4.channel.k8s.io", "v5.channel.k8s.io"
@@ -252,7 +252,7 @@ async def test_command_that_could_not_be_started_raises(client: Client, server: 
         await run(client)
 
 
-@pytest.mark.parametrize("then", [None, resets], ids=["closed", "reset"])
+@pytest.mark.parametrize("then", [None, resets, garbles], ids=["closed", "reset", "garbled"])
 @pytest.mark.parametrize("said", [[], [b"\x01out"], [SUCCESS[:-3]]], ids=["", "output", "a part"])
 async def test_connection_closed_without_a_status_raises(
     client: Client, server: Server, said: list[bytes], then: Handler | None

@@ -165,6 +165,17 @@ async def test_start_of_the_master_is_reported_while_workers_are_still_to_start(
     assert await taken(queue, after_s=0.02) == [MNIST]
 
 
+async def test_change_of_a_running_master_waits_for_workers_that_are_still_to_start(
+    queue: Queue,
+) -> None:
+    labels = OWNED | {"labels": {"training.kubeflow.org/job-role": "master"}}
+    master = decode(Pod, "mnist-0", metadata=labels, status={"phase": "Running"})
+    workers = [worker(number) for number in range(249)]
+    enqueue_owner(queue, master, *workers)(Change(master, master))
+    assert await taken(queue, after_s=0.99) == []
+    assert await taken(queue, after_s=0.02) == [MNIST]
+
+
 def leaving(number: int, **status: Any) -> Pod:
     metadata = OWNED | {"deletionTimestamp": "2026-01-01T00:00:31Z"}
     metadata["deletionGracePeriodSeconds"] = 30
