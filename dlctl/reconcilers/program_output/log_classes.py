@@ -84,7 +84,16 @@ _AMBIGUOUS: Final = (
     LogClass(
         Cause.HANG,
         Weight.AMBIGUOUS,
-        ("watchdog caught collective operation timeout", "timed out waiting"),
+        (
+            "watchdog caught collective operation timeout",
+            "watchdog got stuck",
+            "timed out waiting",
+            "socket timeout",
+            "waiting for clients",
+            "monitoredbarrier",
+            "timeout caused pair closure",
+            "barrier timed out",
+        ),
     ),
 )
 COLLATERAL: Final = LogClass(

@@ -51,6 +51,16 @@ _COLLATERAL = {
     "SIGABRT": (134, ""),
     "connection reset": (1, raised("ConnectionResetError: [Errno 104] Connection reset by peer")),
     "broken pipe": (1, raised("BrokenPipeError: [Errno 32] Broken pipe")),
+    "rendezvous timeout": (1, raised("RuntimeError: Socket Timeout")),
+    "absent clients": (
+        1,
+        raised("RuntimeError: Timed out after 31 seconds waiting for clients. 1/8 clients joined."),
+    ),
+    "barrier": (
+        1,
+        raised("RuntimeError: [Rank 0]: Rank 4 failed to pass monitoredBarrier in 4000 ms"),
+    ),
+    "gloo timeout": (1, raised("RuntimeError: Application timeout caused pair closure")),
     "rendezvous": (
         1,
         raised("torch.distributed.elastic.rendezvous.api.RendezvousClosedError"),

@@ -192,6 +192,13 @@ def test_exit_code_alone_is_a_weak_proof(code: int, cause: Cause, text: str) -> 
         pytest.param(1, outputs.ILLEGAL_ACCESS, Cause.USER_CODE, "illegal memory access",
                      id="illegal memory access"),
         pytest.param(134, outputs.WATCHDOG, Cause.HANG, "Watchdog", id="NCCL's watchdog"),
+        pytest.param(134, "terminate called after throwing an instance of 'c10::Error'\n  what():"
+                     "  ProcessGroupNCCL's watchdog got stuck for 480 seconds\n", Cause.HANG,
+                     "got stuck", id="stuck watchdog of NCCL"),
+        pytest.param(1, raised("RuntimeError: Socket Timeout"), Cause.HANG, "Socket Timeout",
+                     id="rendezvous of PyTorch"),
+        pytest.param(1, raised("XlaRuntimeError: DEADLINE_EXCEEDED: Barrier timed out."),
+                     Cause.HANG, "Barrier timed out", id="barrier of JAX"),
     ],
 )  # fmt: skip
 def test_output_shows_the_cause(code: int, output: str, cause: Cause, text: str) -> None:
