@@ -1,9 +1,9 @@
 """Writes the children of a job: the plan's deletions, creations and updates."""
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import attrs
 
@@ -14,6 +14,7 @@ from dlctl.api.objects.pod_groups import COSCHEDULING_POD_GROUPS
 from dlctl.api.objects.pods import Pod
 from dlctl.controller.object_writer import MAX_PARALLEL, ObjectWriter
 from dlctl.kube.errors import ApiError, RequestError
+from dlctl.reconcilers.applying.reconcile_context import ReconcileContext
 from dlctl.reconcilers.children import secrets
 from dlctl.reconcilers.children.collection_deletion import CollectionDeletion
 from dlctl.reconcilers.children.creation import Child, CreateResult, Creator
@@ -32,6 +33,8 @@ from dlctl.tasks import map_all
 
 logger = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
 
 @attrs.frozen
 class ChildWriter:
@@ -39,10 +42,11 @@ class ChildWriter:
 
     writer: ObjectWriter
 
-    async def delete(self, job: Job, plan: Plan) -> None:
+    async def delete(self, job: Job, plan: Plan, deleted: list[tuple[Resource, Object]]) -> None:
         """Delete the plan's children; those that are already gone are ignored.
 
-        Where the server does not delete a collection in full, its children are deleted singly.
+        Where the server does not delete a collection in full, its children are deleted singly. They
+        are added to ``deleted``, also if it raises or is cancelled later.
 
         :raises ConflictError: if another object has the name of one.
         """
@@ -57,6 +61,7 @@ class ChildWriter:
             except RequestError as error:
                 logger.info("falling back to single deletions", extra={"error": str(error)})
                 return collection.children
+            deleted.extend((collection.resource, child) for child in collection.children)
             return ()
 
         left = await map_all(delete_collection, plan.deleted_collections, limit=MAX_PARALLEL)
@@ -68,11 +73,13 @@ class ChildWriter:
 
         async def delete(target: tuple[Resource, Object]) -> None:
             await self.writer.delete(job.uid, *target)
+            deleted.append(target)
 
-        await map_all(delete, targets, limit=MAX_PARALLEL)
+        await _write_each(delete, targets)
         if (launcher := plan.deleted_launcher_job) is not None:
             # While the Job exists, one of its pods may exist, too.
             await self.writer.delete(job.uid, BATCH_JOBS, launcher, propagation="Foreground")
+            deleted.append((BATCH_JOBS, launcher))
 
     async def force_delete(self, job: Job, plan: Plan, on_deleted: Callable[[Pod], None]) -> None:
         """Force-delete pods past their grace period, even if their processes still run.
@@ -86,7 +93,7 @@ class ChildWriter:
             if await self.writer.force_delete(job.uid, PODS, pod):
                 on_deleted(pod)
 
-        await map_all(delete, plan.force_deleted_pods, limit=MAX_PARALLEL)
+        await _write_each(delete, plan.force_deleted_pods)
 
     async def create_secrets(
         self, job: Job, renderer: Renderer, state: SecretState, now_s: float
@@ -99,25 +106,20 @@ class ChildWriter:
         return await secrets.create_secrets(self.writer.client, job, objects, state, now_s)
 
     async def create(
-        self,
-        job: Job,
-        plan: Plan,
-        renderer: Renderer,
-        rejected: Mapping[str, Rejection],
-        is_current: Callable[[], bool],
-        *,
-        has_run: bool,
+        self, context: ReconcileContext, plan: Plan, created: dict[Resource, list[str]]
     ) -> CreateResult:
         """Create the plan's missing children; those of a small new job at once on a busy server.
 
-        If dry runs are rejected, only the children of those replicas are created. Stops and raises
-        like :meth:`Creator.create`.
+        If dry runs are rejected, only the children of those replicas are created. Stops, raises and
+        adds to ``created`` like :meth:`Creator.create`.
         """
-        doubtful = await rejected_by_dry_run(self.writer.client, job, plan.dry_runs, renderer)
+        job, renderer, client = context.job, context.renderer, self.writer.client
+        doubtful = await rejected_by_dry_run(client, job, plan.dry_runs, renderer)
         children = _children(job, plan.reduced_to(doubtful) if doubtful else plan, renderer)
         # A pod that is deleted again would be an interruption of a job that runs.
-        at_once = self.writer.client.write_limiter.is_busy and not has_run
-        return await Creator(self.writer, at_once).create(job.uid, children, rejected, is_current)
+        creator = Creator(self.writer, client.write_limiter.is_busy and not context.has_run)
+        rejected = context.cache.rejected.by_name
+        return await creator.create(job.uid, children, rejected, context.is_current, created)
 
     async def update(self, job: Job, plan: Plan, renderer: Renderer) -> Mapping[str, Rejection]:
         """Update dependents, pods and Jobs; return the updates that the server rejects, by name.
@@ -136,6 +138,26 @@ class ChildWriter:
                 message = f"the update of {rejection.message}"
                 rejections[name] = attrs.evolve(rejection, message=message)
         return rejections
+
+
+async def _write_each(write: Callable[[T], Awaitable[None]], targets: Iterable[T]) -> None:
+    """Write each target; after a failure, those on their way finish, and no other one starts.
+
+    :raises RequestError: the first failure.
+    """
+    failures: list[RequestError] = []
+
+    async def attempt(target: T) -> None:
+        if failures:
+            return
+        try:
+            await write(target)
+        except RequestError as error:
+            failures.append(error)
+
+    await map_all(attempt, targets, limit=MAX_PARALLEL)
+    if failures:
+        raise failures[0]
 
 
 def _updates(

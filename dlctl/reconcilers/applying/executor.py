@@ -3,10 +3,12 @@
 Each step may be interrupted and repeated: the next plan starts from the server's current state.
 """
 
+from collections.abc import Mapping
+
 import attrs
 
 from dlctl.api.job import Job
-from dlctl.api.meta import BATCH_JOBS, PODS, SERVICES
+from dlctl.api.meta import BATCH_JOBS, PODS, SERVICES, Object, Resource
 from dlctl.api.status.job_status import JobPhase
 from dlctl.clock import Clock
 from dlctl.controller.controller import Result
@@ -56,8 +58,11 @@ class Executor:
             context.cache.event_dedup.seen_problems = context.pod_problems
         # Some may be deleted even if the deletion of another one fails.
         self._forget_creations(job, plan)
-        await self.child_writer.delete(job, plan)
-        self.events.deleted(job, obj, plan)
+        deleted: list[tuple[Resource, Object]] = []
+        try:
+            await self.child_writer.delete(job, plan, deleted)
+        finally:
+            self.events.deleted(job, obj, deleted)
         await self.child_writer.force_delete(
             job, plan, lambda pod: self.events.force_deleted(job, obj, pod)
         )
@@ -163,16 +168,25 @@ class Executor:
         if plan.has_creations and cache.has_created:
             # Those may have vanished with the job, and no status write would show that.
             await self.job_writer.refetch(context.obj)
-        created = await self.child_writer.create(
-            job, plan, renderer, cache.rejected.by_name, context.is_current, has_run=context.has_run
-        )
-        if created.names:
-            cache.has_created = True
-            for resource, names in created.names.items():
-                self.recreations.record(job.uid, resource, names)
-            self.events.created(job, context.obj, created, renderer.gang.other_scheduler_types)
+        created: dict[Resource, list[str]] = {}
+        try:
+            result = await self.child_writer.create(context, plan, created)
+        finally:
+            # Also those that were created before another one failed, or the reconcile timed out.
+            self._record_creations(context, created)
         rejected_updates = await self.child_writer.update(job, plan, renderer)
-        return attrs.evolve(created, rejections={**rejected_updates, **created.rejections})
+        return attrs.evolve(result, rejections={**rejected_updates, **result.rejections})
+
+    def _record_creations(
+        self, context: ReconcileContext, created: Mapping[Resource, list[str]]
+    ) -> None:
+        if not created:
+            return
+        job, types = context.job, context.renderer.gang.other_scheduler_types
+        context.cache.has_created = True
+        for resource, names in created.items():
+            self.recreations.record(job.uid, resource, names)
+        self.events.created(job, context.obj, created, types)
 
     def _record_rejections(self, context: ReconcileContext, created: CreateResult) -> bool:
         """Store the server's rejections; return whether they concern other children than before.

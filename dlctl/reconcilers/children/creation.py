@@ -86,7 +86,7 @@ class _Existing(enum.Enum):
 class _Batch:
     """The outcome of creating children so far."""
 
-    names: dict[Resource, list[str]] = attrs.field(factory=dict)
+    names: dict[Resource, list[str]]
     pods: list[Object] = attrs.field(factory=list)
     rejections: dict[str, Rejection] = attrs.field(factory=dict)
     preexisting: set[tuple[Resource, str]] = attrs.field(factory=set)
@@ -129,16 +129,18 @@ class Creator:
         children: Iterable[Child],
         rejected: Mapping[str, Rejection],
         is_current: Callable[[], bool],
+        created: dict[Resource, list[str]],
     ) -> CreateResult:
         """Create in stages; stop at the first rejection, or once it is not current.
 
         ``rejected`` has the children that the last attempt could not create, by name. One of them
-        is tried alone first, so that another rejection costs one request.
+        is tried alone first, so that another rejection costs one request. The names of children are
+        added to ``created``, also if it raises or is cancelled later.
 
         :raises NamespaceTerminatingError: if the job is about to be deleted, too.
         :raises RequestError: if a retry may help.
         """
-        batch = _Batch()
+        batch = _Batch(created)
 
         async def create(child: Child) -> None:
             if batch.is_stopped or not is_current():

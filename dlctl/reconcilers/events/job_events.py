@@ -1,6 +1,6 @@
 """Events about jobs, in the form of the operators that users know."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 import attrs
@@ -10,9 +10,7 @@ from dlctl.api.job import Job
 from dlctl.api.meta import BATCH_JOBS, PODS, SERVICES, Object, Resource
 from dlctl.api.objects.pods import Pod
 from dlctl.controller.event_recorder import EventRecorder
-from dlctl.reconcilers.children.creation import CreateResult
 from dlctl.reconcilers.events.pod_events import batch_messages
-from dlctl.reconcilers.plan import Plan
 
 SUCCESSFUL_CREATE: Final = "SuccessfulCreate"
 SUCCESSFUL_DELETE: Final = "SuccessfulDelete"
@@ -39,16 +37,22 @@ class JobEvents:
         for note in notes:
             self.record(obj, note, job.messages.event_source)
 
-    def created(self, job: Job, obj: Object, created: CreateResult, types: Iterable[str]) -> None:
+    def created(
+        self,
+        job: Job,
+        obj: Object,
+        created: Mapping[Resource, Collection[str]],
+        types: Iterable[str],
+    ) -> None:
         """Record created children; ``types`` are replica types with a different scheduler."""
         for resource in (SERVICES, PODS, BATCH_JOBS):
-            names, reason = created.names.get(resource, ()), SUCCESSFUL_CREATE
+            names, reason = created.get(resource, ()), SUCCESSFUL_CREATE
             if job.messages.emits_child_kinds:
                 reason += resource.kind
             messages = self._messages("Created", resource, names)
             self.record_all(job, obj, (EventNote("Normal", reason, m) for m in messages))
         # Workers come and go: the launcher's Job is created once.
-        if (BATCH_JOBS if job.launcher_job else PODS) not in created.names:
+        if (BATCH_JOBS if job.launcher_job else PODS) not in created:
             return
         warnings = [EventNote("Warning", w.reason, w.message) for w in job.warnings]
         if types := sorted(types):
@@ -66,12 +70,12 @@ class JobEvents:
             )
             self.record_all(job, obj, [EventNote("Warning", reason, message)])
 
-    def deleted(self, job: Job, obj: Object, plan: Plan) -> None:
+    def deleted(self, job: Job, obj: Object, deleted: Sequence[tuple[Resource, Object]]) -> None:
         if not job.messages.emits_pod_events:
             return
         for resource in (PODS, SERVICES, BATCH_JOBS):
             reason = SUCCESSFUL_DELETE + resource.kind
-            names = [child.metadata.name for child in plan.deletions(resource)]
+            names = [child.metadata.name for of, child in deleted if of == resource]
             messages = self._messages("Deleted", resource, names)
             self.record_all(job, obj, (EventNote("Normal", reason, m) for m in messages))
 

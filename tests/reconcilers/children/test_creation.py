@@ -105,7 +105,7 @@ async def test_failed_create_leaves_those_that_are_on_their_way(failure: Request
     server = SlowServer(failure)
     with pytest.raises(type(failure)):
         await Creator(cast("ObjectWriter", server)).create(
-            UID("u"), [child(ROLES, "launcher"), CONFIG_MAP], {}, lambda: True
+            UID("u"), [child(ROLES, "launcher"), CONFIG_MAP], {}, lambda: True, {}
         )
     assert server.created == ["launcher"]
 
@@ -132,7 +132,7 @@ async def test_nothing_is_created_once_the_job_is_deleted_while_its_writes_wait(
     server, current = BusyServer(), [True]
     creator = Creator(cast("ObjectWriter", server), at_once=True)
     async with asyncio.TaskGroup() as group:
-        create = creator.create(UID("u"), CHILDREN[1:-1], {}, lambda: all(current))
+        create = creator.create(UID("u"), CHILDREN[1:-1], {}, lambda: all(current), {})
         result = group.create_task(create)
         while server.waiting_count < 6:  # noqa: ASYNC110 - it is looked at, not signalled.
             await asyncio.sleep(0)
