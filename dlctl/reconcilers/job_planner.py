@@ -10,8 +10,8 @@ from typing import Final
 
 import attrs
 
-from dlctl.api.job import LAUNCHER_REPLICA, Job
-from dlctl.api.meta import BATCH_JOBS, PODS, ObjectKey
+from dlctl.api.job import Job
+from dlctl.api.meta import ObjectKey
 from dlctl.api.status.job_status import JobStatus
 from dlctl.clock import Clock
 from dlctl.dialects.dialect import DecodedObject
@@ -38,11 +38,11 @@ from dlctl.reconcilers.large_jobs.threads import planning_cost, run_step
 from dlctl.reconcilers.membership.manager import MembershipManager
 from dlctl.reconcilers.membership.membership_plan import MembershipPlan
 from dlctl.reconcilers.membership.planner import with_current_members, with_planned_members
-from dlctl.reconcilers.observe import Observed, ReplicaState, observe
+from dlctl.reconcilers.observe import Observed, observe
 from dlctl.reconcilers.plan import Plan, with_membership_plan
 from dlctl.reconcilers.planning.job_plan import PlanSettings, plan_job
 from dlctl.reconcilers.planning.next_changes import StatusTiming, next_changes
-from dlctl.reconcilers.planning.recreation_waits import with_recreation_waits
+from dlctl.reconcilers.planning.recreation_waits import missing_children
 from dlctl.reconcilers.recreation_backoff import RecreationBackoff
 from dlctl.reconcilers.status import status_transitions
 from dlctl.reconcilers.status.invalid_status import invalid_plan
@@ -119,18 +119,11 @@ class JobPlanner:
         if self.failure_logs is not None:
             self.failure_logs.forget(key)
 
-    def _with_pod_waits(self, job: Job, observed: Observed) -> Observed:
-        """Return the replicas with the waits before missing pods are created again.
-
-        In place of a launcher's pod that of its Job, if that is missing.
-        """
+    def _with_recreation_waits(self, job: Job, observed: Observed, desired: Desired) -> Observed:
+        """Return the children with the waits before missing ones are created again."""
         self.recreations.forget_lasting()
-        missing = [one.replica for one in observed.replicas if one.state is ReplicaState.MISSING]
-        names = (job.child_name(one) for one in missing if job.has_own_pod(one))
-        waits = self.recreations.waits(job.uid, PODS, names)
-        if observed.launcher is not None and observed.launcher.batch_job is None:
-            launchers = [job.child_name(LAUNCHER_REPLICA)] if LAUNCHER_REPLICA in missing else []
-            waits |= self.recreations.waits(job.uid, BATCH_JOBS, launchers)
+        with wrap_content_errors(Step.PLANNING):
+            waits = self.recreations.waits(job.uid, missing_children(job, observed, desired))
         if not waits:
             return observed
         children = attrs.evolve(observed.children, recreation_waits=waits)
@@ -144,11 +137,10 @@ class JobPlanner:
         with wrap_content_errors(Step.PLANNING):
             cost = planning_cost(job, observed)
         membership_plan, planned_job, observed = await self._plan_members(job, observed, now, cost)
-        # Also of workers that have become members just now.
-        observed = self._with_pod_waits(planned_job, observed)
         renderer = Renderer(planned_job, obj.dialect, partial(self.avoidance.avoided_by, job))
         launch = membership_plan is None or membership_plan.create_launcher
         rendered, desired = await self._desired(renderer, observed, cache, create_launcher=launch)
+        observed = self._with_recreation_waits(rendered, observed, desired)
         make_plan = partial(plan_job, rendered, observed, desired, now, self.settings)
         planned = await run_step(Step.PLANNING, job.key.namespace, cost, make_plan)
         with wrap_content_errors(Step.PLANNING):
@@ -156,7 +148,6 @@ class JobPlanner:
             avoided = renderer.avoided_nodes if planned.pods else ()
             planned = with_avoidance_event(planned, job, observed, avoided)
             planned = with_membership_plan(planned, membership_plan)
-            planned = with_recreation_waits(planned, job, partial(self.recreations.waits, job.uid))
             is_long = len(planned.pods) > _MAX_UNINTERRUPTED_PODS
             awaited = self.stores.awaited_pod(job) if is_long else None
             planned = next_changes(job, planned, timing, self.stores.pods, self.stores.services)

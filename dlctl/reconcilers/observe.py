@@ -105,9 +105,9 @@ class Children:
     logs: Mapping[UID, str] = attrs.field(factory=dict)
     # Pods that have completed since the last plan, by name; they may be gone.
     completed_pods: Mapping[str, Pod] = attrs.field(factory=dict)
-    # Of missing pods and a launcher's missing Job, by name: others have deleted the last ones soon
-    # after their creation.
-    recreation_waits: Mapping[str, RecreationWait] = attrs.field(factory=dict)
+    # Of missing children, by resource and name: others have deleted the last ones soon after their
+    # creation.
+    recreation_waits: Mapping[tuple[Resource, str], RecreationWait] = attrs.field(factory=dict)
 
 
 @attrs.frozen

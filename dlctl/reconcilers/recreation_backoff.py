@@ -86,16 +86,16 @@ class RecreationBackoff:
             del known[key]
 
     def waits(
-        self, job: UID, resource: Resource, names: Iterable[str]
-    ) -> dict[str, RecreationWait]:
-        """Return the waits of those names whose next children may not be created yet."""
-        if not (known := self._last[resource]):
+        self, job: UID, missing: Iterable[tuple[Resource, str]]
+    ) -> dict[tuple[Resource, str], RecreationWait]:
+        """Return the waits of those missing children that may not be created yet."""
+        if not any(self._last.values()):
             return {}
         now_s = self.clock.monotonic()
-        found = ((name, known.get((job, name))) for name in names)
+        found = ((child, self._last[child[0]].get((job, child[1]))) for child in missing)
         return {
-            name: RecreationWait(last.next_at_s - now_s, last.deleted + 1, last.since)
-            for name, last in found
+            child: RecreationWait(last.next_at_s - now_s, last.deleted + 1, last.since)
+            for child, last in found
             if last is not None and last.next_at_s > now_s
         }
 

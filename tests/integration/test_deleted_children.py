@@ -1,13 +1,18 @@
 """Children that others delete or change again and again: created once more, but not in a loop."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Final
 
+import msgspec
 import pytest
 
 from dlctl.api.json_types import JSON
 from dlctl.api.meta import BATCH_JOBS, CONFIG_MAPS, PODS, SERVICES, Resource
 from dlctl.api.objects.pod_groups import VOLCANO_POD_GROUPS
+from dlctl.api.objects.pods import Pod
+from dlctl.cli.jobs.explanation import explain
+from dlctl.cli.jobs.job_snapshot import JobSnapshot
 from dlctl.dialects.kind import Kind
 from dlctl.kube.errors import NotFoundError
 from dlctl.options import Options
@@ -80,6 +85,49 @@ async def test_launcher_whose_jobs_others_delete_says_so(
             "launcher-0 (1 of 3 replicas) waits: the last 5 Jobs were deleted or changed by others"
         )
         assert text in cluster.condition("Waiting")
+
+
+@pytest.mark.parametrize(
+    ("kind", "job", "resource", "sentence"),
+    [
+        pytest.param(
+            PYTORCH,
+            pytorch_job(),
+            SERVICES,
+            "Service linear-worker-0 waits: the last 5 Services were deleted or changed by others "
+            "soon after the creation: check other controllers and webhooks",
+            id="service",
+        ),
+        pytest.param(
+            MPI,
+            mpi_job(name="linear"),
+            CONFIG_MAPS,
+            "ConfigMap linear-config waits: the last 5 ConfigMaps were deleted or changed by "
+            "others soon after the creation: check other controllers and webhooks",
+            id="dependent",
+        ),
+    ],
+)
+async def test_job_whose_services_or_dependents_others_delete_says_so(
+    kind: Kind, job: JSON, resource: Resource, sentence: str, start_cluster: StartCluster
+) -> None:
+    async with start_cluster(kinds=[kind]) as cluster:
+        cluster.start()
+        await cluster.submit(job)
+        await cluster.until(lambda: len(cluster.pods()) >= 2)
+        name = sentence.split()[1]
+        for _ in range(_SECONDS):
+            with suppress(NotFoundError):
+                await cluster.user.delete(resource, cluster.key(name))
+            await cluster.advance(1)
+        assert cluster.condition("Waiting") == sentence
+        pods = [msgspec.convert(pod, Pod) for pod in cluster.objects(PODS)]
+        snapshot = JobSnapshot.of(kind, cluster.job())
+        assert f"  {sentence}" in explain(snapshot, pods, (), cluster.clock.now())
+        await cluster.until(lambda: not cluster.condition("Waiting"))
+        await cluster.until(
+            lambda: name in [one["metadata"]["name"] for one in cluster.objects(resource)]
+        )
 
 
 async def change_pods(cluster: ClusterHarness, metadata: Mapping[str, Any]) -> None:

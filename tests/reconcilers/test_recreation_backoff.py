@@ -24,7 +24,7 @@ def backoff(clock: ManualClock) -> RecreationBackoff:
 
 
 def wait_of(backoff: RecreationBackoff, job: UID = JOB, name: str = NAME) -> RecreationWait | None:
-    return backoff.waits(job, PODS, [name, "unknown"]).get(name)
+    return backoff.waits(job, [(PODS, name), (PODS, "unknown")]).get((PODS, name))
 
 
 def create_when_due(backoff: RecreationBackoff, clock: ManualClock) -> float:
@@ -66,7 +66,7 @@ def test_other_children_do_not_wait(backoff: RecreationBackoff) -> None:
     for _ in range(5):
         backoff.record(JOB, PODS, [NAME])
     assert wait_of(backoff, name="mnist-worker-1") is None
-    assert not backoff.waits(JOB, SERVICES, [NAME])
+    assert not backoff.waits(JOB, [(SERVICES, NAME)])
     assert wait_of(backoff, job=UID("of the next job of this name")) is None
 
 

@@ -2,7 +2,8 @@
 
 from typing import Final
 
-# The API server rejects a child.
+# The API server rejects a child, or others delete it.
+CHILD_DELETED: Final = "ChildDeleted"
 FORBIDDEN: Final = "Forbidden"
 INVALID_TEMPLATE: Final = "InvalidTemplate"
 LIMIT_RANGE_DENIED: Final = "LimitRangeDenied"

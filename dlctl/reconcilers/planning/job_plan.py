@@ -51,6 +51,7 @@ from dlctl.reconcilers.observe import Observed
 from dlctl.reconcilers.plan import Plan
 from dlctl.reconcilers.planning.end import idle_dependents, plan_end, plan_finished
 from dlctl.reconcilers.planning.launcher_job_plan import with_launcher_job
+from dlctl.reconcilers.planning.recreation_waits import without_held_children
 from dlctl.reconcilers.planning.replicas import (
     missing_services,
     outdated_services,
@@ -83,6 +84,7 @@ def plan_job(
     status = status_transitions.with_start(job, observed, now)
     job = attrs.evolve(job, status=without_future_times(status, now))
     planned = _Planner(job, observed, desired, now, limits).plan()
+    planned = without_held_children(planned, job, observed)
     planned = with_waiting(job, planned, observed, desired.hold_reason, now, limits)
     planned = with_dropped_avoidance(planned, job, observed, now)
     planned = _with_events(planned, job, observed)

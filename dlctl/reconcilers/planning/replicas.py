@@ -70,7 +70,6 @@ def _due_replicas(
 ) -> tuple[list[Replica], list[Pod], float | None]:
     """Return the replicas to create, the failed pods to delete, and the seconds to the next."""
     created, deleted, waits = [], [], []
-    recreations = observed.children.recreation_waits
     for one in observed.replicas:
         if one.state not in (ReplicaState.MISSING, ReplicaState.FAILED_RETRYABLE):
             continue
@@ -83,8 +82,6 @@ def _due_replicas(
             # The membership plan adds such a worker only when it is due.
             next_restart_at = None
         wait_s = (next_restart_at - now).total_seconds() if next_restart_at else 0
-        if recreations and (held := recreations.get(job.child_name(one.replica))):
-            wait_s = max(wait_s, held.left_s)
         if wait_s > 0:
             # A failed pod stays until its replica's restart, so that its logs can be read.
             waits.append(wait_s)

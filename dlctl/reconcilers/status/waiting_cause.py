@@ -11,6 +11,7 @@ from typing import Final
 import attrs
 
 from dlctl.api.job import WORKER, Job
+from dlctl.api.meta import BATCH_JOBS, PODS
 from dlctl.api.status import conditions
 from dlctl.api.status import waiting_reasons as reasons
 from dlctl.api.status.conditions import Condition
@@ -25,7 +26,7 @@ from dlctl.reconcilers.lifecycle.job_restarts import restart_left_s
 from dlctl.reconcilers.lifecycle.replica_restarts import RESTART_BACKOFF, next_restart_at
 from dlctl.reconcilers.observe import Observed
 from dlctl.reconcilers.plan import Plan
-from dlctl.reconcilers.status.waiting_replicas import ReplicaWait, replica_waits
+from dlctl.reconcilers.status.waiting_replicas import ReplicaWait, recreation_text, replica_waits
 from dlctl.reconcilers.waiting_texts import utc
 
 # A job that starts within this time gets no condition, and no additional status write, for pods
@@ -125,9 +126,27 @@ def reported_wait(
         )
     if observed.children.rejection_wait is not None:
         return ReportedWait(observed.children.rejection_wait)
+    if (held := _held_children(observed, now, patience_s)) is not None:
+        return held
     if hold_reason:
         return _reported(reasons.POD_GROUP_NOT_ADMITTED, hold_reason)
     return _of_replicas(job, observed, now, backoff, patience_s)
+
+
+def _held_children(
+    observed: Observed, now: datetime.datetime, patience_s: float
+) -> ReportedWait | None:
+    """Return the wait of children that belong to no replica alone, and are deleted by others."""
+    held = {
+        f"{resource.kind} {name}": (resource, wait)
+        for (resource, name), wait in observed.children.recreation_waits.items()
+        if resource not in (PODS, BATCH_JOBS) and (now - wait.since).total_seconds() >= patience_s
+    }
+    if not held:
+        return None
+    names, verb = first_names([*held]), "waits" if len(held) == 1 else "wait"
+    text = recreation_text(*next(iter(held.values())))
+    return _reported(reasons.CHILD_DELETED, f"{names} {verb}: {text}")
 
 
 def _of_replicas(

@@ -9,6 +9,7 @@ import attrs
 
 from dlctl.api.exit_codes import describe_exit_code
 from dlctl.api.job import Job, Replica
+from dlctl.api.meta import BATCH_JOBS, PODS, Resource
 from dlctl.api.objects.pods import WORKERS_RUNNING_GATE, ContainerStatus, Pod
 from dlctl.api.status import waiting_reasons as reasons
 from dlctl.api.status.job_status import RestartRecord
@@ -86,8 +87,11 @@ def _wait(
             name = str(one.replica)
             if name in restart_times:
                 return _restart(restarts[name], restart_times[name])
-            if held := observed.children.recreation_waits.get(job.child_name(one.replica)):
-                return _recreation(held, "pod" if job.has_own_pod(one.replica) else "Job")
+            resource = PODS if job.has_own_pod(one.replica) else BATCH_JOBS
+            child = resource, job.child_name(one.replica)
+            if held := observed.children.recreation_waits.get(child):
+                text = recreation_text(resource, held)
+                return ReplicaWait(Stage.RESTARTING, reasons.POD_DELETED, text, held.since)
             return _missing(job, observed, one)
         case ReplicaState.TERMINATING if one.pod is not None:
             return _terminating(one.pod)
@@ -116,13 +120,15 @@ def _restart(record: RestartRecord, time: datetime.datetime) -> ReplicaWait:
     return ReplicaWait(Stage.RESTARTING, reasons.RESTART_BACK_OFF, text)
 
 
-def _recreation(wait: RecreationWait, child: str) -> ReplicaWait:
-    children = f"{child} was" if wait.deleted == 1 else f"{wait.deleted} {child}s were"
-    text = (
-        f"the last {children} deleted or changed by others soon after the creation: check the "
-        "taints of the node, other controllers and webhooks"
+def recreation_text(resource: Resource, wait: RecreationWait) -> str:
+    """Return why the next child of a resource is not created yet."""
+    kind = "pod" if resource == PODS else resource.kind
+    children = f"{kind} was" if wait.deleted == 1 else f"{wait.deleted} {kind}s were"
+    taints = "the taints of the node, " if resource == PODS else ""
+    return (
+        f"the last {children} deleted or changed by others soon after the creation: check {taints}"
+        "other controllers and webhooks"
     )
-    return ReplicaWait(Stage.RESTARTING, reasons.POD_DELETED, text, wait.since)
 
 
 def _missing(job: Job, observed: Observed, one: ObservedReplica) -> ReplicaWait | None:
