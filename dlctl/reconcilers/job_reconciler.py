@@ -208,7 +208,8 @@ class JobReconciler:
     ) -> Result:
         """Report that a job's content cannot be processed, in its status if it can be written."""
         self.content_errors.report(cache, error)
-        self.stores.completed_pods.forget(self.kind.resource, obj.key)
+        # Its next plan includes those that have completed until then.
+        self.stores.completed_pods.remove(self.kind.resource, obj.key, obj.metadata.uid, {})
         try:
             status = _read_status(obj)
             planned = self.planner.plan_status(malformed_plan, obj, status, cache, str(error))

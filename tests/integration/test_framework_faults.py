@@ -13,7 +13,9 @@ from dlctl.frameworks.dljob import DLJob
 from dlctl.frameworks.kubeflow.pytorch import PyTorchJob
 from dlctl.frameworks.mxnet import MXJob
 from tests.builders import bare_job, kind_of, training_job
-from tests.integration.kubeflow import only
+from tests.integration.kubeflow import change, forever, only
+from tests.integration.quick_deletions import finish_and_delete_at_once
+from tests.integration.replicas import created
 from tests.support.harness import ClusterHarness, StartCluster
 
 HERE = "tests/integration/test_framework_faults.py:"
@@ -123,3 +125,24 @@ async def test_problems_of_pods_are_reported_once_whatever_befalls_their_job_mea
         await cluster.advance(30)
         found = [one for one in cluster.objects(EVENTS) if one["reason"] == "Unschedulable"]
         assert [one["count"] for one in found] == [1]
+
+
+async def test_worker_that_completes_is_not_run_again_once_the_bug_is_fixed(
+    start_cluster: StartCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with start_cluster(kinds=only("PyTorchJob")) as cluster:
+        cluster.start()
+        job = training_job("PyTorchJob", Master=1, Worker=2)
+        await cluster.submit(job, forever("master-0", "worker-0", "worker-1"))
+        await cluster.until(lambda: cluster.condition("Running"))
+        await cluster.settled()
+        with monkeypatch.context() as patched:
+            patched.setattr(PyTorchJob, "success_policy", lambda self: None)
+            await change(cluster, "PyTorchJob", {"runPolicy": {"backoffLimit": 7}})
+            await cluster.until(lambda: "Error" in cluster.condition("Waiting"))
+            await finish_and_delete_at_once(cluster, "worker-0")
+            await cluster.settled()
+        await change(cluster, "PyTorchJob", {"runPolicy": {"backoffLimit": 8}})
+        await cluster.until(lambda: not cluster.condition("Waiting"))
+        await cluster.settled()
+        assert created(cluster, "worker-0") == 1
