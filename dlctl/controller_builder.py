@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import attrs
 
-from dlctl.api.meta import UID, ObjectKey, ObjectMeta, Resource
+from dlctl.api.meta import ObjectKey, Resource
 from dlctl.api.objects.jobs import JobObject
 from dlctl.api.objects.nodes import NODES, Node
 from dlctl.api.objects.scalers import ScalerObject
@@ -28,7 +28,6 @@ from dlctl.dialects.kind import Kind
 from dlctl.informers.informer import Informer
 from dlctl.informers.store import Store
 from dlctl.kube.client import Client
-from dlctl.kube.decoding import Malformed
 from dlctl.metrics import Metrics
 from dlctl.options import Options
 from dlctl.reconciler_settings import membership_settings, plan_settings
@@ -37,6 +36,7 @@ from dlctl.reconcilers.applying.executor import Executor
 from dlctl.reconcilers.avoidance.node_avoidance import NodeAvoidance
 from dlctl.reconcilers.children.adoption import Adopter
 from dlctl.reconcilers.events.job_events import JobEvents
+from dlctl.reconcilers.events.malformed_objects import MalformedObjects
 from dlctl.reconcilers.failures.failure_logs import MAX_CONCURRENT_READS, FailureLogs
 from dlctl.reconcilers.failures.log_tails import LogTailReader
 from dlctl.reconcilers.failures.tail_cache import TailCache
@@ -136,13 +136,6 @@ class ControllerBuilder:
         """Add a handler once this process leads; before, nothing would take keys from queues."""
         self.informers.handler_registrations.append(partial(add_handler, handler))
 
-    def _record_malformed(self, resource: Resource, obj: Malformed) -> None:
-        if obj.key is None or not obj.uid:
-            return
-        metadata = ObjectMeta(name=obj.key.name, namespace=obj.key.namespace, uid=UID(obj.uid))
-        message = f"The {resource.kind} cannot be decoded and is ignored: {obj.error}"
-        self.recorder.record(resource, metadata, "Warning", "Malformed", message)
-
     def add_kind(self, kind: Kind) -> None:
         """Build the controllers of one kind and of its scalers."""
         name = kind.resource.group_resource
@@ -175,7 +168,8 @@ class ControllerBuilder:
         self._register(jobs.add_handler, event_handlers.enqueue_job(queue))
         # Also before this process leads: a job may be deleted until then.
         jobs.add_handler(self._charges.handle)
-        self._register(jobs.add_malformed_handler, partial(self._record_malformed, kind.resource))
+        malformed = MalformedObjects(kind.resource, self.recorder)
+        self._register(jobs.add_malformed_handler, malformed.handle_job)
         return jobs
 
     def _child_informers(self, kind: Kind) -> list[Informer[Any]]:
@@ -185,6 +179,10 @@ class ControllerBuilder:
         children += map(informers.dependents, kind.dependent_resources)
         if kind.creates_launcher_jobs:
             children.append(informers.launcher_jobs())
+        malformed = MalformedObjects(kind.resource, self.recorder)
+        for child in children:
+            handler = partial(malformed.handle_child, child.resource)
+            self._register(child.add_malformed_handler, handler)
         return children
 
     def _stores(

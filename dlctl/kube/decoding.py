@@ -12,7 +12,7 @@ from typing import Any, Final, Generic, TypeVar
 import attrs
 import msgspec
 
-from dlctl.api.meta import Object, ObjectKey
+from dlctl.api.meta import Object, ObjectKey, OwnerReference
 from dlctl.api.nesting import truncate_to_depth
 from dlctl.kube.errors import UnexpectedResponseError
 
@@ -24,6 +24,8 @@ SINGLE_PASS_BYTES: Final = 4 << 20
 # Of a step. Small objects take longer than their bytes.
 _STEP_BYTES: Final = 256 << 10
 _MIN_ITEM_BYTES: Final = 512
+# Of the owner references of a malformed object: the one that is read is kept.
+_MAX_OWNERS_BYTES: Final = 4096
 # Objects are inside the page and its list.
 _ITEMS_DEPTH: Final = 2
 
@@ -39,6 +41,7 @@ class Malformed:
     resource_version: str
     error: str
     uid: str = ""
+    controller: OwnerReference | None = None
 
 
 @attrs.frozen
@@ -73,6 +76,7 @@ class _Identity(msgspec.Struct, rename="camel", frozen=True):
     namespace: Any = None
     uid: Any = None
     resource_version: Any = None
+    owner_references: msgspec.Raw = msgspec.Raw(b"null")
 
 
 class _Identified(msgspec.Struct, frozen=True):
@@ -204,7 +208,19 @@ def identify_malformed(raw: bytes | msgspec.Raw, error: Exception) -> Malformed:
         version if isinstance(version, str) else "",
         str(error),
         uid if isinstance(uid, str) else "",
+        _controller(meta.owner_references),
     )
+
+
+def _controller(references: msgspec.Raw) -> OwnerReference | None:
+    """Return the owner that controls an object, None if it cannot be read."""
+    if memoryview(references).nbytes > _MAX_OWNERS_BYTES:
+        return None
+    try:
+        owners: list[OwnerReference] = decoder(list[OwnerReference]).decode(references)
+    except msgspec.MsgspecError:
+        return None
+    return next((owner for owner in owners if owner.controller), None)
 
 
 def _identity(raw: bytes | msgspec.Raw) -> _Identity | None:
