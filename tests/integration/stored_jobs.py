@@ -1,7 +1,13 @@
 """Jobs with large specs, and what the controller's store keeps of them."""
 
+import asyncio
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from dlctl.api.json_types import JSON
 from dlctl.dialects.kind import Kind
+from dlctl.reconcilers.large_jobs.threads import read_in_thread
 from tests.support.harness import ClusterHarness
 from tests.support.running_controller import RunningController
 
@@ -22,3 +28,14 @@ def stored_bytes(running: RunningController, cluster: ClusterHarness, kind: Kind
     assert job is not None
     texts = (job.metadata.annotations or {}).values()
     return len(bytes(job.spec)) + sum(map(len, texts))
+
+
+@contextmanager
+def busy_reader(tasks: asyncio.TaskGroup, namespace: str) -> Iterator[None]:
+    """Occupy the thread that reads large specs for the duration of the block."""
+    end = threading.Event()
+    tasks.create_task(read_in_thread(namespace, end.wait))
+    try:
+        yield
+    finally:
+        end.set()

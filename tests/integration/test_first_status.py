@@ -2,9 +2,6 @@
 
 import asyncio
 import datetime
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import attrs
 import pytest
@@ -14,10 +11,9 @@ from dlctl.api.objects.jobs import MAX_STORED_BYTES
 from dlctl.local.apiserver import status
 from dlctl.local.apiserver.faults import Fault
 from dlctl.local.apiserver.status import FieldError
-from dlctl.reconcilers.large_jobs.threads import read_in_thread
 from tests.builders import kind_of, mxjob
 from tests.integration.mxjobs import metric_value, patch_spec
-from tests.integration.stored_jobs import with_large_template
+from tests.integration.stored_jobs import busy_reader, with_large_template
 from tests.support.harness import ClusterHarness, StartCluster
 from tests.support.outcomes import KEEPS_RUNNING, Exit
 from tests.support.running_controller import RunningController
@@ -187,17 +183,6 @@ async def test_job_that_ended_without_any_status_does_not_run_again(
         await cluster.advance(600)
         assert cluster.status("second").get("phase") == "Running"
         assert not pods_of(cluster, "linear")
-
-
-@contextmanager
-def busy_reader(tasks: asyncio.TaskGroup, namespace: str) -> Iterator[None]:
-    """Occupy the thread that reads large specs for the duration of the block."""
-    end = threading.Event()
-    tasks.create_task(read_in_thread(namespace, end.wait))
-    try:
-        yield
-    finally:
-        end.set()
 
 
 async def test_edit_while_a_large_spec_is_read_is_not_missed(

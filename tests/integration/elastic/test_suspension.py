@@ -1,10 +1,14 @@
 """Suspension of elastic jobs, by their spec or by et-operator's annotation."""
 
+import asyncio
 from typing import Final
 
 import pytest
 
 from dlctl.api.json_types import JSON
+from dlctl.api.objects.jobs import MAX_STORED_BYTES
+from tests.dialects.et_operator.manifests import elastic_job
+from tests.integration.stored_jobs import busy_reader, with_large_template
 from tests.support.elastic_harness import ONE, start_elastic_cluster
 
 pytestmark = [pytest.mark.looptime(noop_cycles=8)]
@@ -59,6 +63,23 @@ async def test_job_created_suspended_by_annotation_is_created_once_resumed() -> 
         await stage.edit(_suspend("annotation", suspended=False))
         await stage.until_running()
         assert stage.condition_statuses()["Created"] == "True"
+
+
+async def test_annotation_that_is_set_while_a_large_spec_is_read_is_not_missed() -> None:
+    job = with_large_template(elastic_job(), "x" * MAX_STORED_BYTES)
+    async with start_elastic_cluster() as stage, asyncio.TaskGroup() as tasks:
+        cluster = stage.cluster
+        # Once its status is kept, the first ones of others may be written after their pods.
+        await stage.running(2, name="first")
+        created = len(cluster.history.created)
+        with busy_reader(tasks, cluster.namespace):
+            await cluster.submit(job)
+            await cluster.advance(0.1)
+            await stage.edit(_suspend("annotation", suspended=True))
+            await cluster.advance(0.1)
+        await cluster.until(lambda: cluster.phase() == "Suspended")
+        await cluster.settled()
+        assert len(cluster.history.created) == created
 
 
 async def test_suspending_a_finished_job_changes_nothing() -> None:
