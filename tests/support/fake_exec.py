@@ -12,6 +12,7 @@ class _Pipe:
     """A pipe: writes at one end are read at the other."""
 
     reader: asyncio.StreamReader = attrs.field(factory=asyncio.StreamReader)
+    _is_closing: bool = attrs.field(init=False, default=False)
 
     def write(self, data: bytes) -> None:
         self.reader.feed_data(data)
@@ -20,7 +21,11 @@ class _Pipe:
         """Return at once: a test writes little."""
 
     def close(self) -> None:
+        self._is_closing = True
         self.reader.feed_eof()
+
+    def is_closing(self) -> bool:
+        return self._is_closing
 
 
 @attrs.define(eq=False)
