@@ -123,6 +123,13 @@ _HINTS: Final[Sequence[tuple[str, str | Callable[[str], str]]]] = (
         ),
     ),
     (
+        r"There are not enough slots available",
+        (
+            "mpirun starts more processes than the workers have slots: change -np, the number of "
+            "workers, or slotsPerWorker"
+        ),
+    ),
+    (
         r"EOFError: EOF when reading a line|BdbQuit",
         (
             "programs have no stdin: pass values as arguments or variables; for a debugger such as "

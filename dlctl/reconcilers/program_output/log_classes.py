@@ -61,6 +61,7 @@ _CAUSES: Final = (
             "unable to open shared memory object", "read-only file system",
             "no cuda gpus are available", "no cuda-capable device is detected",
             "found no nvidia driver on your system",
+            "there are not enough slots available", "detected an attempt to run as root",
         ),
     ),
     LogClass(

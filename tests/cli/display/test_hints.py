@@ -136,6 +136,12 @@ from dlctl.cli.display.hints import hints
             id="package",
         ),
         pytest.param(
+            "There are not enough slots available in the system to satisfy the 4",
+            "mpirun starts more processes than the workers have slots: change -np, the number of"
+            " workers, or slotsPerWorker",
+            id="slots",
+        ),
+        pytest.param(
             "mpirun has detected an attempt to run as root.",
             "mpirun refuses to run as root, as it does in most images: add --allow-run-as-root"
             " to its arguments",

@@ -76,6 +76,16 @@ _LAUNCHED = {
                   134)],
         Cause.BAD_COMMAND_OR_IMAGE, "launcher-0", None, 134, "tarin",
     ),
+    "Open MPI, too few slots": _Row(
+        [launcher("There are not enough slots available in the system to satisfy the 4\n"
+                  "slots that were requested by the application:\n\n  train\n")],
+        Cause.CONFIGURATION, "launcher-0", None, 1, "not enough slots",
+    ),
+    "Open MPI, as root": _Row(
+        [launcher("mpirun has detected an attempt to run as root.\n\nRunning as root is *strongly*"
+                  " discouraged\n")],
+        Cause.CONFIGURATION, "launcher-0", None, 1, "an attempt to run as root",
+    ),
     "Open MPI, lost host": _Row(
         [launcher(outputs.LOST_DAEMON)], Cause.UNKNOWN, "worker-1", None, None, "lost",
     ),
