@@ -26,6 +26,7 @@ from dlctl.cli.installed_kinds import installed_kinds
 from dlctl.cli.jobs.job_snapshot import JobSnapshot
 from dlctl.cli.manifests.checks import check, report
 from dlctl.cli.manifests.loading import Manifest, as_new, job_kind, load, parse
+from dlctl.cli.manifests.python_objects import python_manifest
 from dlctl.cli.manifests.start_checks import StartChecks
 from dlctl.cli.manifests.submission import SubmittedJob, submit
 from dlctl.dialects.kinds import served_kinds
@@ -245,7 +246,7 @@ class Cluster:
 def _manifests(source: object) -> Iterable[Manifest]:
     """Yield the objects of any form of manifest; text of several lines or in braces is YAML."""
     if isinstance(source, Mapping):
-        yield Manifest(dict(source))
+        yield python_manifest(source)
     elif isinstance(source, str) and ("\n" in source or source.lstrip().startswith("{")):
         yield from parse(source, "manifest")
     elif isinstance(source, str | Path):

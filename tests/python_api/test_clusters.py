@@ -1,6 +1,7 @@
 """The clusters of ``import dlctl``, with and without an event loop."""
 
 import asyncio
+import datetime
 import json
 import subprocess
 import sys
@@ -76,6 +77,13 @@ def test_manifest_may_be_text_a_file_or_several(
         pytest.param(3, "3 is no manifest", id="a number"),
         pytest.param([b"kind: Job"], "b'kind: Job' is no manifest", id="bytes"),
         pytest.param(None, "None is no manifest", id="nothing"),
+        pytest.param("", "the name of a file is empty", id="empty text"),
+        pytest.param({}, "a manifest has no kind", id="empty dictionary"),
+        pytest.param(
+            {"kind": "PyTorchJob", "spec": [{"replicas": object()}]},
+            r"spec\[0\].replicas: is a builtins.object, which JSON does not have",
+            id="a value that is none of JSON",
+        ),
     ],
 )
 def test_anything_but_one_job_is_an_error(
@@ -83,6 +91,16 @@ def test_anything_but_one_job_is_an_error(
 ) -> None:
     with pytest.raises(ConfigError, match=error):
         cluster.run(manifest)
+
+
+def test_dictionary_may_have_what_programs_use_for_values_of_json(
+    cluster: dlctl.BlockingCluster,
+) -> None:
+    manifest = job("values", "print(1)")
+    containers = manifest["spec"]["pytorchReplicaSpecs"]["Master"]["template"]["spec"]
+    containers["containers"] = tuple(containers["containers"])
+    manifest["metadata"]["creationTimestamp"] = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
+    assert cluster.run(manifest, timeout_s=20).succeeded
 
 
 @pytest.mark.parametrize(

@@ -306,6 +306,8 @@ def images(manifest: Any) -> Iterator[str]:
 def _text(name: str) -> str:
     if name.startswith(("http://", "https://")):
         raise ConfigError(f"{name}: save it as a file, or pipe it to `-`")
+    if not name:
+        raise ConfigError("the name of a file is empty")
     path = pathlib.Path(name)
     if name != "-" and path.is_dir():
         if any((path / each).exists() for each in _KUSTOMIZATIONS):
