@@ -21,6 +21,10 @@ POLICY = (
     "pods \"linear-worker-0\" is forbidden: ValidatingAdmissionPolicy 'owners' with binding "
     "'owners' denied request: no owner"
 )
+MUTATION = (
+    "policy 'pools' with binding 'pools' denied request: error applying patch: invalid "
+    "ApplyConfiguration: may not mutate atomic arrays, maps or structs: .spec.tolerations"
+)
 WEBHOOK = 'admission webhook "v.example.com" denied the request: '
 ANSWERS = [
     pytest.param(status.bad_request("Pod in version v1 cannot be handled as a Pod"), id="400"),
@@ -28,6 +32,7 @@ ANSWERS = [
         StatusError(500, "InternalError", 'failed calling webhook "v": no endpoints'), id="500"
     ),
     pytest.param(StatusError(422, "Invalid", POLICY), id="a policy's 422"),
+    pytest.param(StatusError(403, "Invalid", MUTATION), id="a mutating policy's 403"),
     pytest.param(StatusError(422, "Invalid", WEBHOOK + "it is invalid"), id="a webhook's 422"),
     pytest.param(StatusError(409, "Conflict", WEBHOOK + "it conflicts"), id="a webhook's 409"),
     pytest.param(StatusError(401, "Unauthorized", WEBHOOK + "who?"), id="a webhook's 401"),

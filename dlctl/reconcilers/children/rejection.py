@@ -19,9 +19,11 @@ from dlctl.kube.errors import (
 )
 from dlctl.reconcilers.content_errors import ContentError
 
+# Of a ValidatingAdmissionPolicy, and of a MutatingAdmissionPolicy whose patch fails.
+POLICY_DENIAL: Final = "' denied request: "
 # Messages of admission, which the administrator controls and which may accept the same child later;
 # the code and reason are up to each webhook.
-_ADMISSION_ERRORS: Final = ('admission webhook "', "failed calling webhook", "AdmissionPolicy")
+_ADMISSION_ERRORS: Final = ('admission webhook "', "failed calling webhook", POLICY_DENIAL)
 # Authentication, timeouts, conflicts, throttling: unrelated to the child.
 _UNRELATED_CODES: Final = frozenset({401, 408, 409, 410, 429})
 

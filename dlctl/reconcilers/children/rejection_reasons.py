@@ -5,7 +5,7 @@ from typing import Final
 from dlctl.api.status import waiting_reasons as reasons
 from dlctl.api.status.waiting import Waiting
 from dlctl.errors import MAX_MESSAGE_CHARS, truncated
-from dlctl.reconcilers.children.rejection import Rejection, RejectionCause
+from dlctl.reconcilers.children.rejection import POLICY_DENIAL, Rejection, RejectionCause
 
 _LIMIT_RANGE_FIX: Final = "change the resources or the namespace's LimitRange"
 # Parts of the server's messages, the more specific ones first: the code and reason of an answer are
@@ -15,7 +15,7 @@ _BY_TEXT: Final = (
     ("failed quota", reasons.QUOTA_EXCEEDED, "set the resources that the quota counts"),
     ('admission webhook "', reasons.WEBHOOK_DENIED, "the webhook's owner decides what it accepts"),
     ("failed calling webhook", reasons.WEBHOOK_FAILED, "the webhook does not answer as it should"),
-    ("AdmissionPolicy", reasons.POLICY_DENIED, "the policy's owner decides what it accepts"),
+    (POLICY_DENIAL, reasons.POLICY_DENIED, "the policy's owner decides what it accepts"),
     (
         "violates PodSecurity",
         reasons.POD_SECURITY_DENIED,

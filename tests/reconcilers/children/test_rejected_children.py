@@ -136,7 +136,12 @@ def test_message_about_a_changed_spec_is_replaced() -> None:
         (RejectionCause.DENIED, 'admission webhook "a" denied the request', "WebhookDenied"),
         (RejectionCause.FORBIDDEN, 'admission webhook "a" denied the request', "WebhookDenied"),
         (RejectionCause.DENIED, 'failed calling webhook "a": timeout', "WebhookFailed"),
-        (RejectionCause.DENIED, "ValidatingAdmissionPolicy 'a' denied", "PolicyDenied"),
+        (
+            RejectionCause.DENIED,
+            "ValidatingAdmissionPolicy 'a' with binding 'b' denied request: no",
+            "PolicyDenied",
+        ),
+        (RejectionCause.DENIED, "policy 'a' with binding 'b' denied request: no", "PolicyDenied"),
         (RejectionCause.DENIED, "the body cannot be decoded", "Rejected"),
         (RejectionCause.NOT_SERVED, "not found", "NotServed"),
         (RejectionCause.INVALID, "spec.containers: Required value", "InvalidTemplate"),
