@@ -5,6 +5,7 @@ skips one, and each has a path of its own below the endpoint.
 """
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, closing
 from typing import Final
@@ -24,6 +25,9 @@ METRICS_CACHE_S: Final = 1.0
 # Anybody in the cluster may open them and do nothing, and a process has few sockets. Probes and
 # scrapers need some at the same time, for less than a second.
 MAX_CONNECTIONS: Final = 32
+# What one read may take of a connection, which the kernel doubles. The error of a malformed request
+# quotes all of it, and is in memory until the next garbage collection.
+_RECEIVE_BUFFER_BYTES: Final = 4 << 10
 RenderMetrics = Callable[[], Awaitable[bytes]]
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -59,7 +63,14 @@ async def serving(
             app.router.add_get(f"/{path}", _health(path, checks))
             app.router.add_get(f"/{path}/{{check}}", _health(path, checks))
     # A request whose connection has ended waits for no review.
-    runner = web.AppRunner(app, access_log=None, logger=HTTP_LOGGER, handler_cancellation=True)
+    # A body, which no request here has, is not read: it may have no end.
+    runner = web.AppRunner(
+        app,
+        access_log=None,
+        logger=HTTP_LOGGER,
+        handler_cancellation=True,
+        lingering_time=0,
+    )
     await runner.setup()
     try:
         try:
@@ -68,6 +79,9 @@ async def serving(
         except OSError as error:
             raise ConfigError(f"cannot serve on {bind_address}: {error}") from error
         with closing(listener):
+            for listening in listener.sockets:
+                # Accepted connections inherit it.
+                listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER_BYTES)
             yield f"http://{host or 'localhost'}:{listener.sockets[0].getsockname()[1]}"
     finally:
         await runner.cleanup()

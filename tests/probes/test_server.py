@@ -1,7 +1,7 @@
 import asyncio
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager, closing
+from contextlib import AsyncExitStack, asynccontextmanager, closing, suppress
 from functools import partial
 from urllib.parse import urlsplit
 
@@ -123,6 +123,24 @@ async def test_probes_are_served_whatever_others_keep_open(sent: bytes) -> None:
     assert sum(ended) <= 53
 
 
+async def test_malformed_request_is_read_in_small_parts() -> None:
+    # The response repeats what was read of it.
+    async with serving("127.0.0.1:0", rendered_metrics, HEALTH) as url:
+        with closing(await _connect(url, b"")) as connection:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
+            await _send_until_ended(connection, b"\0" * 200_000)
+            assert 0 < len(await _received(connection)) < 100_000
+
+
+async def test_body_without_an_end_is_not_read() -> None:
+    request = b"GET /healthz HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000000000\r\n\r\n"
+    async with serving("127.0.0.1:0", rendered_metrics, HEALTH) as url:
+        with closing(await _connect(url, request)) as connection:
+            async with asyncio.timeout(2):
+                while await _send_until_ended(connection, b"x" * 10_000):
+                    pass
+
+
 async def test_requests_of_ended_connections_are_not_kept_waiting() -> None:
     waiting = 0
 
@@ -154,6 +172,28 @@ async def _connect(url: str, sent: bytes) -> socket.socket:
     await loop.sock_sendall(connection, sent)
     await asyncio.sleep(0.001)
     return connection
+
+
+async def _send_until_ended(connection: socket.socket, data: bytes) -> bool:
+    """Send data; return whether the server still keeps the connection."""
+    try:
+        async with asyncio.timeout(1):
+            await asyncio.get_running_loop().sock_sendall(connection, data)
+    except ConnectionError:
+        return False
+    except TimeoutError:
+        # It does not read.
+        pass
+    return True
+
+
+async def _received(connection: socket.socket) -> bytes:
+    received = b""
+    with suppress(ConnectionError):
+        async with asyncio.timeout(5):
+            while part := await asyncio.get_running_loop().sock_recv(connection, 1 << 16):
+                received += part
+    return received
 
 
 async def _has_ended(connection: socket.socket) -> bool:
