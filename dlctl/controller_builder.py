@@ -194,7 +194,7 @@ class ControllerBuilder:
             resource=kind.resource,
             jobs=jobs.store,
             pods=informers.pods.store,
-            completed_pods=informers.completed_pods,
+            terminated_pods=informers.terminated_pods,
             services=informers.services.store,
             dependents={r: informers.dependents(r).store for r in kind.dependent_resources},
             scalers=membership.scaler_stores,

@@ -26,8 +26,8 @@ from dlctl.metrics import Metrics
 from dlctl.options import Options
 from dlctl.reconcilers.handlers import event_handlers
 from dlctl.reconcilers.handlers.job_queues import JobQueues
-from dlctl.reconcilers.job.completed_pods import CompletedPods
 from dlctl.reconcilers.job.stores import WORKLOADS_BY_OWNER, index_by_owner
+from dlctl.reconcilers.job.terminated_pods import TerminatedPods
 from dlctl.reconcilers.kueue.workload_handlers import enqueue_queued_job
 from dlctl.reconcilers.nodes.node_tracker import NodeTracker
 
@@ -51,7 +51,7 @@ class SharedInformers:
     # Each registers an event handler.
     handler_registrations: list[Callable[[], object]] = attrs.field(init=False, factory=list)
     pods: Informer[Pod] = attrs.field(init=False)
-    completed_pods: CompletedPods = attrs.field(init=False)
+    terminated_pods: TerminatedPods = attrs.field(init=False)
     services: Informer[Service] = attrs.field(init=False)
     workloads: DiscoveredInformer[Workload] = attrs.field(init=False)
     # None if the controller serves one namespace.
@@ -63,9 +63,9 @@ class SharedInformers:
 
     def __attrs_post_init__(self) -> None:
         self.pods = self._of_children(PODS, Pod)
-        self.completed_pods = CompletedPods(self.queues)
+        self.terminated_pods = TerminatedPods(self.queues)
         self.handler_registrations.append(
-            partial(self.pods.add_handler, self.completed_pods.handle)
+            partial(self.pods.add_handler, self.terminated_pods.handle)
         )
         event_handlers.add_indexes(self.pods.store)
         self.services = self._of_children(SERVICES, Service)

@@ -198,7 +198,7 @@ class JobPlanner:
         self, obj: DecodedObject, observed: Observed, cache: JobCache, now: datetime.datetime
     ) -> StatusTiming:
         """Return when statuses are written; the first one may be deferred once."""
-        has_pods = bool(observed.pods_with_active_launchers or observed.children.completed_pods)
+        has_pods = bool(observed.pods_with_active_launchers or observed.children.terminated_pods)
         may_defer = self.crd.is_confirmed and not cache.has_deferred_status and not has_pods
         cache.has_deferred_status |= may_defer
         created = obj.metadata.creation_timestamp or now

@@ -66,7 +66,7 @@ class JobReconciler:
         if stored is None or cache is None or stored.metadata.is_terminating:
             self.slots_for_replicas.withdraw(key)
             self.slots_for_specs.withdraw(key)
-            self.stores.completed_pods.forget(self.kind.resource, key)
+            self.stores.terminated_pods.forget(self.kind.resource, key)
             return Result()
         if not self.stores.expectations_satisfied(key.namespace, stored.metadata.uid):
             cache.stale_count += 1
@@ -113,7 +113,7 @@ class JobReconciler:
     ) -> Result:
         with wrap_content_errors(Step.READING):
             if obj.dialect.managed_by_external_controller(obj):
-                self.stores.completed_pods.forget(self.kind.resource, stored.key)
+                self.stores.terminated_pods.forget(self.kind.resource, stored.key)
                 return Result()
             self.guard.detect_conflict(obj, cache)
         if (left_s := self.guard.left_s(obj, cache)) > 0:
@@ -133,7 +133,7 @@ class JobReconciler:
     async def _plan_and_apply(self, read: DecodedJob, cache: JobCache) -> Result:
         if read.job is None:
             error = str(read.error)
-            self.stores.completed_pods.forget(self.kind.resource, read.obj.key)
+            self.stores.terminated_pods.forget(self.kind.resource, read.obj.key)
             planned = self.planner.plan_status(invalid_plan, read.obj, read.status, cache, error)
         elif await self._adopt(read.job, read.obj.dialect, cache):
             # Planning requires that the stores show the adopted children.
@@ -144,10 +144,13 @@ class JobReconciler:
                 return Result(requeue_after_s=wait_s)
             context, plan = await self.planner.plan(read.job, read.obj, observed, cache)
             result = await self.executor.apply(context, plan)
-            included = {} if plan.is_unfinished else observed.children.completed_pods
-            self.stores.completed_pods.remove(
+            included = {} if plan.is_unfinished else observed.children.terminated_pods
+            self.stores.terminated_pods.remove(
                 self.kind.resource, read.obj.key, read.job.uid, included
             )
+            if included.keys() - {pod.metadata.name for pod in observed.children.pods}:
+                # No event follows from the deletion of a pod that is gone.
+                return attrs.evolve(result, requeue_after_s=0)
             return result
         return await self.executor.apply(*planned)
 
@@ -208,8 +211,8 @@ class JobReconciler:
     ) -> Result:
         """Report that a job's content cannot be processed, in its status if it can be written."""
         self.content_errors.report(cache, error)
-        # Its next plan includes those that have completed until then.
-        self.stores.completed_pods.remove(self.kind.resource, obj.key, obj.metadata.uid, {})
+        # Its next plan includes those that have terminated until then.
+        self.stores.terminated_pods.remove(self.kind.resource, obj.key, obj.metadata.uid, {})
         try:
             status = _read_status(obj)
             planned = self.planner.plan_status(malformed_plan, obj, status, cache, str(error))

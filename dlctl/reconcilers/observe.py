@@ -103,8 +103,8 @@ class Children:
     kueue_wait: Waiting | None = None
     # The ends of logs that were read, of the last failed run in each pod.
     logs: Mapping[UID, str] = attrs.field(factory=dict)
-    # Pods that have completed since the last plan, by name; they may be gone.
-    completed_pods: Mapping[str, Pod] = attrs.field(factory=dict)
+    # Pods that have terminated since the last plan, by name; they may be gone.
+    terminated_pods: Mapping[str, Pod] = attrs.field(factory=dict)
     # Of missing children, by resource and name: others have deleted the last ones soon after their
     # creation.
     recreation_waits: Mapping[tuple[Resource, str], RecreationWait] = attrs.field(factory=dict)
@@ -196,8 +196,8 @@ def observe(job: Job, children: Children, now: datetime.datetime) -> Observed:
             elif index in completed:
                 one = ObservedReplica(replica, ReplicaState.SUCCEEDED, pod)
             else:
-                completed_pod = children.completed_pods.get(name)
-                one = _observe_own_pod(job, spec, replica, pod, completed_pod, now)
+                terminated_pod = children.terminated_pods.get(name)
+                one = _observe_own_pod(job, spec, replica, pod, terminated_pod, now)
             replicas.append(one)
     surplus = (*by_name.values(), *outdated)
     return Observed(tuple(replicas), children, surplus, launcher)
@@ -213,34 +213,38 @@ def _observe_own_pod(
     spec: ReplicaSpec,
     replica: Replica,
     pod: Pod | None,
-    completed_pod: Pod | None,
+    terminated_pod: Pod | None,
     now: datetime.datetime,
 ) -> ObservedReplica:
     """Return the state of a replica from its pod, and from how that was before its deletion."""
     one = ObservedReplica(replica, ReplicaState.MISSING)
     if pod is not None:
         one = observe_replica(job, spec, replica, pod, now)
-    if completed_pod is None or one.state not in (ReplicaState.MISSING, ReplicaState.TERMINATING):
+    if terminated_pod is None or one.state not in (ReplicaState.MISSING, ReplicaState.TERMINATING):
         return one
-    is_same = pod is None or pod.metadata.uid == completed_pod.metadata.uid
-    if is_same and _had_completed(job, spec, completed_pod, now):
-        return ObservedReplica(replica, ReplicaState.SUCCEEDED, pod)
-    return one
+    is_same = pod is None or pod.metadata.uid == terminated_pod.metadata.uid
+    end = _end_before_deletion(job, spec, terminated_pod, now) if is_same else None
+    if end is None:
+        return one
+    state = _STATE_BY_EXIT_CLASS[end.exit_class]
+    if state is ReplicaState.SUCCEEDED:
+        return ObservedReplica(replica, state, pod)
+    before = observe_replica(job, spec, replica, terminated_pod, now)
+    return attrs.evolve(before, state=state, pod=pod or terminated_pod, termination=end)
 
 
-def _had_completed(job: Job, spec: ReplicaSpec, completed: Pod, now: datetime.datetime) -> bool:
-    """Return whether a replica completed in a pod as it was before its deletion."""
+def _end_before_deletion(
+    job: Job, spec: ReplicaSpec, pod: Pod, now: datetime.datetime
+) -> Termination | None:
+    """Return how a replica ended in a pod as it was before its deletion; None if it is void."""
     if spec.explicit_indexes is not None:
-        # The index of a completed elastic worker may be used again.
-        return False
-    if job.status.phase is JobPhase.SUSPENDED or predates_resumption(job, completed):
-        return False
-    if is_of_earlier_attempt(job, completed):
-        return False
-    end = termination(
-        completed, spec.container, retry_policy=_retry_policy(spec, completed), now=now
-    )
-    return end is not None and end.exit_class is ExitClass.SUCCESS
+        # The index of an elastic worker that has ended may be used again.
+        return None
+    if job.status.phase is JobPhase.SUSPENDED or predates_resumption(job, pod):
+        return None
+    if is_of_earlier_attempt(job, pod):
+        return None
+    return termination(pod, spec.container, retry_policy=_retry_policy(spec, pod), now=now)
 
 
 def _observe_launcher(

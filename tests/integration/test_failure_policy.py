@@ -5,6 +5,7 @@ import pytest
 from dlctl.api.json_types import JSON
 from dlctl.api.meta import PODS, ObjectKey
 from dlctl.api.objects.nodes import NODES
+from dlctl.local.apiserver.faults import Fault
 from dlctl.options import Options
 from tests.builders import bare_job, kind_of
 from tests.integration.kubeflow import (
@@ -61,6 +62,33 @@ async def test_job_restarts_as_a_whole_and_succeeds(start_cluster: StartCluster)
         assert (state(cluster)["jobRestarts"], state(cluster)["countedRestarts"]) == (1, 1)
         first = state(cluster)["attempts"][0]
         assert (first["replica"], first["exitCode"]) == ("worker-1", 3)
+
+
+@pytest.mark.embedded_only("it slows down the server")
+@pytest.mark.parametrize("action", ["RestartReplica", "RestartJob"])
+async def test_failure_is_decided_about_though_its_pod_is_gone_before_a_slow_reconcile(
+    action: str, start_cluster: StartCluster
+) -> None:
+    async with start_cluster(kinds=only("PyTorchJob"), options=FAST) as cluster:
+        cluster.start()
+        rule = {"action": action, "targetReplicas": ["Worker"]}
+        outcomes = {**last_worker(KEEPS_RUNNING), "worker-0": (KEEPS_RUNNING, KEEPS_RUNNING)}
+        await cluster.submit(pytorch_job(rule, maxRestarts=1), outcomes)
+        await running(cluster)
+        await cluster.settled()
+        cluster.server.faults.add(
+            Fault(verb="patch", resource="pytorchjobs.kubeflow.org", delay_s=1)
+        )
+        await finish_and_delete_at_once(cluster, "worker-1")
+        await cluster.advance(0.5)
+        await finish_and_delete_at_once(cluster, "worker-0", 3)
+        await cluster.until(lambda: created(cluster, "worker-0") == 2)
+        await cluster.settled()
+        first = state(cluster)["attempts"][0]
+        assert (first["replica"], first["exitCode"]) == ("worker-0", 3)
+        assert state(cluster)["countedRestarts"] == 1
+        assert created(cluster, "worker-0") == 2
+        assert cluster.phase() == "Running"
 
 
 async def test_pods_tell_their_program_the_attempt(start_cluster: StartCluster) -> None:

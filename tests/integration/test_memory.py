@@ -61,7 +61,7 @@ async def test_spec_of_an_invalid_job_is_dropped_without_changing_it(
         assert (cluster.status(), cluster.events()) == before
 
 
-async def test_completed_pod_of_a_job_of_another_controller_is_not_kept(
+async def test_terminated_pod_of_a_job_of_another_controller_is_not_kept(
     start_cluster: StartCluster,
 ) -> None:
     kind = kind_of("kubeflow.org/v1", "PyTorchJob")
@@ -77,4 +77,4 @@ async def test_completed_pod_of_a_job_of_another_controller_is_not_kept(
         done = {"status": {"phase": "Succeeded"}}
         await cluster.user.patch(PODS, cluster.key("linear-more"), done, subresource="status")
         await cluster.settled()
-        assert not running.manager._parts.informers.completed_pods._by_job
+        assert not running.manager._parts.informers.terminated_pods._by_job

@@ -218,6 +218,43 @@ async def test_completed_worker_is_not_recreated_if_its_pod_is_gone_before_a_slo
         assert cluster.phase() == "Running"
 
 
+async def fail_unseen(cluster: ClusterHarness, code: int) -> None:
+    """Let a worker fail, and delete its pod, while the status of the job is written."""
+    await run_all(cluster, never())
+    slow = Fault(verb="patch", resource="mxjobs.kubeflow.org", delay_s=1)
+    cluster.server.faults.add(slow)
+    await finish_and_delete_at_once(cluster, "worker-1")
+    await cluster.advance(0.5)
+    await finish_and_delete_at_once(cluster, "worker-0", code)
+
+
+@pytest.mark.embedded_only("it slows down the server")
+async def test_permanent_exit_counts_though_its_pod_is_gone_before_a_slow_reconcile(
+    start_cluster: StartCluster,
+) -> None:
+    async with start_cluster(kinds=[kind_of()]) as cluster:
+        await fail_unseen(cluster, 1)
+        status = await cluster.ended()
+        assert status["state"] == "Failed"
+        assert (status["failure"]["replica"], status["failure"]["exitCode"]) == ("worker-0", 1)
+        assert created(cluster, "worker-0") == 1
+
+
+@pytest.mark.embedded_only("it slows down the server")
+async def test_restart_is_counted_though_its_pod_is_gone_before_a_slow_reconcile(
+    start_cluster: StartCluster,
+) -> None:
+    async with start_cluster(kinds=[kind_of()]) as cluster:
+        await fail_unseen(cluster, 137)
+        failed_at = cluster.clock.monotonic()
+        await cluster.until(lambda: created(cluster, "worker-0") == 2)
+        assert cluster.clock.monotonic() - failed_at > 5
+        await cluster.settled()
+        assert cluster.status()["restarts"]["worker-0"]["failures"] == 1
+        assert created(cluster, "worker-0") == 2
+        assert cluster.phase() == "Running"
+
+
 @pytest.mark.embedded_only("it slows down the server")
 async def test_worker_that_completed_without_a_controller_is_not_recreated(
     start_cluster: StartCluster,

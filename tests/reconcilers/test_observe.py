@@ -98,12 +98,12 @@ def test_replica_recorded_as_completed_stays_so_without_a_pod() -> None:
 def test_replica_has_completed_if_its_pod_had_before_it_was_deleted() -> None:
     pod = make_pod(JOB, WORKER, state=exited(0))
     completed = {pod.metadata.name: pod}
-    assert observed_of(JOB, completed_pods=completed).states[WORKER] is ReplicaState.SUCCEEDED
+    assert observed_of(JOB, terminated_pods=completed).states[WORKER] is ReplicaState.SUCCEEDED
     # Without grace: the deletion may have come before the end.
     gone = {**LEAVING, "deletionGracePeriodSeconds": 0}
     leaving = make_pod(JOB, WORKER, state=exited(0), metadata=gone)
     assert observed_of(JOB, leaving).states[WORKER] is ReplicaState.TERMINATING
-    seen = observed_of(JOB, leaving, completed_pods=completed)
+    seen = observed_of(JOB, leaving, terminated_pods=completed)
     assert seen.states[WORKER] is ReplicaState.SUCCEEDED
 
 
@@ -113,26 +113,40 @@ def test_replica_has_completed_although_its_job_counts_as_started_later() -> Non
     created = {"creationTimestamp": EARLIER.isoformat()}
     pod = make_pod(job, WORKER, state=exited(0), metadata=created)
     completed = {pod.metadata.name: pod}
-    assert observed_of(job, completed_pods=completed).states[WORKER] is ReplicaState.SUCCEEDED
+    assert observed_of(job, terminated_pods=completed).states[WORKER] is ReplicaState.SUCCEEDED
 
 
 @pytest.mark.parametrize(
-    ("pod", "now"),
+    ("pod", "state"),
     [
-        pytest.param({"state": exited(143)}, {}, id="failed"),
+        pytest.param({"state": exited(1)}, ReplicaState.FAILED_PERMANENT, id="failed for good"),
         pytest.param(
-            {"phase": "Failed", "reason": "Evicted", "state": exited(0)}, {}, id="evicted"
+            {"phase": "Failed", "state": exited(143)}, ReplicaState.FAILED_RETRYABLE, id="failed"
         ),
-        pytest.param({"state": exited(0)}, {"metadata": {"uid": "another"}}, id="another pod"),
+        pytest.param(
+            {"phase": "Failed", "reason": "Evicted", "state": exited(0)},
+            ReplicaState.FAILED_RETRYABLE,
+            id="evicted",
+        ),
     ],
 )
-def test_replica_without_a_completed_pod_has_not_completed(
-    pod: dict[str, Any], now: dict[str, Any]
+@pytest.mark.parametrize("is_gone", [True, False])
+def test_replica_has_failed_if_its_pod_had_before_it_was_deleted(
+    pod: dict[str, Any], state: ReplicaState, *, is_gone: bool
 ) -> None:
     before = make_pod(JOB, WORKER, **pod)
-    existing = [make_pod(JOB, WORKER, state=RUNNING, **now)] if now else []
-    found = observed_of(JOB, *existing, completed_pods={before.metadata.name: before})
-    assert found.states[WORKER] in (ReplicaState.MISSING, ReplicaState.RUNNING)
+    left = [] if is_gone else [make_pod(JOB, WORKER, state=RUNNING, metadata=LEAVING)]
+    found = observed_of(JOB, *left, terminated_pods={before.metadata.name: before})
+    (one,) = [one for one in found.replicas if one.replica == WORKER]
+    assert (one.state, one.pod) == (state, before if is_gone else left[0])
+    assert one.failure is not None
+
+
+def test_replica_has_not_ended_with_another_pod() -> None:
+    before = make_pod(JOB, WORKER, state=exited(0))
+    existing = make_pod(JOB, WORKER, state=RUNNING, metadata={"uid": "another"})
+    found = observed_of(JOB, existing, terminated_pods={before.metadata.name: before})
+    assert found.states[WORKER] is ReplicaState.RUNNING
 
 
 @pytest.mark.parametrize(
@@ -154,7 +168,7 @@ def test_replica_has_not_completed_by_a_pod_of_a_run_that_was_suspended(status: 
     created = {"creationTimestamp": EARLIER.isoformat()}
     pod = make_pod(job, WORKER, state=exited(0), metadata=created)
     completed = {pod.metadata.name: pod}
-    assert observed_of(job, completed_pods=completed).states[WORKER] is ReplicaState.MISSING
+    assert observed_of(job, terminated_pods=completed).states[WORKER] is ReplicaState.MISSING
 
 
 def test_pod_beyond_the_spec_is_surplus() -> None:

@@ -19,7 +19,7 @@ from dlctl.controller.expectations import ChildStore, Expectations
 from dlctl.informers.store import Store, owner_value
 from dlctl.reconcilers.children.dependents import ExistingDependents
 from dlctl.reconcilers.children.rejected_children import RejectedChildren
-from dlctl.reconcilers.job.completed_pods import CompletedPods
+from dlctl.reconcilers.job.terminated_pods import TerminatedPods
 from dlctl.reconcilers.kueue.workload_waiting import workload_waiting
 from dlctl.reconcilers.nodes.node_tracker import NodeTracker
 from dlctl.reconcilers.observe import Children
@@ -44,7 +44,7 @@ class JobStores:
     resource: Resource
     jobs: Store[JobObject]
     pods: Store[Pod]
-    completed_pods: CompletedPods
+    terminated_pods: TerminatedPods
     services: Store[Service]
     dependents: Mapping[Resource, Store[DependentObject]]
     scalers: Mapping[Resource, Store[ScalerObject]]
@@ -116,7 +116,7 @@ class JobStores:
             launcher_pods=[pod for uid in launchers for pod in self.pods.owned_by(namespace, uid)],
             nodes=self.nodes.current,
             kueue_wait=self._kueue_wait(namespace, job, pods),
-            completed_pods=self.completed_pods.of(self.resource, key, job),
+            terminated_pods=self.terminated_pods.of(self.resource, key, job),
         )
 
     def dependents_of(self, namespace: str, job: UID) -> ExistingDependents:

@@ -1,8 +1,8 @@
-"""The pods that have completed since the last plan of their job, though they may be gone by now.
+"""The pods that have terminated since the last plan of their job, though they may be gone by now.
 
 A pod may be deleted within milliseconds of its end, while a reconcile of its job waits for a write
-or reads a large spec. The store no longer shows it to the next plan, and the replica would run
-again.
+or reads a large spec. The store no longer shows it to the next plan: the replica would run again,
+and a failure would not count.
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from typing import Final
 import attrs
 
 from dlctl.api.meta import UID, ObjectKey, Resource
-from dlctl.api.objects.pods import Pod, PodPhase
+from dlctl.api.objects.pods import Pod
 from dlctl.informers.handlers import Change
 from dlctl.reconcilers.handlers.job_queues import JobQueues
 
@@ -22,7 +22,7 @@ _MAX_PODS: Final = 1000
 
 
 @attrs.frozen(eq=False)
-class CompletedPods:
+class TerminatedPods:
     """The pods by job, each as last seen before its deletion was requested.
 
     They are kept until a plan that includes them is applied, or the job is gone or gets no plan: at
@@ -33,9 +33,9 @@ class CompletedPods:
     _by_job: dict[_JobId, dict[str, Pod]] = attrs.field(init=False, factory=dict)
 
     def handle(self, change: Change[Pod]) -> None:
-        """Keep a changed pod if it may have completed; its container decides."""
+        """Keep a changed pod if it may have terminated; its container decides."""
         pod = change.new
-        if pod is None or not _may_have_completed(pod):
+        if pod is None or not _may_have_terminated(pod):
             return
         if (job := self._job_of(pod)) is not None:
             kept = self._by_job.setdefault(job, {})
@@ -78,9 +78,8 @@ class CompletedPods:
         return None if found is None else (reference.group, reference.kind, found[1])
 
 
-def _may_have_completed(pod: Pod) -> bool:
+def _may_have_terminated(pod: Pod) -> bool:
     if pod.metadata.is_terminating:
         return False
     ends = (status.state.terminated for status in pod.container_statuses if status.state)
-    exited = any(end is not None and not end.exit_code for end in ends)
-    return exited or pod.phase is PodPhase.SUCCEEDED
+    return pod.phase.finished or any(end is not None for end in ends)

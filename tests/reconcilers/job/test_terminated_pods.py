@@ -1,4 +1,4 @@
-"""Pods that have completed are known until a plan includes them, or their job is gone."""
+"""Pods that have terminated are known until a plan includes them, or their job is gone."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ import pytest
 from dlctl.api.meta import UID
 from dlctl.api.objects.pods import Pod
 from dlctl.informers.handlers import Change
-from dlctl.reconcilers.job.completed_pods import CompletedPods
+from dlctl.reconcilers.job.terminated_pods import TerminatedPods
 from dlctl.workqueue.queue import WorkQueue
 from tests.builders import RUNNING, exited
 from tests.reconcilers.handlers.changes import MNIST, OWNED, TFJOBS, decode, job_queues, owned_by
@@ -21,12 +21,13 @@ def pod_with(state: Any, **metadata: Any) -> Pod:
     return pod
 
 
-def completed_pods() -> CompletedPods:
-    return CompletedPods(job_queues(WorkQueue()))
+def terminated_pods() -> TerminatedPods:
+    return TerminatedPods(job_queues(WorkQueue()))
 
 
-def test_completed_pod_is_known_after_its_deletion() -> None:
-    pods, pod = completed_pods(), pod_with(exited(0))
+@pytest.mark.parametrize("code", [0, 1])
+def test_terminated_pod_is_known_after_its_deletion(code: int) -> None:
+    pods, pod = terminated_pods(), pod_with(exited(code))
     pods.handle(Change(pod_with(RUNNING), pod))
     pods.handle(Change(pod, None))
     assert pods.of(TFJOBS, MNIST, JOB) == {"mnist-worker-0": pod}
@@ -34,7 +35,7 @@ def test_completed_pod_is_known_after_its_deletion() -> None:
 
 
 def test_pod_is_forgotten_with_the_plan_that_includes_it() -> None:
-    pods, pod, later = completed_pods(), pod_with(exited(0)), pod_with(exited(0), labels={"a": ""})
+    pods, pod, later = terminated_pods(), pod_with(exited(0)), pod_with(exited(0), labels={"a": ""})
     pods.handle(Change(None, pod))
     planned = pods.of(TFJOBS, MNIST, JOB)
     pods.handle(Change(pod, later))
@@ -45,21 +46,21 @@ def test_pod_is_forgotten_with_the_plan_that_includes_it() -> None:
 
 
 def test_pods_of_another_uid_are_forgotten_with_the_next_plan() -> None:
-    pods = completed_pods()
+    pods = terminated_pods()
     pods.handle(Change(None, pod_with(exited(0))))
     pods.remove(TFJOBS, MNIST, UID("of the job that has the name"), {})
     assert not pods._by_job
 
 
 def test_pods_are_forgotten_with_their_job() -> None:
-    pods = completed_pods()
+    pods = terminated_pods()
     pods.handle(Change(None, pod_with(exited(0))))
     pods.forget(TFJOBS, MNIST)
     assert not pods._by_job
 
 
 def test_the_newest_thousand_pods_of_a_job_are_kept() -> None:
-    pods, first = completed_pods(), pod_with(exited(0), name="first")
+    pods, first = terminated_pods(), pod_with(exited(0), name="first")
     pods.handle(Change(None, first))
     for number in range(999):
         pods.handle(Change(None, pod_with(exited(0), name=f"pod-{number}")))
@@ -72,7 +73,7 @@ def test_the_newest_thousand_pods_of_a_job_are_kept() -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        pytest.param(Change(None, pod_with(exited(1))), id="failed"),
+        pytest.param(Change(None, pod_with(RUNNING)), id="running"),
         pytest.param(
             Change(None, pod_with(exited(0), deletionTimestamp="2026-01-01T00:00:00Z")),
             id="ended after the request to delete it",
@@ -84,6 +85,6 @@ def test_the_newest_thousand_pods_of_a_job_are_kept() -> None:
     ],
 )
 def test_other_pods_are_not_kept(change: Change[Pod]) -> None:
-    pods = completed_pods()
+    pods = terminated_pods()
     pods.handle(change)
     assert not pods._by_job
