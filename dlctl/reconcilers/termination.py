@@ -99,7 +99,7 @@ def phase_wait_s(pod: Pod, container: str, now: datetime.datetime) -> float:
     A success counts at once: its pod may be deleted the next moment. Bounded by ``PHASE_WAIT_S``,
     or twice that if the node's clock is ahead.
     """
-    terminated = pod.terminated(container)
+    terminated = pod.terminated(container) or _failed_init_container(pod)
     if terminated is None or terminated.finished_at is None or not pod.is_terminal:
         return 0.0
     known = pod.phase.finished or pod.metadata.is_terminating or _is_disrupted(pod)

@@ -108,6 +108,15 @@ FAULTS: Final = [
         _worker(shell("sleep 60"), activeDeadlineSeconds=1),
         Blame(Cause.DEADLINE, "worker-0"),
     ),
+    Fault(
+        "deadline-of-a-pod-in-an-init-container",
+        _worker(
+            shell("sleep 60"),
+            initContainers=[{"name": "fetch", "image": "any", "command": shell("sleep 60")}],
+            activeDeadlineSeconds=1,
+        ),
+        Blame(Cause.DEADLINE, "worker-0"),
+    ),
     _waiting(
         "image-pull",
         BAD,

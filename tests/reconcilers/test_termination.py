@@ -282,6 +282,26 @@ def test_phase_of_a_failed_pod_is_awaited_briefly(code: int) -> None:
     assert phase_wait_of(code=code, since_s=-3600) == 0
 
 
+def test_phase_after_a_failed_init_container_is_awaited_unless_it_is_repeated() -> None:
+    end = exited(143)
+    end["terminated"]["finishedAt"] = NOW.isoformat()
+    init = [{"name": "fetch", "state": end}]
+
+    def wait_s(restart_policy: str) -> float:
+        pod = make_pod(
+            JOB,
+            WORKER,
+            phase="Pending",
+            restart_policy=restart_policy,
+            state={"waiting": {"reason": "PodInitializing"}},
+            initContainerStatuses=init,
+        )
+        return phase_wait_s(pod, "mxnet", NOW)
+
+    assert wait_s("Never") == PHASE_WAIT_S
+    assert wait_s("OnFailure") == 0
+
+
 def test_phase_is_awaited_two_seconds_beyond_rounding() -> None:
     assert phase_wait_of(since_s=0.99 + 1.99) > 0
 
