@@ -169,8 +169,6 @@ def _is_due(job: Job, status: JobStatus, verdict: Verdict, observed: Observed) -
     tolerates, as long as it has taken along another one.
     """
     is_first = _has_just_ended(job, status.attempts)
-    if is_first and not verdict.replica:
-        return True
     before = None if is_first else _verdict_on_last_attempt(job.status)
     if before is not None and not _is_tolerated(job, before):
         return False
