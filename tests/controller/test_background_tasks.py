@@ -235,6 +235,7 @@ async def test_outcome_is_kept_until_the_next_attempt_ends_and_attempts_are_coun
         assert tasks.outcomes("a") == {task: TaskOutcome(error="overslept", attempts=1)}
         await asyncio.sleep(1)
         assert tasks.outcomes("a") == {task: TaskOutcome(error="overslept", attempts=2)}
+        await asyncio.sleep(200)
     assert naps.enqueued == ["a", "a"]
 
 

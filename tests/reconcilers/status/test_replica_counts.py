@@ -5,7 +5,7 @@ import pytest
 
 from dlctl.api.job import Replica, replica_type
 from dlctl.api.objects.pods import Pod
-from dlctl.api.status.job_status import Failure, JobState, JobStatus
+from dlctl.api.status.job_status import Failure, JobState, JobStatus, ReplicaStatus
 from dlctl.reconcilers.observe import Children, observe
 from dlctl.reconcilers.status import status_transitions
 from dlctl.reconcilers.status.completion import Completion
@@ -81,6 +81,23 @@ def test_retired_worker_counts_by_how_it_ended(pod: Pod | None, state: JobState)
     workers = next(spec for spec in job.replica_specs if spec.type == "worker")
     found = replica_status(job, workers, observe(job, Children(pods), NOW))
     assert found.count_by_state == {JobState.RUNNING: 1, state: 1}
+
+
+@pytest.mark.parametrize(
+    ("indexes", "completed"),
+    [
+        pytest.param(None, {1}, id="removed and added again as another one"),
+        pytest.param((1, 5), {1, 5}, id="member of an elastic job"),
+    ],
+)
+def test_replica_stays_completed_while_its_index_is_that_of_a_replica(
+    indexes: tuple[int, ...] | None, completed: set[int]
+) -> None:
+    done = ReplicaStatus("worker", JobState.SUCCEEDED, {}, frozenset({1, 5}))
+    job = attrs.evolve(JOB, status=JobStatus(replica_statuses=(done,)))
+    workers = attrs.evolve(job.replica_specs[1], explicit_indexes=indexes)
+    found = replica_status(job, workers, observe(job, Children(), NOW))
+    assert found.completed_indexes == completed
 
 
 def test_mpi_restart_is_reported_with_the_count() -> None:
