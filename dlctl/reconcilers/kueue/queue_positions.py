@@ -21,6 +21,7 @@ from dlctl.api.objects.workloads import (
 )
 from dlctl.errors import DlctlError, describe
 from dlctl.informers.store import Store
+from dlctl.informers.yield_budget import YieldBudget
 from dlctl.kube.client import Client
 from dlctl.kube.decoding import decode
 from dlctl.kube.discovery import served_version
@@ -104,21 +105,27 @@ class QueuePositions:
     async def run(self) -> None:
         """Read the positions while jobs wait for quota, until cancelled."""
         while True:
-            keys = list(self._local_queues())
+            keys = await self._local_queues()
             self._queues = {key: self._queues.get(key) or LocalQueue(key) for key in keys}
             # Without a queue to read, nothing is known about the server.
             if self._queues:
                 self._log(await self._read_round())
-            self._replace()
+            await self._replace()
             await asyncio.sleep(INTERVAL_S)
 
-    def _local_queues(self) -> Iterator[ObjectKey]:
-        """Yield the LocalQueues in which a job waits; other Workloads are not ours to explain."""
+    async def _local_queues(self) -> list[ObjectKey]:
+        """Return the LocalQueues in which a job waits; other Workloads are not ours to explain."""
+        keys, budget = [], YieldBudget()
         for value in self.workloads.index_values(_BY_LOCAL_QUEUE):
-            waiting = self.workloads.indexed(_BY_LOCAL_QUEUE, value)
-            if any(True for workload in waiting for _ in self.jobs_of(workload)):
-                namespace, _, name = value.partition("/")
-                yield ObjectKey(namespace, name)
+            for workload in self.workloads.indexed(_BY_LOCAL_QUEUE, value):
+                # A Workload may name a thousand owners, each of which is looked up.
+                if budget.spend():
+                    await budget.renew()
+                if any(True for _ in self.jobs_of(workload)):
+                    namespace, _, name = value.partition("/")
+                    keys.append(ObjectKey(namespace, name))
+                    break
+        return keys
 
     async def _read_round(self) -> str:
         """Read the queues whose turn it is; return a failure, empty without one.
@@ -206,14 +213,17 @@ class QueuePositions:
             if one.position_in_cluster_queue is not None
         }
 
-    def _replace(self) -> None:
+    async def _replace(self) -> None:
         found: dict[ObjectKey, str] = {}
         for local_queue in self._queues.values():
             found |= local_queue.positions
         changed = {key for key, _ in self.by_workload.items() ^ found.items()}
         self.by_workload.clear()
         self.by_workload.update(found)
+        budget = YieldBudget()
         for workload in filter(None, map(self.workloads.get, changed)):
+            if budget.spend():
+                await budget.renew()
             for queue, job in self.jobs_of(workload):
                 queue.add(job)
 

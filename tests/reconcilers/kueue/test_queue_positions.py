@@ -1,7 +1,8 @@
 """Positions in Kueue's queues: read seldom, only where a job waits, and never at its expense."""
 
 import asyncio
-from collections.abc import AsyncIterator
+import itertools
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, Final
@@ -108,6 +109,35 @@ async def test_positions_count_from_one_and_their_jobs_are_enqueued() -> None:
         second = ObjectKey("ml", "second-1a2b3")
         assert polled.positions.by_workload == {FIRST: "3", second: "6"}
         assert await polled.enqueued() == {"first", "second"}
+
+
+async def test_loop_runs_while_owners_of_many_workloads_are_looked_up() -> None:
+    names = [f"job-{index}" for index in range(1000)]
+    api = VisibilityApi(positions={TEAM_A: {f"{name}-1a2b3": 1 for name in names}})
+    looked_up, seen, done = 0, [0], asyncio.Event()
+
+    async with polling(api, *map(workload, names)) as polled:
+        jobs_of = polled.positions.jobs_of
+
+        def counted(one: Workload) -> Iterator[tuple[WorkQueue[ObjectKey], ObjectKey]]:
+            nonlocal looked_up
+            looked_up += 1
+            if looked_up == 2 * len(names):
+                done.set()
+            # Until the last one, none of them is known to belong to a job.
+            return iter(jobs_of(one) if looked_up >= len(names) else ())
+
+        async def watch() -> None:
+            while True:
+                seen.append(looked_up)
+                await asyncio.sleep(0)
+
+        polled.positions.jobs_of = counted
+        watching = asyncio.create_task(watch())
+        # First to find the queue, then to find the jobs.
+        await done.wait()
+        watching.cancel()
+        assert max(after - before for before, after in itertools.pairwise(seen)) <= 250
 
 
 async def test_only_jobs_whose_position_has_changed_are_enqueued() -> None:
