@@ -133,6 +133,28 @@ async def test_stop_cancels_work_after_the_grace_period(
     assert len(asyncio.all_tasks()) == 1
 
 
+async def test_stop_waits_until_late_reconciles_have_cleaned_up(
+    queue: WorkQueue[str], metrics: Metrics
+) -> None:
+    cleaned_up: list[str] = []
+
+    async def reconcile(key: str) -> Result:
+        try:
+            await asyncio.sleep(1000)
+        finally:
+            await asyncio.sleep(5)
+            cleaned_up.append(key)
+        return Result()
+
+    queue.add("a")
+    controller = Controller(NAME, queue, reconcile, metrics)
+    running = asyncio.create_task(controller.run())
+    await asyncio.sleep(1)
+    await controller.stop(grace_s=1)
+    assert cleaned_up == ["a"]
+    await asyncio.gather(running, return_exceptions=True)
+
+
 async def test_controller_stopped_before_its_start_finishes_only_the_ready_keys(
     make: Make, queue: WorkQueue[str]
 ) -> None:
