@@ -23,6 +23,11 @@ from dlctl.name_lists import first_names
 _ABOUT_ONE_POD: Final = re.compile(r"(?:Pod: [^. ]+\.|Error pod )(\S+) ")
 
 
+# Of a long history, the lines at its beginning and at its end that are shown.
+_FIRST_LINES: Final = 50
+_LAST_LINES: Final = 50
+
+
 class Rank(enum.IntEnum):
     """The order of what happens within a second."""
 
@@ -74,7 +79,21 @@ def ended(state: ContainerStateTerminated) -> str:
 
 
 def history_lines(happened: Sequence[Moment]) -> Iterator[str]:
-    """Yield a line for each moment, with the time since the first; equal ones are one line."""
+    """Yield a line for each moment, with the time since the first; equal ones are one line.
+
+    Of very many, those in the middle are left out: anybody may write events about a job.
+    """
+    lines = list(_all_lines(happened))
+    left_out = len(lines) - _FIRST_LINES - _LAST_LINES
+    if left_out <= 0:
+        yield from lines
+        return
+    yield from lines[:_FIRST_LINES]
+    yield f"... {left_out} more ..."
+    yield from lines[-_LAST_LINES:]
+
+
+def _all_lines(happened: Sequence[Moment]) -> Iterator[str]:
     if not happened:
         return
     start = happened[0].time

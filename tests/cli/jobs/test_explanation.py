@@ -84,6 +84,16 @@ def test_output_of_the_first_failure_is_that_of_its_run(
     assert (failure.message[:11], failure.previous) == ("exit code 7", previous)
 
 
+def test_of_a_long_history_the_beginning_and_the_end_are_shown() -> None:
+    job = snapshot(conditions=[CREATED])
+    events = [event("Strange", 1 + n % 60, f"number {n:04}") for n in range(6000)]
+    said = why(Situation(job, events=events))
+    assert "the job was created" in said
+    assert "... 5901 more ..." in said
+    assert "number 5999" in said
+    assert len(said.splitlines()) < 110
+
+
 def test_pods_that_the_clean_up_deletes_are_not_called_kept() -> None:
     left = parameter_server_left()
     assert "Still running" in why(left)
