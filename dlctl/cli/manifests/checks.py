@@ -3,7 +3,7 @@
 import importlib.util
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import attrs
 import msgspec
@@ -29,6 +29,8 @@ from dlctl.local.apiserver.validation.names import dns_label
 
 if TYPE_CHECKING:
     from dlctl.cli.manifests.admission import Admission, AdmissionRejection
+
+_NAMES: Final = ("name", "generateName", "namespace")
 
 
 @attrs.frozen
@@ -160,6 +162,9 @@ def _job_problems(
         obj = _decoded(kind, manifest, named)
     except ConfigError as error:
         yield _metadata_problem(manifest) or Problem(manifest, ("metadata",), str(error))
+        if reduced := _with_name_alone(manifest):
+            for problem in _job_problems(kind, reduced, namespace, admission):
+                yield attrs.evolve(problem, manifest=manifest)
         return
     if obj.version_problem:
         yield Problem(manifest, ("apiVersion",), obj.version_problem)
@@ -230,6 +235,15 @@ def _namespace_problems(manifest: Manifest, namespace: str) -> Iterator[Problem]
         rule = "use lower-case letters, digits and '-', at most 63, and no '-' at an end"
         path = ("metadata", "namespace") if is_own else ()
         yield Problem(manifest, path, f"{title}{namespace!r}: {rule}")
+
+
+def _with_name_alone(manifest: Manifest) -> Manifest | None:
+    """Return the job without the rest of its metadata; None if that is all, or no text."""
+    metadata = manifest.obj.get("metadata") or {}
+    kept = {name: metadata[name] for name in _NAMES if metadata.get(name)}
+    if kept == metadata or not kept or not all(isinstance(each, str) for each in kept.values()):
+        return None
+    return attrs.evolve(manifest, obj={**manifest.obj, "metadata": kept})
 
 
 def _metadata_problem(manifest: Manifest) -> Problem | None:

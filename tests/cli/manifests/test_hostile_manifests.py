@@ -83,3 +83,24 @@ def test_spec_of_each_version_may_be_malformed() -> None:
     reports = list(manifest_reports(KINDS, list(map(Manifest, jobs)), "default"))
     assert len(reports) == len(jobs)
     assert [report for report in reports if not report.problems] == []
+
+
+@pytest.mark.parametrize(
+    ("metadata", "problems"),
+    [
+        pytest.param(
+            {"name": "train", "labels": {"team": 1}},
+            ["metadata.labels[team]: must be a string", "spec.nprocPerNode: must be a string"],
+            id="label",
+        ),
+        pytest.param({"name": 1}, ["metadata.name: must be a string"], id="name"),
+    ],
+)
+def test_wrong_metadata_hides_no_problem_of_the_spec_but_for_a_wrong_name(
+    metadata: dict[str, Any], problems: list[str]
+) -> None:
+    job = Manifest({**_JOB, "metadata": metadata, "spec": {**_JOB["spec"], "nprocPerNode": 2}})
+    (report,) = manifest_reports(KINDS, [job], "default")
+    found = [problem.message for problem in report.problems]
+    assert len(found) == len(problems)
+    assert all(map(str.startswith, found, problems))
