@@ -53,6 +53,14 @@ class DelayingQueue(Generic[K]):
         entry = self.waiting.pop(key, None)
         return None if entry is None else entry[3]
 
+    def clear(self) -> None:
+        self.waiting.clear()
+        self._heap.clear()
+        if self._timer is not None:
+            # The event loop would keep the queue until the time of the next key.
+            self._timer.cancel()
+            self._timer = None
+
     def _compact(self) -> None:
         # A key that waits for an hour, is taken early and waits again leaves a dead entry each
         # time; they would accumulate for that hour.

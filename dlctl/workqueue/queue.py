@@ -154,8 +154,9 @@ class WorkQueue(Generic[K]):
             self._enqueue(key, priority)
 
     def shut_down(self) -> None:
-        """Reject new keys, and delayed ones once they are due; release the waiting workers."""
+        """Reject new keys, drop delayed ones, release the waiting workers."""
         self._closed = True
+        self._delaying.clear()
         for waiter in self._waiters:
             if not waiter.done():
                 waiter.set_result(None)

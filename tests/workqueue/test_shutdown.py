@@ -1,4 +1,6 @@
 import asyncio
+import gc
+import weakref
 from collections.abc import Callable
 
 import pytest
@@ -49,6 +51,17 @@ async def test_shut_down_drops_delayed_keys(queue: WorkQueue[str]) -> None:
     await asyncio.sleep(2)
 
     assert len(queue) == 0
+
+
+async def test_nothing_keeps_a_queue_that_is_shut_down() -> None:
+    queue = WorkQueue[str]()
+    queue.add_after("a", 3600)
+    queue.shut_down()
+    kept = weakref.ref(queue)
+    del queue
+    gc.collect()
+
+    assert kept() is None
 
 
 async def test_shut_down_releases_every_waiting_worker(queue: WorkQueue[str]) -> None:
