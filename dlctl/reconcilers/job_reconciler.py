@@ -148,9 +148,6 @@ class JobReconciler:
             self.stores.terminated_pods.remove(
                 self.kind.resource, read.obj.key, read.job.uid, included
             )
-            if included.keys() - {pod.metadata.name for pod in observed.children.pods}:
-                # No event follows from the deletion of a pod that is gone.
-                return attrs.evolve(result, requeue_after_s=0)
             return result
         return await self.executor.apply(*planned)
 

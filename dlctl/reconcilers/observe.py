@@ -63,6 +63,12 @@ class ObservedReplica:
     restarts_in_place: int = 0
     # Seconds to wait for the pod's phase after its containers have terminated.
     phase_wait_s: float = 0.0
+    # Whether the pod shows how the replica ended, but does not exist any more.
+    is_gone: bool = False
+
+    @property
+    def existing_pod(self) -> Pod | None:
+        return None if self.is_gone else self.pod
 
     @property
     def is_ready(self) -> bool:
@@ -131,7 +137,7 @@ class Observed:
     @property
     def own_pods(self) -> tuple[Pod, ...]:
         """Return the pods of the job itself, and none of its launcher's Job."""
-        of_replicas = (o.pod for o in self.replicas if o.pod is not None)
+        of_replicas = filter(None, (one.existing_pod for one in self.replicas))
         return (*filter(self.is_own, of_replicas), *self.surplus_pods)
 
     def is_own(self, pod: Pod) -> bool:
@@ -145,9 +151,10 @@ class Observed:
 
     @property
     def pods_with_newest_launcher(self) -> tuple[Pod, ...]:
-        """Return the pods of the job, and the newest one of its launcher's Job."""
+        """Return the pods of the job, also gone ones, and the newest one of its launcher's Job."""
+        gone = (one.pod for one in self.replicas if one.pod is not None and one.is_gone)
         newest = self.launcher.newest_pod if self.launcher else None
-        return (*self.own_pods, *([newest] if newest else ()))
+        return (*self.own_pods, *gone, *([newest] if newest else ()))
 
     @property
     def remaining_pods(self) -> tuple[Pod, ...]:
@@ -157,10 +164,8 @@ class Observed:
     @property
     def present(self) -> frozenset[Replica]:
         """Return the replicas whose pods exist and are not being deleted."""
-        existing = (
-            o for o in self.replicas if o.pod is not None and not o.pod.metadata.is_terminating
-        )
-        return frozenset(one.replica for one in existing)
+        pods = ((one.replica, one.existing_pod) for one in self.replicas)
+        return frozenset(one for one, pod in pods if pod and not pod.metadata.is_terminating)
 
     @property
     def phase_wait_s(self) -> float | None:
@@ -230,7 +235,15 @@ def _observe_own_pod(
     if state is ReplicaState.SUCCEEDED:
         return ObservedReplica(replica, state, pod)
     before = observe_replica(job, spec, replica, terminated_pod, now)
-    return attrs.evolve(before, state=state, pod=pod or terminated_pod, termination=end)
+    return attrs.evolve(
+        before,
+        state=state,
+        pod=pod or terminated_pod,
+        termination=end,
+        # A phase that was awaited does not come any more.
+        phase_wait_s=0.0,
+        is_gone=pod is None,
+    )
 
 
 def _end_before_deletion(

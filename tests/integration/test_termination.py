@@ -218,14 +218,16 @@ async def test_completed_worker_is_not_recreated_if_its_pod_is_gone_before_a_slo
         assert cluster.phase() == "Running"
 
 
-async def fail_unseen(cluster: ClusterHarness, code: int) -> None:
+async def fail_unseen(cluster: ClusterHarness, code: int, manifest: JSON) -> str:
     """Let a worker fail, and delete its pod, while the status of the job is written."""
-    await run_all(cluster, never())
+    await run_all(cluster, manifest)
+    name: str = pod_of(cluster, "worker-0")["metadata"]["name"]
     slow = Fault(verb="patch", resource="mxjobs.kubeflow.org", delay_s=1)
     cluster.server.faults.add(slow)
     await finish_and_delete_at_once(cluster, "worker-1")
     await cluster.advance(0.5)
     await finish_and_delete_at_once(cluster, "worker-0", code)
+    return name
 
 
 @pytest.mark.embedded_only("it slows down the server")
@@ -233,11 +235,29 @@ async def test_permanent_exit_counts_though_its_pod_is_gone_before_a_slow_reconc
     start_cluster: StartCluster,
 ) -> None:
     async with start_cluster(kinds=[kind_of()]) as cluster:
-        await fail_unseen(cluster, 1)
+        await fail_unseen(cluster, 1, never())
         status = await cluster.ended()
         assert status["state"] == "Failed"
         assert (status["failure"]["replica"], status["failure"]["exitCode"]) == ("worker-0", 1)
+        assert status["replicaStatuses"]["Worker"] == {"failed": 1, "succeeded": 1}
         assert created(cluster, "worker-0") == 1
+
+
+@pytest.mark.embedded_only("it slows down the server")
+async def test_job_is_cleaned_up_though_another_pod_has_the_name_of_one_that_is_gone(
+    start_cluster: StartCluster,
+) -> None:
+    async with start_cluster(kinds=[kind_of()]) as cluster:
+        manifest = never()
+        manifest["spec"]["cleanupPodPolicy"] = "All"
+        gone = await fail_unseen(cluster, 1, manifest)
+        template = manifest["spec"]["replicaSpecs"][0]["template"]
+        other = {"metadata": {"name": gone}, "spec": template["spec"]}
+        await cluster.user.create(PODS, cluster.namespace, other)
+        status = await cluster.ended()
+        assert (status["failure"]["replica"], status["failure"]["exitCode"]) == ("worker-0", 1)
+        await cluster.settled()
+        assert [pod["metadata"]["name"] for pod in cluster.objects(PODS)] == [gone]
 
 
 @pytest.mark.embedded_only("it slows down the server")
@@ -245,7 +265,7 @@ async def test_restart_is_counted_though_its_pod_is_gone_before_a_slow_reconcile
     start_cluster: StartCluster,
 ) -> None:
     async with start_cluster(kinds=[kind_of()]) as cluster:
-        await fail_unseen(cluster, 137)
+        await fail_unseen(cluster, 137, never())
         failed_at = cluster.clock.monotonic()
         await cluster.until(lambda: created(cluster, "worker-0") == 2)
         assert cluster.clock.monotonic() - failed_at > 5

@@ -140,6 +140,11 @@ def test_replica_has_failed_if_its_pod_had_before_it_was_deleted(
     (one,) = [one for one in found.replicas if one.replica == WORKER]
     assert (one.state, one.pod) == (state, before if is_gone else left[0])
     assert one.failure is not None
+    assert one.phase_wait_s == 0
+    # To be read, but not to be deleted.
+    assert found.own_pods == tuple(left)
+    assert found.pods_with_newest_launcher == (one.pod,)
+    assert not found.present
 
 
 def test_replica_has_not_ended_with_another_pod() -> None:

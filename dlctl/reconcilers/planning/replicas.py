@@ -85,10 +85,10 @@ def _due_replicas(
         if wait_s > 0:
             # A failed pod stays until its replica's restart, so that its logs can be read.
             waits.append(wait_s)
-        elif one.state is ReplicaState.MISSING:
+        elif one.existing_pod is None:
             created.append(one.replica)
-        elif one.pod is not None:
-            deleted.append(one.pod)
+        else:
+            deleted.append(one.existing_pod)
     return created, deleted, min(waits, default=None)
 
 
