@@ -144,9 +144,9 @@ class JobReconciler:
                 return Result(requeue_after_s=wait_s)
             context, plan = await self.planner.plan(read.job, read.obj, observed, cache)
             result = await self.executor.apply(context, plan)
-            included = {} if plan.is_unfinished else observed.children.terminated_pods
+            judged = {} if plan.is_unfinished else observed.judged_terminated_pods
             self.stores.terminated_pods.remove(
-                self.kind.resource, read.obj.key, read.job.uid, included
+                self.kind.resource, read.obj.key, read.job.uid, judged
             )
             return result
         return await self.executor.apply(*planned)
@@ -208,7 +208,7 @@ class JobReconciler:
     ) -> Result:
         """Report that a job's content cannot be processed, in its status if it can be written."""
         self.content_errors.report(cache, error)
-        # Its next plan includes those that have terminated until then.
+        # Its next plan judges those that have terminated until then.
         self.stores.terminated_pods.remove(self.kind.resource, obj.key, obj.metadata.uid, {})
         try:
             status = _read_status(obj)

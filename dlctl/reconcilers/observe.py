@@ -157,6 +157,13 @@ class Observed:
         return (*self.own_pods, *gone, *([newest] if newest else ()))
 
     @property
+    def judged_terminated_pods(self) -> Mapping[str, Pod]:
+        """Return the terminated pods of the children except those whose phase is awaited."""
+        awaited = {one.pod.metadata.name for one in self.replicas if one.pod and one.phase_wait_s}
+        terminated = self.children.terminated_pods.items()
+        return {name: pod for name, pod in terminated if name not in awaited}
+
+    @property
     def remaining_pods(self) -> tuple[Pod, ...]:
         """Return the pods of the job itself that are not being deleted."""
         return tuple(pod for pod in self.own_pods if not pod.metadata.is_terminating)

@@ -1,5 +1,6 @@
 """What happens to a job for each way in which its replicas terminate."""
 
+import asyncio
 from functools import partial
 from typing import Any
 
@@ -13,6 +14,7 @@ from tests.builders import kind_of, mxjob
 from tests.integration.quick_deletions import finish_and_delete_at_once
 from tests.integration.replicas import created, pod_of, replicas
 from tests.integration.stored_jobs import with_large_template
+from tests.support.fake_pods import is_running
 from tests.support.harness import ClusterHarness, StartCluster
 from tests.support.outcomes import DONE, KEEPS_RUNNING, OOM_KILLED, Deleted, Evicted, Exit, Outcome
 
@@ -258,6 +260,24 @@ async def test_job_is_cleaned_up_though_another_pod_has_the_name_of_one_that_is_
         assert (status["failure"]["replica"], status["failure"]["exitCode"]) == ("worker-0", 1)
         await cluster.settled()
         assert [pod["metadata"]["name"] for pod in cluster.objects(PODS)] == [gone]
+
+
+async def test_permanent_exit_counts_though_its_pod_is_gone_before_its_phase_is_known(
+    start_cluster: StartCluster,
+) -> None:
+    async with start_cluster(kinds=[kind_of()]) as cluster:
+        await run_all(cluster, never())
+        cluster.node.phase_lag_s = 60
+        metadata: JSON = pod_of(cluster, "worker-0")["metadata"]
+        async with asyncio.TaskGroup() as group:
+            group.create_task(cluster.node.finish(metadata["uid"], 1))
+            await cluster.until(lambda: not is_running(pod_of(cluster, "worker-0")))
+            await cluster.advance(1)
+            assert cluster.phase() == "Running"
+            await cluster.user.delete(PODS, cluster.key(metadata["name"]), grace_period_s=0)
+        status = await cluster.ended()
+        assert (status["failure"]["replica"], status["failure"]["exitCode"]) == ("worker-0", 1)
+        assert created(cluster, "worker-0") == 1
 
 
 @pytest.mark.embedded_only("it slows down the server")

@@ -25,7 +25,7 @@ _MAX_PODS: Final = 1000
 class TerminatedPods:
     """The pods by job, each as last seen before its deletion was requested.
 
-    They are kept until a plan that includes them is applied, or the job is gone or gets no plan: at
+    They are kept until a plan that judges them is applied, or the job is gone or gets no plan: at
     most 1,000 of a job. A controller that starts has those that still exist.
     """
 
@@ -50,9 +50,9 @@ class TerminatedPods:
         return {name: pod for name, pod in pods.items() if pod.metadata.controller_uid == uid}
 
     def remove(
-        self, resource: Resource, key: ObjectKey, uid: UID, planned: Mapping[str, Pod]
+        self, resource: Resource, key: ObjectKey, uid: UID, judged: Mapping[str, Pod]
     ) -> None:
-        """Forget the pods of a job that an applied plan includes, unless they have changed since.
+        """Forget the pods of a job that an applied plan has judged, unless they have changed since.
 
         Those of another UID are forgotten as well: anybody may create them, and none is planned.
         """
@@ -60,7 +60,7 @@ class TerminatedPods:
         left = {
             name: pod
             for name, pod in self._by_job.pop(job, {}).items()
-            if pod.metadata.controller_uid == uid and planned.get(name) is not pod
+            if pod.metadata.controller_uid == uid and judged.get(name) is not pod
         }
         if left:
             self._by_job[job] = left
