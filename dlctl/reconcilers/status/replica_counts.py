@@ -120,8 +120,15 @@ def _state_of(job: Job, observed: ObservedReplica) -> JobState:
         return job.messages.restarting_state
     if observed.state is ReplicaState.RETIRED and _has_succeeded(observed):
         return JobState.SUCCEEDED
-    in_between = observed.is_restarting or observed.phase_wait_s
+    in_between = observed.is_restarting or _is_ending(observed)
     return JobState.RUNNING if in_between else _STATES[observed.state]
+
+
+def _is_ending(observed: ObservedReplica) -> bool:
+    """Return whether the phase of a pod is awaited whose program has run, and ended."""
+    pod = observed.pod
+    # Init containers run in the phase Pending.
+    return pod is not None and bool(observed.phase_wait_s) and pod.phase is not PodPhase.PENDING
 
 
 def _has_succeeded(retired: ObservedReplica) -> bool:

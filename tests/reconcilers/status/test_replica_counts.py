@@ -83,6 +83,16 @@ def test_retired_worker_counts_by_how_it_ended(pod: Pod | None, state: JobState)
     assert found.count_by_state == {JobState.RUNNING: 1, state: 1}
 
 
+def test_replica_whose_init_container_has_failed_never_counts_as_running() -> None:
+    end = exited(1)
+    end["terminated"]["finishedAt"] = NOW.isoformat()
+    init = [{"name": "fetch", "state": end}]
+    pod = make_pod(JOB, WORKER, phase="Pending", restart_policy="Never", initContainerStatuses=init)
+    observed = observe(JOB, Children([pod]), NOW)
+    assert observed.phase_wait_s
+    assert replica_status(JOB, JOB.replica_specs[1], observed).count_by_state == {}
+
+
 @pytest.mark.parametrize(
     ("indexes", "completed"),
     [
