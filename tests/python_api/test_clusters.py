@@ -80,6 +80,11 @@ def test_manifest_may_be_text_a_file_or_several(
         pytest.param("", "the name of a file is empty", id="empty text"),
         pytest.param({}, "a manifest has no kind", id="empty dictionary"),
         pytest.param(
+            {"kind": "PyTorchJob", "metadata": ["linear"]},
+            "metadata must be a mapping",
+            id="metadata that is a list",
+        ),
+        pytest.param(
             {"kind": "PyTorchJob", "spec": [{"replicas": object()}]},
             r"spec\[0\].replicas: is a builtins.object, which JSON does not have",
             id="a value that is none of JSON",

@@ -13,11 +13,14 @@ from dlctl.errors import ConfigError
 def python_manifest(value: Mapping[str, Any]) -> Manifest:
     """Return the manifest of a dictionary; its lists may be tuples.
 
-    :raises ConfigError: if it has no kind, or a value that JSON does not have, with its field.
+    :raises ConfigError: if it has no kind, its metadata is no mapping, or it has a value that JSON
+        does not have; this names the field.
     """
     manifest = Manifest({str(key): _json(each, (str(key),)) for key, each in value.items()})
     if not manifest.obj.get("kind"):
         raise ConfigError("a manifest has no kind; each must be a Kubernetes object")
+    if not isinstance(manifest.obj.get("metadata"), dict | None):
+        raise ConfigError("metadata must be a mapping")
     return manifest
 
 
