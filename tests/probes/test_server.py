@@ -118,7 +118,7 @@ async def test_probes_are_served_whatever_others_keep_open(sent: bytes) -> None:
             for _ in range(3):
                 async with session.get("/healthz", headers={"Connection": "close"}) as response:
                     assert response.status == 200
-        ended = [await _has_ended(connection) for connection in opened]
+        ended = [_has_ended(connection) for connection in opened]
     assert ended.index(False) >= 50
     assert sum(ended) <= 53
 
@@ -196,18 +196,15 @@ async def _received(connection: socket.socket) -> bytes:
     return received
 
 
-async def _has_ended(connection: socket.socket) -> bool:
-    """Return whether the server has ended a connection before all was sent."""
-    loop = asyncio.get_running_loop()
+def _has_ended(connection: socket.socket) -> bool:
+    """Return whether the server has ended a connection, without reading what it has sent."""
     try:
-        async with asyncio.timeout(0.1):
-            while await loop.sock_recv(connection, 1 << 12):
-                pass
-    except TimeoutError:
-        return False
+        connection.send(b"\r")
+        # The answer to the first byte says so.
+        connection.send(b"\n")
     except ConnectionError:
-        pass
-    return True
+        return True
+    return False
 
 
 async def test_passing_health_check_returns_ok() -> None:
