@@ -267,16 +267,6 @@ def test_waiting_reason_of_a_program_is_printed(written: Written, tmp_path: Path
     ("manifest", "message"),
     [
         pytest.param(
-            {"apiVersion": "v1", "kind": "Poem", "metadata": {"name": "ode"}},
-            "Poem ode: the cluster does not serve kind Poem in v1",
-            id="unknown kind",
-        ),
-        pytest.param(
-            {"apiVersion": "v1", "kind": "Configmap", "metadata": {"name": "c"}},
-            "does not serve kind Configmap in v1; did you mean ConfigMap[?]",
-            id="misspelt kind",
-        ),
-        pytest.param(
             {**mxjob(), "metadata": {"name": "Upper_Case"}},
             "document 1, line 4: MXJob Upper_Case: metadata.name: is 'Upper_Case'",
             id="invalid name",
