@@ -10,7 +10,8 @@ from dlctl.api.job import Replica
 from dlctl.api.objects.pods import Service
 from dlctl.api.status.conditions import SUSPENDED, Condition
 from dlctl.api.status.job_status import JobPhase, JobState, JobStatus, ReplicaStatus
-from dlctl.reconcilers.observe import Children, ObservedReplica, ReplicaState, observe
+from dlctl.reconcilers.observe import Children, observe
+from dlctl.reconcilers.observed_replica import ObservedReplica, ReplicaState
 from tests.builders import NOW, RUNNING, exited, make_job, make_pod, observed_of
 
 JOB = make_job(servers=0, workers=1)

@@ -11,7 +11,8 @@ from dlctl.api.meta import PODS
 from dlctl.api.objects.pods import Pod
 from dlctl.api.status.job_status import JobPhase, JobStatus
 from dlctl.reconcilers.children.desired import Desired
-from dlctl.reconcilers.observe import Children, ReplicaState, observe
+from dlctl.reconcilers.observe import Children, observe
+from dlctl.reconcilers.observed_replica import ReplicaState
 from dlctl.reconcilers.plan import Plan
 from dlctl.reconcilers.planning.job_plan import PlanSettings, plan_job
 from dlctl.reconcilers.restart_attempts import RESTART_ATTEMPT

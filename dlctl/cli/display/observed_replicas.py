@@ -9,7 +9,8 @@ from dlctl.api.job import Job
 from dlctl.api.objects.pods import Pod
 from dlctl.api.policies.retry_policy import RetryPolicy
 from dlctl.reconcilers.launcher_job.launcher_state import creation_order
-from dlctl.reconcilers.observe import Children, ObservedReplica, observe, observe_replica
+from dlctl.reconcilers.observe import Children, observe
+from dlctl.reconcilers.observed_replica import ObservedReplica, observe_replica
 
 
 def observed_replicas(

@@ -13,7 +13,7 @@ from dlctl.api.exit_codes import ExitClass
 from dlctl.api.job import Job
 from dlctl.api.objects.pods import ContainerState, ContainerStateTerminated, ContainerStatus
 from dlctl.api.status.job_status import JobPhase, JobStatus
-from dlctl.reconcilers.observe import ObservedReplica, ReplicaState
+from dlctl.reconcilers.observed_replica import ObservedReplica, ReplicaState
 
 _STOPPED: Final = "Stopped"
 _KEPT_EXITS: Final = 20

@@ -15,11 +15,8 @@ from dlctl.cli.jobs.replica_pods import replica_names
 from dlctl.cli.jobs.tables import duration
 from dlctl.name_lists import first_names
 from dlctl.reconcilers.job.status_rejection import STATUS_REJECTED
-from dlctl.reconcilers.observe import (
-    Observed,
-    ObservedReplica,
-    ReplicaState,
-)
+from dlctl.reconcilers.observe import Observed
+from dlctl.reconcilers.observed_replica import ObservedReplica, ReplicaState
 from dlctl.reconcilers.status.waiting_cause import waiting_cause
 
 # Longer than a controller needs to take a job up.

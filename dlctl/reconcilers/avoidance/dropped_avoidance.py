@@ -12,7 +12,8 @@ from dlctl.api.objects.pods import Pod
 from dlctl.durations import shortest_wait
 from dlctl.reconcilers.children.avoided_nodes import avoided_nodes, is_avoidance_dropped
 from dlctl.reconcilers.children.placement import is_unscheduled
-from dlctl.reconcilers.observe import Observed, ReplicaState
+from dlctl.reconcilers.observe import Observed
+from dlctl.reconcilers.observed_replica import ReplicaState
 from dlctl.reconcilers.plan import Plan
 
 # How long the scheduler, and an autoscaler, have to find other nodes.

@@ -22,7 +22,8 @@ from dlctl.api.objects.pod_groups import (
 from dlctl.api.quantities import QuantityError, sum_quantities
 from dlctl.errors import InvalidJobError, truncated
 from dlctl.frameworks.dljob import DLJob
-from dlctl.reconcilers.observe import Observed, ReplicaState
+from dlctl.reconcilers.observe import Observed
+from dlctl.reconcilers.observed_replica import ReplicaState
 
 # Values of other priority classes are unknown here.
 _SYSTEM_PRIORITIES: Final[Mapping[str, int]] = {

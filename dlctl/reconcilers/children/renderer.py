@@ -29,7 +29,8 @@ from dlctl.reconcilers.children.security_context import with_security_context
 from dlctl.reconcilers.children.termination_messages import with_termination_messages
 from dlctl.reconcilers.content_errors import FrameworkValueError
 from dlctl.reconcilers.launcher_job import manifests
-from dlctl.reconcilers.observe import Observed, ReplicaState
+from dlctl.reconcilers.observe import Observed
+from dlctl.reconcilers.observed_replica import ReplicaState
 from dlctl.reconcilers.restart_attempts import restart_attempt_labels, restart_environment
 
 # Linux allows 32 pages per argument or variable, including its name, "=" and the final zero byte.

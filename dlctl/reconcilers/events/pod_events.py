@@ -22,7 +22,8 @@ from dlctl.reconcilers.children.rejection import (
     RejectionCause,
     without_numbers,
 )
-from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState
+from dlctl.reconcilers.observe import Observed
+from dlctl.reconcilers.observed_replica import ObservedReplica, ReplicaState
 
 # The reasons why pods do not run, each with the pod's UID.
 PodProblems: TypeAlias = frozenset[tuple[str, str]]

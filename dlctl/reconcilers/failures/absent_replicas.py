@@ -6,7 +6,8 @@ from dlctl.api.job import Job
 from dlctl.api.objects.pods import PodPhase
 from dlctl.api.status import conditions
 from dlctl.api.status.job_status import JobPhase
-from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState
+from dlctl.reconcilers.observe import Observed
+from dlctl.reconcilers.observed_replica import ObservedReplica, ReplicaState
 from dlctl.reconcilers.status.replica_conditions import is_running
 from dlctl.reconcilers.status.replica_counts import types_with_fewer_running, types_with_more_before
 

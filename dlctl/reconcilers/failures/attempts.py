@@ -30,7 +30,8 @@ from dlctl.reconcilers.lifecycle.starting_deadline import (
     STARTING_DEADLINE_EXCEEDED,
     starting_cause,
 )
-from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState
+from dlctl.reconcilers.observe import Observed
+from dlctl.reconcilers.observed_replica import ObservedReplica, ReplicaState
 from dlctl.reconcilers.status.replica_conditions import is_running
 
 # A kubelet restarts a launcher at once, a moment before its Job notices that it may not.

@@ -25,7 +25,8 @@ from dlctl.api.status.verdict import (
 from dlctl.name_lists import first_names
 from dlctl.reconcilers.failures.attempts import closed
 from dlctl.reconcilers.failures.policy_rules import decide
-from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState
+from dlctl.reconcilers.observe import Observed
+from dlctl.reconcilers.observed_replica import ObservedReplica, ReplicaState
 
 _STARTED: Final = (ReplicaState.PENDING, ReplicaState.RUNNING)
 # An attempt that had to return to the node stays this long before the same signal ends it again.

@@ -16,7 +16,8 @@ from dlctl.api.status.job_status import JobPhase, RestartRecord
 from dlctl.clock import EPOCH
 from dlctl.reconcilers.failures.failed_replica import FailedReplica
 from dlctl.reconcilers.nodes.node_states import NodeStates
-from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState
+from dlctl.reconcilers.observe import Observed
+from dlctl.reconcilers.observed_replica import ObservedReplica, ReplicaState
 from dlctl.reconcilers.status.replica_conditions import is_running
 from dlctl.reconcilers.status.scale_downs import is_scaled_down
 from dlctl.reconcilers.suspended_runs import is_discarded

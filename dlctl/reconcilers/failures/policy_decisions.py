@@ -19,7 +19,8 @@ from dlctl.reconcilers.failures.attempts import recorded_attempts
 from dlctl.reconcilers.failures.policy_rules import Decision, decide
 from dlctl.reconcilers.failures.run_judge import RunJudge
 from dlctl.reconcilers.lifecycle.job_restart_backoff import RestartLimits, restart_at
-from dlctl.reconcilers.observe import Observed, ReplicaState
+from dlctl.reconcilers.observe import Observed
+from dlctl.reconcilers.observed_replica import ReplicaState
 
 # Replicas whose connections broke may end before the one that broke them. The back-off begins at
 # the end of the attempt, so this delays nothing.

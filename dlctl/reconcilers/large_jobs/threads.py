@@ -12,7 +12,8 @@ from dlctl.api.exit_codes import ExitClass
 from dlctl.api.job import Job
 from dlctl.controller.shared_thread import SharedThread
 from dlctl.reconcilers.content_errors import Step, wrap_content_errors
-from dlctl.reconcilers.observe import Observed, ObservedReplica
+from dlctl.reconcilers.observe import Observed
+from dlctl.reconcilers.observed_replica import ObservedReplica
 
 R = TypeVar("R")
 

@@ -10,7 +10,8 @@ from typing import Final
 from dlctl.api.job import WORKER, Job
 from dlctl.api.status.condition_messages import backoff_limit_reached
 from dlctl.api.status.job_status import Failure, JobStatus, RestartRecord
-from dlctl.reconcilers.observe import Observed, ReplicaState
+from dlctl.reconcilers.observe import Observed
+from dlctl.reconcilers.observed_replica import ReplicaState
 
 DEADLINE_EXCEEDED = "DeadlineExceeded"
 BACKOFF_LIMIT_EXCEEDED = "BackoffLimitExceeded"

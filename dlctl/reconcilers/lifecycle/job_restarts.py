@@ -15,7 +15,8 @@ from dlctl.api.status.job_status import JobPhase, JobStatus, RestartRecord
 from dlctl.backoff import Backoff
 from dlctl.reconcilers.lifecycle import replica_restarts
 from dlctl.reconcilers.lifecycle.job_restart_backoff import RestartLimits, restart_at
-from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState
+from dlctl.reconcilers.observe import Observed
+from dlctl.reconcilers.observed_replica import ObservedReplica, ReplicaState
 from dlctl.reconcilers.restart_attempts import is_of_earlier_attempt, pods_of_earlier_attempts
 from dlctl.reconcilers.suspended_runs import is_discarded, predates_resumption
 

@@ -14,7 +14,8 @@ from dlctl.api.job import LAUNCHER_REPLICA, WORKER
 from dlctl.api.status.job_status import JobStatus, RestartRecord
 from dlctl.backoff import Backoff
 from dlctl.reconcilers.launcher_job.launcher_state import LauncherState
-from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState
+from dlctl.reconcilers.observe import Observed
+from dlctl.reconcilers.observed_replica import ObservedReplica, ReplicaState
 
 # A run of ten minutes resets the count.
 RESTART_BACKOFF: Final = Backoff(base_s=10.0, cap_s=300.0, reset_s=600.0)

@@ -18,7 +18,7 @@ from dlctl.reconcilers.membership.exec_output import ProbeResult
 from dlctl.reconcilers.membership.exec_tasks import ProbeWorkers, WriteFiles
 from dlctl.reconcilers.membership.membership_plan import MembershipPlan
 from dlctl.reconcilers.membership.membership_state import MembershipState
-from dlctl.reconcilers.observe import ReplicaState
+from dlctl.reconcilers.observed_replica import ReplicaState
 
 _MAX_REASONS: Final = 3
 # Attempts to write the hosts, before a time limit that has passed applies.

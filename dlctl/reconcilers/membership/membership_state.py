@@ -18,7 +18,8 @@ from dlctl.dialects.child_names import MAX_LENGTH
 from dlctl.dialects.elastic_dialect import ElasticDialect
 from dlctl.reconcilers.lifecycle.replica_restarts import RESTART_BACKOFF
 from dlctl.reconcilers.membership.exec_tasks import ExecTask, LauncherContainer
-from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState
+from dlctl.reconcilers.observe import Observed
+from dlctl.reconcilers.observed_replica import ObservedReplica, ReplicaState
 
 
 @attrs.frozen

@@ -15,7 +15,7 @@ from dlctl.reconcilers.membership.membership_plan import MembershipPlan
 from dlctl.reconcilers.membership.membership_state import MembershipState
 from dlctl.reconcilers.membership.scale_out import scale_out
 from dlctl.reconcilers.membership.selection import follow_replicas, initial_membership
-from dlctl.reconcilers.observe import ReplicaState
+from dlctl.reconcilers.observed_replica import ReplicaState
 
 _STOPPED_PHASES = (JobPhase.SUSPENDED, JobPhase.RESTARTING)
 

@@ -12,7 +12,7 @@ from dlctl.reconcilers.membership.membership_state import MembershipState
 from dlctl.reconcilers.membership.scaling import end_operation, has_hosts, with_added
 from dlctl.reconcilers.membership.scripts import run_script
 from dlctl.reconcilers.membership.selection import shown_names
-from dlctl.reconcilers.observe import ReplicaState
+from dlctl.reconcilers.observed_replica import ReplicaState
 
 
 def scale_out(

@@ -14,7 +14,7 @@ from dlctl.reconcilers.lifecycle import replica_restarts
 from dlctl.reconcilers.membership.membership_plan import MembershipPlan
 from dlctl.reconcilers.membership.membership_state import MembershipState
 from dlctl.reconcilers.membership.selection import free_indexes
-from dlctl.reconcilers.observe import ObservedReplica, ReplicaState
+from dlctl.reconcilers.observed_replica import ObservedReplica, ReplicaState
 
 
 def record_failures(state: MembershipState, plan: MembershipPlan) -> MembershipPlan:

@@ -6,7 +6,8 @@ from dlctl.api.job import LAUNCHER_REPLICA, Job
 from dlctl.reconcilers.launcher_job.launcher_state import LauncherState
 from dlctl.reconcilers.launcher_job.next_write import LauncherJobWrite, deletion, next_write
 from dlctl.reconcilers.lifecycle import job_restarts
-from dlctl.reconcilers.observe import Observed, ReplicaState
+from dlctl.reconcilers.observe import Observed
+from dlctl.reconcilers.observed_replica import ReplicaState
 from dlctl.reconcilers.plan import Plan
 from dlctl.reconcilers.suspended_runs import is_discarded
 

@@ -8,7 +8,8 @@ from dlctl.api.job import LAUNCHER_REPLICA, Job, Replica
 from dlctl.api.meta import BATCH_JOBS, PODS, SERVICES, Resource
 from dlctl.durations import shortest_wait
 from dlctl.reconcilers.children.desired import Desired
-from dlctl.reconcilers.observe import Observed, ReplicaState
+from dlctl.reconcilers.observe import Observed
+from dlctl.reconcilers.observed_replica import ReplicaState
 from dlctl.reconcilers.plan import Plan
 from dlctl.reconcilers.planning.replicas import missing_services
 

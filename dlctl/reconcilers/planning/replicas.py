@@ -16,7 +16,8 @@ from dlctl.reconcilers.children.placement import outdated_pods
 from dlctl.reconcilers.failures.drained_attempts import moving_events, pods_to_move
 from dlctl.reconcilers.kueue.finalizer import held_by_kueue
 from dlctl.reconcilers.lifecycle import job_restarts, replica_restarts
-from dlctl.reconcilers.observe import Observed, ReplicaState
+from dlctl.reconcilers.observe import Observed
+from dlctl.reconcilers.observed_replica import ReplicaState
 from dlctl.reconcilers.plan import Plan
 from dlctl.reconcilers.restart_attempts import pods_of_earlier_attempts
 from dlctl.reconcilers.status.scale_downs import scaled_down_replicas

@@ -14,7 +14,8 @@ from dlctl.api.status.verdict import Verdict
 from dlctl.errors import truncated
 from dlctl.name_lists import first_messages
 from dlctl.reconcilers.launcher_job.launcher_state import LauncherState
-from dlctl.reconcilers.observe import Observed, ReplicaState
+from dlctl.reconcilers.observe import Observed
+from dlctl.reconcilers.observed_replica import ReplicaState
 from dlctl.reconcilers.status.quorum import unmet
 from dlctl.reconcilers.status.replica_terminations import first_terminations
 

@@ -4,7 +4,8 @@ import datetime
 
 from dlctl.api.job import WORKER, Job, Replica
 from dlctl.api.status.job_status import Failure, JobPhase
-from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState
+from dlctl.reconcilers.observe import Observed
+from dlctl.reconcilers.observed_replica import ObservedReplica, ReplicaState
 
 
 def unmet(job: Job, observed: Observed, now: datetime.datetime) -> list[Failure]:

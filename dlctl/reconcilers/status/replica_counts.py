@@ -10,7 +10,8 @@ from dlctl.api.exit_codes import ExitClass
 from dlctl.api.job import LAUNCHER, Job, ReplicaSpec, replica_type
 from dlctl.api.objects.pods import PodPhase
 from dlctl.api.status.job_status import Failure, JobState, ReplicaStatus
-from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState
+from dlctl.reconcilers.observe import Observed
+from dlctl.reconcilers.observed_replica import ObservedReplica, ReplicaState
 
 _STATES: Final[Mapping[ReplicaState, JobState]] = {
     ReplicaState.MISSING: JobState.UNKNOWN,

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from dlctl.name_lists import first_messages
-from dlctl.reconcilers.observe import ObservedReplica
+from dlctl.reconcilers.observed_replica import ObservedReplica
 
 
 def first_terminations(replicas: Iterable[ObservedReplica]) -> str:

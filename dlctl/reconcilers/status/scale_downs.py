@@ -9,7 +9,8 @@ from typing import Final
 
 from dlctl.api.job import Job, Replica
 from dlctl.api.objects.pods import Pod
-from dlctl.reconcilers.observe import Observed, ReplicaState
+from dlctl.reconcilers.observe import Observed
+from dlctl.reconcilers.observed_replica import ReplicaState
 from dlctl.reconcilers.restart_attempts import pods_of_earlier_attempts
 
 _MAX_DIGITS: Final = 5

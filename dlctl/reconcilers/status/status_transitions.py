@@ -23,7 +23,8 @@ from dlctl.api.status.job_status import (
 )
 from dlctl.api.status.verdict import Attempt
 from dlctl.errors import truncated
-from dlctl.reconcilers.observe import Observed, ReplicaState
+from dlctl.reconcilers.observe import Observed
+from dlctl.reconcilers.observed_replica import ReplicaState
 from dlctl.reconcilers.status import replica_conditions, replica_counts
 from dlctl.reconcilers.status.completion import Completion
 

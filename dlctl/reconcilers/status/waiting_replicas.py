@@ -16,7 +16,8 @@ from dlctl.api.status.job_status import RestartRecord
 from dlctl.clock import EPOCH
 from dlctl.errors import truncated
 from dlctl.name_lists import first_names
-from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState
+from dlctl.reconcilers.observe import Observed
+from dlctl.reconcilers.observed_replica import ObservedReplica, ReplicaState
 from dlctl.reconcilers.recreation_backoff import RecreationWait
 from dlctl.reconcilers.restart_attempts import pods_of_earlier_attempts
 from dlctl.reconcilers.waiting_texts import detail_of, utc

@@ -11,7 +11,8 @@ from dlctl.api.status.job_status import JobPhase, RestartRecord
 from dlctl.reconcilers.children.desired import Desired
 from dlctl.reconcilers.failures.attempts import recorded_attempts
 from dlctl.reconcilers.failures.run_judge import RunJudge
-from dlctl.reconcilers.observe import Children, ReplicaState, observe
+from dlctl.reconcilers.observe import Children, observe
+from dlctl.reconcilers.observed_replica import ReplicaState
 from dlctl.reconcilers.planning.job_plan import plan_job
 from tests.builders import NOW, RUNNING, exited, make_job, make_pod, training_job
 from tests.reconcilers.failures.torch_jobs import (

@@ -18,7 +18,8 @@ from dlctl.api.status.verdict import Attempt, Cause, Confidence, Verdict
 from dlctl.reconcilers.lifecycle import job_restarts
 from dlctl.reconcilers.lifecycle.job_restart_backoff import RestartLimits
 from dlctl.reconcilers.lifecycle.replica_restarts import RESTART_BACKOFF
-from dlctl.reconcilers.observe import Children, Observed, ObservedReplica, ReplicaState, observe
+from dlctl.reconcilers.observe import Children, Observed, observe
+from dlctl.reconcilers.observed_replica import ObservedReplica, ReplicaState
 from dlctl.reconcilers.restart_attempts import RESTART_ATTEMPT
 from dlctl.reconcilers.termination import Termination
 from tests import mpi_v2beta1 as v2beta1

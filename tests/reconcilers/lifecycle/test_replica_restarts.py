@@ -13,7 +13,8 @@ from dlctl.reconcilers.lifecycle.replica_restarts import (
     next_restart_at,
     record_restarts,
 )
-from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState
+from dlctl.reconcilers.observe import Observed
+from dlctl.reconcilers.observed_replica import ObservedReplica, ReplicaState
 from dlctl.reconcilers.termination import Termination
 from tests.builders import NOW, make_job, make_pod
 

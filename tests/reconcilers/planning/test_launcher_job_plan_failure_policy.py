@@ -23,7 +23,8 @@ from dlctl.reconcilers.launcher_job.next_write import (
     suspended_write,
 )
 from dlctl.reconcilers.nodes.node_states import NodeFault, NodeState, NodeStates
-from dlctl.reconcilers.observe import Children, ReplicaState, observe
+from dlctl.reconcilers.observe import Children, observe
+from dlctl.reconcilers.observed_replica import ReplicaState
 from dlctl.reconcilers.plan import Plan
 from dlctl.reconcilers.planning.job_plan import PlanSettings, plan_job
 from dlctl.reconcilers.restart_attempts import RESTART_ATTEMPT

@@ -9,7 +9,8 @@ from dlctl.api.status import conditions
 from dlctl.api.status.job_status import Failure, JobPhase, JobState, JobStatus, ReplicaStatus
 from dlctl.dialects.kubeflow.mpi_v2beta1.kind import MPI_V2BETA1
 from dlctl.dialects.status import replica_map_status
-from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState
+from dlctl.reconcilers.observe import Observed
+from dlctl.reconcilers.observed_replica import ObservedReplica, ReplicaState
 from dlctl.reconcilers.status import status_transitions
 from dlctl.reconcilers.status.completion import Completion
 from dlctl.reconcilers.status.invalid_status import invalid_plan
