@@ -21,8 +21,6 @@ from dlctl.name_lists import first_names
 
 # Copies of what a pod's own status says, in events about its job.
 _ABOUT_ONE_POD: Final = re.compile(r"(?:Pod: [^. ]+\.|Error pod )(\S+) ")
-
-
 # Of a long history, the lines at its beginning and at its end that are shown.
 _FIRST_LINES: Final = 50
 _LAST_LINES: Final = 50

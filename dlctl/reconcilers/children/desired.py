@@ -1,6 +1,6 @@
 """The wanted children of a job other than its pods."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 
 import attrs
 
@@ -17,9 +17,9 @@ class Desired:
     services: Collection[Replica] = ()
     # True if the names of a shared service resolve before its pods are ready.
     publishes_not_ready_addresses: bool = False
-    dependents: Iterable[Dependent] = ()
+    dependents: Collection[Dependent] = ()
     # The contents of retained dependents while the job has no pods.
-    idle_dependents: Iterable[Dependent] = ()
+    idle_dependents: Collection[Dependent] = ()
     # The resources whose objects are kept until the job is deleted.
     retained_resources: Collection[Resource] = ()
     # Why the gang may not start yet; empty if it may.
