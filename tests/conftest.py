@@ -1,6 +1,7 @@
 """What holds for all tests."""
 
 import asyncio
+import logging
 import signal
 from collections.abc import Iterator
 
@@ -53,6 +54,16 @@ def _nothing_blocks() -> Iterator[None]:
             for file, name in _MAY_BLOCK:
                 function.can_block_in(file, name)
         yield
+
+
+@pytest.fixture(autouse=True)
+def _root_logger() -> Iterator[None]:
+    """Restore what a command configures for the life of its process."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@ import asyncio
 import io
 import json
 import logging
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -13,13 +12,9 @@ logger = logging.getLogger("dlctl.test")
 
 
 @pytest.fixture
-def stream() -> Iterator[io.StringIO]:
-    """Where records go for the duration of a test."""
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
-    yield io.StringIO()
-    root.handlers[:] = handlers
-    root.setLevel(level)
+def stream() -> io.StringIO:
+    """Where records go."""
+    return io.StringIO()
 
 
 def entries(stream: io.StringIO) -> list[dict[str, Any]]:
