@@ -197,7 +197,7 @@ async def _send(
         return _to_http(reply, warnings)
     if isinstance(reply, UpgradeResponse):
         return await upgrade(request, reply)
-    response = web.StreamResponse(headers=_headers())
+    response = web.StreamResponse(headers=_headers(warnings))
     response.content_type = reply.content_type
     response.enable_chunked_encoding()
     await response.prepare(request)

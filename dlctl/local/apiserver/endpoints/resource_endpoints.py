@@ -4,7 +4,8 @@ Nothing is asynchronous except the streams of watches and logs.
 """
 
 import enum
-from collections.abc import Callable
+import itertools
+from collections.abc import AsyncIterator, Callable, Iterator
 
 import attrs
 
@@ -26,6 +27,7 @@ from dlctl.local.apiserver.request_options import (
 )
 from dlctl.local.apiserver.requests import ApiRequest, BufferedResponse, StreamedResponse
 from dlctl.local.apiserver.resources import ServedResource
+from dlctl.local.apiserver.serialization.nesting_depth import DeepCalls
 from dlctl.local.apiserver.status import FieldError, StatusError
 from dlctl.local.apiserver.storage import deletion
 from dlctl.local.apiserver.storage.objects import Objects
@@ -56,7 +58,9 @@ class Endpoints:
         stored = self.objects.get(served, request.info.key)
         return BufferedResponse(self._presenter(served, request).one(stored))
 
-    def list(self, served: ServedResource, request: ApiRequest) -> BufferedResponse:
+    def list(
+        self, served: ServedResource, request: ApiRequest
+    ) -> BufferedResponse | StreamedResponse:
         options = ListRequestOptions.read(request.query)
         selector = _selector(served, options)
         page = lists.list_page(
@@ -66,7 +70,7 @@ class Endpoints:
             options,
             stale_by=request.stale_by,
         )
-        return BufferedResponse(self._presenter(served, request).many(page.items, page.meta))
+        return _list_response(self._presenter(served, request).many(page.items, page.meta))
 
     def watch(self, served: ServedResource, request: ApiRequest) -> StreamedResponse:
         options = ListRequestOptions.read(request.query)
@@ -178,7 +182,9 @@ class Endpoints:
         deleted = deletion.delete(self.objects, served, request.info.key, options)
         return BufferedResponse(deletion.delete_response(served, deleted))
 
-    def deletecollection(self, served: ServedResource, request: ApiRequest) -> BufferedResponse:
+    def deletecollection(
+        self, served: ServedResource, request: ApiRequest
+    ) -> BufferedResponse | StreamedResponse:
         chosen, presenter = ListRequestOptions.read(request.query), self._presenter(served, request)
         selector, options = _selector(served, chosen), _delete_options(request)
         page = lists.list_page(self.objects.storage, request.info.namespace, selector, chosen)
@@ -186,7 +192,7 @@ class Endpoints:
             # As in the real server, by name: a list of an older version may be outdated.
             if self.objects.storage.get(served.resource, stored.key) is not None:
                 deletion.delete(self.objects, served, stored.key, options)
-        return BufferedResponse(presenter.many(page.items, page.meta))
+        return _list_response(presenter.many(page.items, page.meta))
 
     def _update(
         self,
@@ -232,6 +238,24 @@ class Endpoints:
             message = f"Unable to convert to Table as requested: includeObject: {shown}"
             raise status.bad_request(message)
         return Presenter(served, negotiate(request.accept), self.objects.clock, include)
+
+
+def _list_response(parts: Iterator[bytes]) -> BufferedResponse | StreamedResponse:
+    """Return a list: at once if it has a single part, as most have."""
+    first, second = next(parts), next(parts, b"")
+    if not second:
+        return BufferedResponse(first)
+    return StreamedResponse(_in_turn(itertools.chain((first, second), parts)))
+
+
+async def _in_turn(parts: Iterator[bytes]) -> AsyncIterator[bytes]:
+    while True:
+        # Entered for each part: the server does other things in between.
+        with DeepCalls():
+            part = next(parts, b"")
+        if not part:
+            return
+        yield part
 
 
 def _for_creation(config: JSON, served: ServedResource, target: RequestInfo) -> JSON:

@@ -5,7 +5,8 @@ lines; nothing here knows HTTP.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Iterator
+import itertools
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from typing import Final
 
 import attrs
@@ -13,12 +14,18 @@ import msgspec
 
 from dlctl.api.meta import WatchEventType
 from dlctl.local.apiserver import status
-from dlctl.local.apiserver.endpoints.representations import METADATA_KIND, Presenter, Representation
+from dlctl.local.apiserver.endpoints.representations import (
+    METADATA_KIND,
+    Presenter,
+    Representation,
+    in_parts,
+)
 from dlctl.local.apiserver.endpoints.selectors import Selector
 from dlctl.local.apiserver.request_options import ListRequestOptions, parse_object_version
 from dlctl.local.apiserver.storage.storage import Storage
 from dlctl.local.apiserver.storage.stored_objects import (
     StorageEvent,
+    StoredObject,
     watch_event_line,
 )
 
@@ -58,19 +65,24 @@ class Watch:
                 raise status.too_large_version(since, self.storage.revision)
             self._sent = since if since and not initial else self.storage.revision
             watcher = self.storage.watch(resource, self._sent, changed.set)
+            # As of that revision: clients may read slowly.
+            present = self.storage.objects(resource, self.namespace) if initial else ()
         except status.StatusError as error:
             yield watch_event_line("ERROR", msgspec.json.encode(error.body()))
             return
         try:
             # Even if empty: the headers must be sent at once.
-            yield b"".join(self._initial() if initial else ())
+            for part in in_parts(itertools.chain([b""], self._initial(present) if initial else ())):
+                yield part
             async for wait in self._wakeups(changed):
                 changed.clear()
                 if watcher.overflowed:
                     return
                 # Before the yield, during which the last changes may arrive.
                 ended = watcher.ended
-                yield b"".join(self._event_lines(watcher.drain())) + wait
+                lines = self._event_lines(watcher.drain())
+                for part in in_parts(itertools.chain(lines, [wait])):
+                    yield part
                 if ended:
                     return
         finally:
@@ -81,12 +93,12 @@ class Watch:
             return self.options.send_initial_events
         return since == 0
 
-    def _initial(self) -> Iterator[bytes]:
-        for stored in self.storage.objects(self.selector.resource, self.namespace):
+    def _initial(self, present: Iterable[StoredObject]) -> Iterator[bytes]:
+        for stored in present:
             if self.selector.matches(stored):
                 yield watch_event_line(WatchEventType.ADDED, self.presenter.one(stored))
         if self.options.send_initial_events and self.options.bookmarks:
-            yield self._bookmark({"k8s.io/initial-events-end": "true"})
+            yield self._bookmark(self._sent, {"k8s.io/initial-events-end": "true"})
 
     async def _wakeups(self, changed: asyncio.Event) -> AsyncIterator[bytes]:
         """Wake up for changes and bookmarks; yield the bookmark to send after the changes."""
@@ -101,7 +113,7 @@ class Watch:
                 next_bookmark = self._next_bookmark(now, last_bookmark)
                 # A watch from a future version has none until that is reached.
                 if self.storage.revision >= self._sent:
-                    bookmark = self._bookmark({})
+                    bookmark = self._bookmark(self.storage.revision)
             yield bookmark
             until = min(end, next_bookmark) if self.options.bookmarks else end
             try:
@@ -114,12 +126,12 @@ class Watch:
         regular = now + self.bookmark_interval_s
         return last_bookmark if now < last_bookmark < regular else regular
 
-    def _bookmark(self, annotations: dict[str, str]) -> bytes:
+    def _bookmark(self, revision: int, annotations: Mapping[str, str] | None = None) -> bytes:
         resource = self.selector.resource
         kind, api_version = resource.kind, resource.api_version
         if self.presenter.representation is Representation.METADATA:
             kind, api_version = METADATA_KIND
-        meta: dict[str, object] = {"resourceVersion": str(self.storage.revision)}
+        meta: dict[str, object] = {"resourceVersion": str(revision)}
         if annotations:
             meta["annotations"] = annotations
         body = {"kind": kind, "apiVersion": api_version, "metadata": meta}
