@@ -10,22 +10,34 @@ class CommandParser(argparse.ArgumentParser):
 
     # True if the words after ``--`` are for a program; they become ``program_arguments``.
     runs_program = False
+    # True while argparse, which calls the parser itself for that, sorts names and flags.
+    _is_intermixed = False
 
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: Any = None
     ) -> tuple[Any, list[str]]:
+        if self._is_intermixed:
+            return super().parse_known_args(args, namespace)
         words = None if args is None else list(self._with_double_dashes(args))
         if not self.runs_program or words is None:
-            parsed, unknown = super().parse_known_args(words, namespace)
+            parsed, unknown = self._parse(words, namespace)
         else:
             end = words.index("--") if "--" in words else len(words)
-            parsed, unknown = super().parse_known_args(words[:end], namespace)
+            parsed, unknown = self._parse(words[:end], namespace)
             parsed.program_arguments = words[end + 1 :]
         if unknown:
             hint = " (those of a script follow --)" if self.runs_program else ""
             # With the usage of this command: argparse would print that of the whole program.
             self.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
         return parsed, []
+
+    def _parse(self, words: list[str] | None, namespace: Any) -> tuple[Any, list[str]]:
+        """Return what the words mean; names may stand on both sides of flags, as for kubectl."""
+        parsed, unknown = super().parse_known_args(words, namespace)
+        if not unknown or any(word.startswith("-") for word in unknown):
+            return parsed, unknown
+        self._is_intermixed = True
+        return self.parse_known_intermixed_args(words, namespace)
 
     def _with_double_dashes(self, arguments: Sequence[str]) -> Iterator[str]:
         end = arguments.index("--") if "--" in arguments else len(arguments)

@@ -14,7 +14,7 @@ from dlctl.api.objects.pods import Pod
 from dlctl.cli.embedded.named_clusters import NamedCluster, running_clusters
 from dlctl.cli.installed_kinds import installed_kinds
 from dlctl.cli.jobs.job_snapshot import JobSnapshot
-from dlctl.cli.jobs.names import JobName, known_kinds, parse_name
+from dlctl.cli.jobs.names import JobName, known_kinds, parse_name, parse_names
 from dlctl.clock import SystemClock
 from dlctl.dialects.kind import Kind
 from dlctl.errors import ConfigError, DlctlError
@@ -169,6 +169,14 @@ def _embedded_clusters() -> str:
         if (path := NamedCluster.of(name).kubeconfig).is_file():
             return f"; that of the running cluster {name} is {path}"
     return "; `dlctl up` starts a cluster on this machine"
+
+
+async def named_jobs(cluster: TargetCluster, words: Sequence[str]) -> list[JobSnapshot]:
+    """Return the jobs of ``KIND NAME ...``, or of any number of NAME and KIND/NAME.
+
+    :raises ConfigError: if a kind is unknown.
+    """
+    return [await cluster.job(name) for name in parse_names(words, known_kinds(cluster.kinds))]
 
 
 def named_job(cluster: TargetCluster, text: str) -> Awaitable[JobSnapshot]:

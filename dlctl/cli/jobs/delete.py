@@ -12,7 +12,7 @@ from dlctl.api.objects.pods import Pod
 from dlctl.cli.jobs.cluster import (
     TargetCluster,
     add_kubeconfig_arguments,
-    named_job,
+    named_jobs,
     run_in_cluster,
 )
 from dlctl.cli.jobs.job_argument import add_job_argument
@@ -35,7 +35,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 async def delete(cluster: TargetCluster, args: argparse.Namespace) -> int:
     """Delete the jobs; all are looked up before the first is deleted."""
-    found = [await named_job(cluster, text) for text in args.jobs]
+    found = await named_jobs(cluster, args.jobs)
     jobs = list({job.uid: job for job in found}.values())
     for job in jobs:
         # Only with this UID: a job that was created again under the name is another one.

@@ -18,7 +18,7 @@ from dlctl.cli.jobs.cluster import (
     run_in_cluster,
 )
 from dlctl.cli.jobs.explanation import FirstFailure, explain, first_failure
-from dlctl.cli.jobs.job_argument import add_job_argument
+from dlctl.cli.jobs.job_argument import add_one_job_argument
 from dlctl.cli.jobs.job_events import JobEvent, events_of
 from dlctl.cli.jobs.job_snapshot import JobSnapshot
 from dlctl.cli.jobs.log_streams import PodLogOptions
@@ -104,7 +104,7 @@ def _images(job: Job) -> Iterator[str]:
 
 
 def _configure(parser: argparse.ArgumentParser, show: "Callable[..., Iterator[str]]") -> None:
-    add_job_argument(parser, "job")
+    add_one_job_argument(parser)
     add_kubeconfig_arguments(parser)
 
     async def run(cluster: TargetCluster, args: argparse.Namespace) -> int:

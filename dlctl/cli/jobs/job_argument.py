@@ -13,9 +13,25 @@ _TIMEOUT_S: Final = 3.0
 
 def add_job_argument(parser: argparse.ArgumentParser, name: str, **options: Any) -> None:
     """Add an argument for one or more jobs."""
-    shown = {"metavar": "JOB", "help": "NAME or KIND/NAME", **options}
+    shown = {"metavar": "JOB", "help": "NAME, KIND/NAME or KIND NAME", **options}
     argument = parser.add_argument(name, **shown)
     argument.completer = complete_jobs  # type: ignore[attr-defined]
+
+
+def add_one_job_argument(parser: argparse.ArgumentParser) -> None:
+    """Add the argument ``job``; ``KIND NAME`` becomes ``KIND/NAME``."""
+    add_job_argument(parser, "job")
+    parser.add_argument("name", nargs="?", action=_NameOfKind, help=argparse.SUPPRESS)
+
+
+class _NameOfKind(argparse.Action):
+    """The second of two words, of which the first is the kind."""
+
+    def __call__(
+        self, _parser: object, namespace: argparse.Namespace, name: Any, *_: object
+    ) -> None:
+        if name is not None:
+            namespace.job = f"{namespace.job}/{name}"
 
 
 def complete_jobs(prefix: str, parsed_args: argparse.Namespace, **_: object) -> list[str]:

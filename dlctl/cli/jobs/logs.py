@@ -17,7 +17,7 @@ from dlctl.cli.jobs.cluster import (
     named_job,
     run_in_cluster,
 )
-from dlctl.cli.jobs.job_argument import add_job_argument
+from dlctl.cli.jobs.job_argument import add_one_job_argument
 from dlctl.cli.jobs.job_snapshot import JobSnapshot
 from dlctl.cli.jobs.log_streams import LogStreams, LogWriter, PodLogOptions
 from dlctl.errors import ConfigError, InvalidJobError
@@ -28,7 +28,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "Print the output of a job's replicas: of all, or of the chief alone if there are more "
         f"than {MAX_SHOWN}. Lines begin with the replica's name unless only one is shown."
     )
-    add_job_argument(parser, "job")
+    add_one_job_argument(parser)
     parser.add_argument(
         "--replica",
         action="append",

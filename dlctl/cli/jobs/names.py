@@ -64,6 +64,17 @@ def parse_name(text: str, known: KindsByName) -> JobName:
     return JobName(name, parse_kind(kind, known), f"{kind} {name}")
 
 
+def parse_names(words: Sequence[str], known: KindsByName) -> list[JobName]:
+    """Return the jobs of ``KIND NAME ...``, or of any number of ``NAME`` and ``KIND/NAME``.
+
+    :raises ConfigError: if a kind is unknown, or a name is missing.
+    """
+    first, *names = words
+    if names and first.lower() in known:
+        words = [f"{first}/{name}" for name in names]
+    return [parse_name(word, known) for word in words]
+
+
 def parse_replica(text: str, known: KindsByName) -> tuple[JobName, str]:
     """Return the job and the replica of ``[KIND/]NAME[/REPLICA]``; no replica means the chief.
 
@@ -84,11 +95,9 @@ def parse_selection(
     """
     if not words:
         return known[_JOBS[0]], []
-    first, *names = words
-    if first.lower() not in known:
-        return (), [parse_name(word, known) for word in words]
-    kinds = parse_kind(first, known)
-    return kinds, [JobName(name, kinds, f"{first} {name}") for name in names]
+    if len(words) == 1 and words[0].lower() in known:
+        return parse_kind(words[0], known), []
+    return (), parse_names(words, known)
 
 
 def _singulars(known: KindsByName) -> str:

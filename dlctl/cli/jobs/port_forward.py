@@ -47,9 +47,10 @@ class PortPair:
         local, remote = found.groups() if found else (None, "0")
         pair = cls(int(remote) if local is None else int(local or 0), int(remote))
         if not (0 < pair.remote <= _MAX_PORT and pair.local <= _MAX_PORT):
-            raise argparse.ArgumentTypeError(
-                f"{text!r}: write PORT, LOCAL:REMOTE or :REMOTE, with numbers up to {_MAX_PORT}"
-            )
+            forms = f"PORT, LOCAL:REMOTE or :REMOTE, with numbers up to {_MAX_PORT}"
+            # As after a kind of its own: the words that follow the first one are ports.
+            hint = "" if found else ", and a job of a kind as KIND/NAME"
+            raise argparse.ArgumentTypeError(f"{text!r}: write {forms}{hint}")
         return pair
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from dlctl.cli.jobs.cluster import (
     TargetCluster,
     add_kubeconfig_arguments,
-    named_job,
+    named_jobs,
     run_in_cluster,
 )
 from dlctl.cli.jobs.job_argument import add_job_argument
@@ -37,7 +37,7 @@ def _configure(parser: argparse.ArgumentParser, *, suspended: bool) -> None:
 
 async def suspend(cluster: TargetCluster, names: list[str], *, suspended: bool) -> int:
     """Suspend or resume the jobs; all are looked up and checked before the first is changed."""
-    jobs = [await named_job(cluster, text) for text in names]
+    jobs = await named_jobs(cluster, names)
     patches = [suspension_patch(job, suspended=suspended) for job in jobs]
     done = "suspended" if suspended else "resumed"
     for job, patch in zip(jobs, patches, strict=True):

@@ -83,13 +83,16 @@ def test_missing_job_exits_1_and_unknown_kind_2(in_cluster: In, jobs: Sequence[s
     misspelt = in_cluster("get", "pytorhcjob")
     assert "no job pytorhcjob; did you mean the kind pytorchjob, as in" in misspelt.err
     assert "did you mean pytorchjob?" in unknown.err
+    pod = in_cluster("describe", "pod", "broken-master-0")
+    assert (pod.code, pod.out) == (2, "")
+    assert "pod is no kind of job that dlctl serves: use any of tfjob, pytorchjob" in pod.err
 
 
 def test_why_shows_the_output_of_the_first_failure(in_cluster: In, jobs: Sequence[str]) -> None:
     done = until(lambda: in_cluster("why", "broken"), out="Failed, ran")
     assert "First cause:\n  master-0 (rank 0, node " in done.out
     assert "    | the data set is missing\n" in done.out
-    assert "master-0   Failed" in in_cluster("describe", "broken").out
+    assert "master-0   Failed" in in_cluster("describe", "pytorchjob", "broken").out
 
 
 def test_output_of_a_failed_init_container_is_pointed_to(
@@ -155,7 +158,7 @@ def test_form_without_suspension_says_so(in_cluster: In, jobs: Sequence[str]) ->
 
 def test_job_is_suspended_resumed_and_deleted(in_cluster: In, jobs: Sequence[str]) -> None:
     name = "pytorchjob/sum"
-    assert in_cluster("suspend", name).out == f"{name} suspended\n"
+    assert in_cluster("suspend", "pytorchjob", "sum").out == f"{name} suspended\n"
     until(lambda: in_cluster("get", name), out="Suspended")
     assert "is suspended already" in in_cluster("suspend", name).out
     assert f"`dlctl resume {name}`" in in_cluster("why", name).out

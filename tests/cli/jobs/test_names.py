@@ -1,6 +1,12 @@
 import pytest
 
-from dlctl.cli.jobs.names import known_kinds, parse_kind, parse_name, parse_selection
+from dlctl.cli.jobs.names import (
+    known_kinds,
+    parse_kind,
+    parse_name,
+    parse_names,
+    parse_selection,
+)
 from dlctl.errors import ConfigError
 from tests.builders import KINDS
 
@@ -45,6 +51,15 @@ def test_words_after_get_are_a_kind_names_or_both() -> None:
     ]
     _, names = parse_selection(["tfjob/a", "b"], KNOWN)
     assert [name.name for name in names] == ["a", "b"]
+
+
+def test_kind_may_stand_before_the_names() -> None:
+    names = [(name.name, len(name.kinds)) for name in parse_names(["PyTorchJob", "a", "b"], KNOWN)]
+    assert names == [("a", 1), ("b", 1)]
+    (alone,) = parse_names(["pytorchjob"], KNOWN)
+    assert (alone.name, alone.likely_kind) == ("pytorchjob", "pytorchjob")
+    with pytest.raises(ConfigError, match="pytorchjob/tfjob is no kind of job"):
+        parse_names(["pytorchjob", "tfjob/a"], KNOWN)
 
 
 @pytest.mark.parametrize(

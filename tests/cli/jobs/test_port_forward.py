@@ -47,6 +47,11 @@ def test_wrong_ports_are_rejected(text: str) -> None:
         PortPair.parse(text)
 
 
+def test_name_after_its_kind_is_no_port() -> None:
+    with pytest.raises(argparse.ArgumentTypeError, match="a job of a kind as KIND/NAME"):
+        PortPair.parse("slow")
+
+
 @pytest.mark.parametrize(
     ("text", "name", "replica"),
     [
