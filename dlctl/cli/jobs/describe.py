@@ -22,7 +22,7 @@ from dlctl.cli.jobs.job_argument import add_one_job_argument
 from dlctl.cli.jobs.job_events import JobEvent, events_of
 from dlctl.cli.jobs.job_snapshot import JobSnapshot
 from dlctl.cli.jobs.log_streams import PodLogOptions
-from dlctl.cli.jobs.replica_pods import replica_names
+from dlctl.cli.jobs.replica_pods import replica_names, replica_totals
 from dlctl.cli.jobs.tables import aligned, duration
 from dlctl.kube.errors import RequestError
 
@@ -71,9 +71,8 @@ def _facts(job: JobSnapshot) -> dict[str, str]:
     }
     if isinstance(job.job, Job):
         policy = job.job.run_policy
-        specs = job.job.replica_specs
         facts |= {
-            "Replicas": ", ".join(f"{spec.replicas} {spec.type}" for spec in specs),
+            "Replicas": replica_totals(job.job),
             "Images": ", ".join(dict.fromkeys(_images(job.job))),
             "Clean-up": f"{policy.clean_pod_policy} of its pods when it ends",
             "Deadline": f"{policy.active_deadline_s} s" if policy.active_deadline_s else "",

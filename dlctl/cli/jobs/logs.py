@@ -20,6 +20,7 @@ from dlctl.cli.jobs.cluster import (
 from dlctl.cli.jobs.job_argument import add_one_job_argument
 from dlctl.cli.jobs.job_snapshot import JobSnapshot
 from dlctl.cli.jobs.log_streams import LogStreams, LogWriter, PodLogOptions
+from dlctl.cli.jobs.replica_pods import replica_totals
 from dlctl.errors import ConfigError, InvalidJobError
 
 
@@ -97,8 +98,8 @@ def select_replicas(job: JobSnapshot, wanted: Sequence[str]) -> list[str]:
         raise ConfigError(f"{job} is invalid, so it has no replicas: {job.job}")
     selection, names = LogSelection(tuple(wanted)), [str(each) for each in job.job.replicas]
     for name in selection.unmatched(names):
-        types = ", ".join(f"{s.type} ({s.replicas})" for s in job.job.replica_specs)
-        raise ConfigError(f"--replica {name}: {job} has the replicas {types}")
+        totals = replica_totals(job.job)
+        raise ConfigError(f"--replica {name}: {job} has the replicas {totals}")
     return selection.shown(names)
 
 

@@ -19,6 +19,11 @@ def replica_names(job: JobSnapshot, pods: Collection[Pod]) -> Mapping[str, str]:
     return names
 
 
+def replica_totals(job: Job) -> str:
+    """Return the types of a job's replicas with the number of each: ``master (1), worker (3)``."""
+    return ", ".join(f"{spec.type} ({spec.replicas})" for spec in job.replica_specs)
+
+
 def container_of(job: JobSnapshot, replica: str) -> str:
     """Return the name of the training container of a replica; empty if it is not known."""
     if isinstance(job.job, InvalidJobError):

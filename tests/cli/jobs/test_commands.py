@@ -92,7 +92,9 @@ def test_why_shows_the_output_of_the_first_failure(in_cluster: In, jobs: Sequenc
     done = until(lambda: in_cluster("why", "broken"), out="Failed, ran")
     assert "First cause:\n  master-0 (rank 0, node " in done.out
     assert "    | the data set is missing\n" in done.out
-    assert "master-0   Failed" in in_cluster("describe", "pytorchjob", "broken").out
+    described = in_cluster("describe", "pytorchjob", "broken").out
+    assert "master-0   Failed" in described
+    assert "Replicas:   master (1)\n" in described
 
 
 def test_output_of_a_failed_init_container_is_pointed_to(
