@@ -73,7 +73,7 @@ class Admission:
         """Return why a job, or a scaler of jobs of the kind, would not be created."""
         strategy, sent = self._strategy(kind, resource), _sent(obj)
         unknown = [_unknown_field(field) for field in strategy.unknown_fields(sent)]
-        errors = _create_errors(strategy, resource, sent)
+        errors = _create_errors(strategy, resource, _sent(obj))
         # In a value of the wrong type, all fields are unknown.
         mistyped = [parsed(each.field) for each in errors if each.reason == _WRONG_TYPE]
         unknown = [one for one in unknown if not any(_is_below(one.path, at) for at in mistyped)]
@@ -82,9 +82,14 @@ class Admission:
     def wrong_values(self, kind: Kind, obj: JSON) -> Iterator[AdmissionRejection]:
         """Yield which values of a job are wrong, whatever misspelt fields leave out."""
         sent = _sent(obj)
-        errors = _create_errors(self._strategy(kind, kind.resource), kind.resource, sent)
-        of_scalars = [error for error in errors if _is_scalar(_value_of(error, sent))]
-        return _without_repetitions(of_scalars, sent)
+        errors = _create_errors(self._strategy(kind, kind.resource), kind.resource, _sent(obj))
+        # Objects and lists may be wrong because a misspelt field is missing there.
+        certain = [
+            error
+            for error in errors
+            if error.reason == _WRONG_TYPE or _is_scalar(_value_of(error, sent))
+        ]
+        return _without_repetitions(certain, sent)
 
     def child_rejections(self, kind: Kind, manifest: JSON) -> Iterator[AdmissionRejection]:
         """Yield why children of a valid job would not be created: its autoscaler, and its pods.
@@ -229,8 +234,10 @@ def _with_fix(error: FieldError, value: Any) -> FieldError:
     type_ = _TYPE_OF_SCHEMA.get(found[1], "") if found else ""
     if quantities.PATTERN in error.message:
         type_ = "quantity"
-    reason = invalid_reason(value, type_) if _is_scalar(value) else ""
-    if found and found[1] == "array":
+    reason = invalid_reason(value, type_) if found or _is_scalar(value) else ""
+    if found and found[1] == "object":
+        reason = f"must be an object, not {format_value(value)}"
+    elif found and found[1] == "array":
         reason = f"must be a list, not {format_value(value)}: begin each item with a dash"
     return attrs.evolve(error, message=reason or error.message)
 

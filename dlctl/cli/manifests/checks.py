@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 import msgspec
 
+from dlctl.api.core_types.type_tables import pod_types
 from dlctl.api.json_types import JSON
 from dlctl.cli.manifests.annotations import ignored_annotations
 from dlctl.cli.manifests.loading import (
@@ -30,6 +31,7 @@ from dlctl.local.apiserver.validation.names import dns_label
 if TYPE_CHECKING:
     from dlctl.cli.manifests.admission import Admission, AdmissionRejection
 
+_META: Final = "ObjectMeta"
 _NAMES: Final = ("name", "generateName", "namespace")
 
 
@@ -161,7 +163,8 @@ def _job_problems(
     try:
         obj = _decoded(kind, manifest, named)
     except ConfigError as error:
-        yield _metadata_problem(manifest) or Problem(manifest, ("metadata",), str(error))
+        found = list(_metadata_problems(manifest))
+        yield from found or [Problem(manifest, ("metadata",), str(error))]
         if reduced := _with_name_alone(manifest):
             for problem in _job_problems(kind, reduced, namespace, admission):
                 yield attrs.evolve(problem, manifest=manifest)
@@ -238,22 +241,33 @@ def _namespace_problems(manifest: Manifest, namespace: str) -> Iterator[Problem]
 
 
 def _with_name_alone(manifest: Manifest) -> Manifest | None:
-    """Return the job without the rest of its metadata; None if that is all, or no text."""
+    """Return the job with only the names and the unknown fields of its metadata; None if it is so.
+
+    A name that is no text is replaced.
+    """
     metadata = manifest.obj.get("metadata") or {}
-    kept = {name: metadata[name] for name in _NAMES if metadata.get(name)}
-    if kept == metadata or not kept or not all(isinstance(each, str) for each in kept.values()):
+    kept = {
+        name: value
+        for name, value in metadata.items()
+        if (isinstance(value, str) if name in _NAMES else name not in pod_types()[_META].fields)
+    }
+    if kept == metadata:
         return None
+    if metadata.get("name") and "name" not in kept:
+        kept["name"] = "example"
     return attrs.evolve(manifest, obj={**manifest.obj, "metadata": kept})
 
 
-def _metadata_problem(manifest: Manifest) -> Problem | None:
-    """Return which field of the metadata has a value of the wrong type."""
-    try:
-        canonicalize_pod_template({"metadata": manifest.obj.get("metadata")}, "")
-    except InvalidJobError as error:
-        field = error.field.removeprefix(".")
-        return Problem(manifest, parsed(field), str(error).removeprefix("."))
-    return None
+def _metadata_problems(manifest: Manifest) -> Iterator[Problem]:
+    """Yield which fields of the metadata have a value of the wrong type."""
+    for name, value in (manifest.obj.get("metadata") or {}).items():
+        parts = [{key: each} for key, each in value.items()] if isinstance(value, dict) else [value]
+        for part in parts:
+            try:
+                canonicalize_pod_template({"metadata": {name: part}}, "")
+            except InvalidJobError as error:
+                field = error.field.removeprefix(".")
+                yield Problem(manifest, parsed(field), str(error).removeprefix("."))
 
 
 def _read_problem(kind: Kind, obj: DecodedObject, manifest: Manifest) -> Problem | None:

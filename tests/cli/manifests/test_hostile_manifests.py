@@ -93,10 +93,14 @@ def test_spec_of_each_version_may_be_malformed() -> None:
             ["metadata.labels[team]: must be a string", "spec.nprocPerNode: must be a string"],
             id="label",
         ),
-        pytest.param({"name": 1}, ["metadata.name: must be a string"], id="name"),
+        pytest.param(
+            {"name": 1},
+            ["metadata.name: must be a string", "spec.nprocPerNode: must be a string"],
+            id="name",
+        ),
     ],
 )
-def test_wrong_metadata_hides_no_problem_of_the_spec_but_for_a_wrong_name(
+def test_wrong_metadata_hides_no_problem_of_the_spec(
     metadata: dict[str, Any], problems: list[str]
 ) -> None:
     job = Manifest({**_JOB, "metadata": metadata, "spec": {**_JOB["spec"], "nprocPerNode": 2}})
