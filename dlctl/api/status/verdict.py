@@ -101,6 +101,12 @@ class Verdict:
         return f"{self.replica} ({', '.join(details)})" if details else self.replica
 
     @property
+    def located_cause(self) -> str:
+        """Return the cause and where it happened, or who noticed it."""
+        noticed = "noticed by " if self.cause is Cause.HANG else ""
+        return f"{self.cause}, {noticed}{self.place}" if self.replica else self.cause
+
+    @property
     def message_lines(self) -> Sequence[str]:
         return [text for line in self.message.splitlines() if (text := line.strip())]
 
@@ -115,17 +121,20 @@ class Verdict:
         sure = self.confidence is not Confidence.LOW or self.cause is Cause.UNKNOWN
         phrase = f"{'' if sure else 'probably '}{self.cause.phrase}"
         details = ", ".join(filter(None, ("" if f"{code}:" in text else code, phrase)))
-        return f"{self.place}: {text} ({details})" if self.replica else f"{text} ({details})"
+        # The replica that reports a timeout is not the one that it has waited for.
+        waited = " gave up waiting" if self.cause is Cause.HANG else ""
+        return (
+            f"{self.place}{waited}: {text} ({details})" if self.replica else f"{text} ({details})"
+        )
 
     def describe(self, shown_text: str = "") -> str:
         """Return it in one line, such as ``OutOfMemory, worker-1 (node n2), high confidence: ...``.
 
         Its message is left out if ``shown_text`` contains it.
         """
-        place = f", {self.place}" if self.replica else ""
         text = f": {'; '.join(self.message_lines)}" if self.message not in shown_text else ""
         others = f"; ended with it: {self.describe_collateral()}" if self.collateral_count else ""
-        return f"{self.cause}{place}, {self.confidence.lower()} confidence{text}{others}"
+        return f"{self.located_cause}, {self.confidence.lower()} confidence{text}{others}"
 
     def may_name(self, replica: str) -> bool:
         """Return whether a replica is to blame or collateral, of which not all are listed."""

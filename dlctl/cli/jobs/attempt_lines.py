@@ -27,7 +27,6 @@ def _outcome(attempt: Attempt, now: datetime.datetime) -> str:
     if attempt.end_time is None:
         return f"runs for {duration(ran_s)}"
     verdict = attempt.verdict
-    place = f", {verdict.place}" if verdict and verdict.replica else ""
-    cause = f"{verdict.cause}{place}" if verdict else "no failure"
+    cause = verdict.located_cause if verdict else "no failure"
     lost = "" if attempt.lost_s is None else f", ran again after {duration(attempt.lost_s)}"
     return f"ran {duration(ran_s)}, ended by {cause}{lost}"

@@ -45,6 +45,16 @@ def test_attempts_show_how_long_they_ran_and_what_they_cost() -> None:
     assert last_verdict(attempts) == KILLED
 
 
+def test_replica_that_reports_a_hang_is_not_named_as_the_one_that_hangs() -> None:
+    message = "RuntimeError: Timed out waiting 4000ms for recv operation to complete"
+    hang = Verdict(Cause.HANG, Confidence.LOW, message, NOW, "master-0", rank=0, exit_code=1)
+    first, *_ = verdict_lines(hang)
+    assert first == f"master-0 (rank 0) gave up waiting: {message} (exit code 1, probably hang)"
+    assert hang.describe(message) == "Hang, noticed by master-0 (rank 0), low confidence"
+    line, _ = attempt_lines([Attempt(0, NOW, at(60), hang), Attempt(1, at(75))], at(105))
+    assert line == "0: ran 60s, ended by Hang, noticed by master-0 (rank 0)"
+
+
 def test_single_attempt_is_not_listed() -> None:
     assert list(attempt_lines([Attempt(0, NOW, at(60), KILLED)], at(60))) == []
 
