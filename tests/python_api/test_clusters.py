@@ -3,6 +3,7 @@
 import asyncio
 import datetime
 import json
+import math
 import subprocess
 import sys
 import tempfile
@@ -88,6 +89,11 @@ def test_manifest_may_be_text_a_file_or_several(
             {"kind": "PyTorchJob", "spec": [{"replicas": object()}]},
             r"spec\[0\].replicas: is a builtins.object, which JSON does not have",
             id="a value that is none of JSON",
+        ),
+        pytest.param(
+            {"kind": "PyTorchJob", "spec": [{"replicas": math.nan}]},
+            r"spec\[0\].replicas: is nan, a number that JSON does not have",
+            id="not a number",
         ),
     ],
 )

@@ -333,7 +333,9 @@ def _documents(text: str, name: str) -> list[Document]:
     except yaml.YAMLError as error:
         if is_script:
             raise program_error(name) from error
-        raise ConfigError(f"{name} is not YAML: {describe_yaml_error(error, text)}") from error
+        is_yaml = isinstance(error, yaml.constructor.ConstructorError)
+        title = name if is_yaml else f"{name} is not YAML"
+        raise ConfigError(f"{title}: {describe_yaml_error(error, text)}") from error
     if is_script and not any(isinstance(each.value, dict) for each in read):
         raise program_error(name)
     return read

@@ -1,5 +1,6 @@
 """Manifests that a Python program has made, from dictionaries."""
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -30,10 +31,13 @@ def _json(value: object, path: Path) -> Any:
     if isinstance(value, list | tuple):
         return [_json(each, (*path, index)) for index, each in enumerate(value)]
     try:
-        return msgspec.to_builtins(value)
+        built = msgspec.to_builtins(value)
     except TypeError:
         name = f"{type(value).__module__}.{type(value).__qualname__}"
         raise ConfigError(
             f"{dotted(path)}: is a {name}, which JSON does not have: convert it, as with int() or "
             "str()"
         ) from None
+    if isinstance(built, float) and not math.isfinite(built):
+        raise ConfigError(f"{dotted(path)}: is {built}, a number that JSON does not have")
+    return _json(built, path) if isinstance(built, dict | list) else built

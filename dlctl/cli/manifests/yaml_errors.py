@@ -88,6 +88,9 @@ def _explained(error: yaml.MarkedYAMLError, mark: yaml.Mark, lines: list[str]) -
         return _second_colon(line[: mark.column], lines[: mark.line])
     if problem.startswith("expected <block end>") and start and is_first:
         return _misplaced(line, lines[: mark.line], start)
+    if problem.startswith("expected ',' or") and start and start.line < mark.line:
+        opened = lines[start.line][start.column]
+        return f"a comma is missing, or the {opened} that line {start.line + 1} opens is not closed"
     if problem.startswith("could not find expected ':'") and start:
         return _no_value(start.line + 1, lines[start.line])
     if problem.startswith("found unexpected end of stream") and start:

@@ -166,3 +166,11 @@ def test_document_that_is_no_object_names_the_form_of_one(
     done = dlctl("check", str(path))
     assert done.code == 2
     assert f"{path}, line 1: {message}" in done.err
+
+
+def test_number_that_json_lacks_is_named_with_its_line(dlctl: Dlctl, tmp_path: Path) -> None:
+    path = tmp_path / "job.yaml"
+    path.write_text("kind: PyTorchJob\r\nspec:\r\n  replicas: .nan\r\n")
+    done = dlctl("check", str(path))
+    assert done.code == 2
+    assert f"dlctl: {path}: line 3, column 13: JSON has no number .nan: write" in done.err

@@ -138,6 +138,11 @@ def test_later_documents_that_are_nested_too_deeply_do_not_matter() -> None:
             "name: [a}\n", "line 1, column 9: expected ',' or ']', but got '}'", id="in brackets"
         ),
         pytest.param(
+            "metadata:\n  labels: {a: b,\n\tc: d\nspec: {}\n",
+            "line 4, column 5: a comma is missing, or the { that line 2 opens is not closed",
+            id="open brace",
+        ),
+        pytest.param(
             'name: "a" b\n',
             "line 1, column 11: text follows a value in quotes: put the whole value in one pair "
             "of quotes",
