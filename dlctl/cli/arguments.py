@@ -2,7 +2,10 @@
 
 import argparse
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Final
+
+
+_FILE_FLAGS: Final = frozenset({"-f", "--filename"})
 
 
 class CommandParser(argparse.ArgumentParser):
@@ -27,9 +30,15 @@ class CommandParser(argparse.ArgumentParser):
             parsed.program_arguments = words[end + 1 :]
         if unknown:
             hint = " (those of a script follow --)" if self.runs_program else ""
+            if _FILE_FLAGS.intersection(unknown) and self._takes_files:
+                hint = " (unlike kubectl, dlctl takes files without a flag)"
             # With the usage of this command: argparse would print that of the whole program.
             self.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
         return parsed, []
+
+    @property
+    def _takes_files(self) -> bool:
+        return any(action.dest == "files" for action in self._actions)
 
     def _parse(self, words: list[str] | None, namespace: Any) -> tuple[Any, list[str]]:
         """Return what the words mean; names may stand on both sides of flags, as for kubectl."""

@@ -7,6 +7,7 @@ import argparse
 import errno
 import importlib
 import os
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
@@ -101,8 +102,10 @@ def _has_lost_directory() -> bool:
 def _executed(arguments: Sequence[str]) -> int:
     parser = _parser(arguments)
     name = next(iter(arguments), "")
-    if name not in COMMANDS and (close := did_you_mean(name, COMMANDS)):
-        parser.error(f"there is no command {name}{close}")
+    if name and not name.startswith("-") and name not in COMMANDS:
+        fix = f"; `dlctl run {shlex.quote(name)}` runs a job" if os.path.isfile(name) else ""
+        fix = fix or did_you_mean(name, COMMANDS) or "; `dlctl --help` lists them"
+        parser.error(f"there is no command {name}{fix}")
     args = parser.parse_args(arguments)
     try:
         return int(args.command(args))

@@ -130,10 +130,13 @@ async def _from_kubeconfig(paths: str, context: str | None) -> ClusterConfig:
 
 
 def _require_file(paths: str) -> None:
-    if not any(os.path.isfile(os.path.expanduser(path)) for path in paths.split(os.pathsep)):
+    named = [os.path.expanduser(path) for path in paths.split(os.pathsep)]
+    if not any(map(os.path.isfile, named)):
+        reason = (
+            "it is not a file" if any(map(os.path.exists, named)) else "the file does not exist"
+        )
         raise MissingKubeconfigError(
-            f"kubeconfig: {os.path.expanduser(paths)}: the file does not exist; set --kubeconfig, "
-            "or KUBECONFIG"
+            f"kubeconfig: {os.path.expanduser(paths)}: {reason}; set --kubeconfig, or KUBECONFIG"
         )
 
 

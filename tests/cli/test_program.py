@@ -56,15 +56,34 @@ def test_unknown_command_is_named_with_the_one_like_it(dlctl: Dlctl) -> None:
     done = dlctl("logz")
     assert (done.code, done.out) == (2, "")
     assert done.err.endswith("dlctl: error: there is no command logz; did you mean logs?\n")
+    other = dlctl("help")
+    assert other.err.endswith("there is no command help; `dlctl --help` lists them\n")
+
+
+def test_manifest_without_a_command_is_to_be_run(dlctl: Dlctl, tmp_path: Path) -> None:
+    path = tmp_path / "job.yaml"
+    path.touch()
+    done = dlctl(str(path))
+    assert (done.code, done.out) == (2, "")
+    assert done.err.endswith(f"there is no command {path}; `dlctl run {path}` runs a job\n")
+
+
+@pytest.mark.parametrize("command", ["run", "check", "render"])
+def test_flag_of_kubectl_for_files_is_not_needed(dlctl: Dlctl, command: str) -> None:
+    done = dlctl(command, "-f", "job.yaml")
+    assert done.code == 2
+    assert done.err.endswith(
+        "unrecognized arguments: -f (unlike kubectl, dlctl takes files without a flag)\n"
+    )
 
 
 def test_argument_that_a_command_lacks_is_an_error_with_the_usage_of_the_command(
     dlctl: Dlctl,
 ) -> None:
-    done = dlctl("why", "pytorchjob", "sum")
+    done = dlctl("why", "pytorchjob", "sum", "train")
     assert (done.code, done.out) == (2, "")
     assert done.err.startswith("usage: dlctl why ")
-    assert done.err.endswith("dlctl why: error: unrecognized arguments: sum\n")
+    assert done.err.endswith("dlctl why: error: unrecognized arguments: train\n")
 
 
 def test_help_imports_nothing_heavy() -> None:

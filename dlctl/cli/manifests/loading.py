@@ -4,7 +4,6 @@ import copy
 import pathlib
 import re
 import shlex
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from types import NoneType
 from typing import Any, Final
@@ -17,13 +16,14 @@ from dlctl.api.job import Job
 from dlctl.api.json_types import JSON
 from dlctl.api.meta import Resource
 from dlctl.api.objects.jobs import JobObject
+from dlctl.cli.manifests.file_bytes import check_text, read_bytes
 from dlctl.cli.manifests.pod_references import containers
 from dlctl.cli.manifests.unknown_fields import misspelt
 from dlctl.cli.manifests.yaml_errors import describe_yaml_error
 from dlctl.cli.manifests.yaml_lines import Document, Path, child, documents, line_of
 from dlctl.dialects.kind import Kind
 from dlctl.dialects.kinds import kind_of_api_version
-from dlctl.errors import ConfigError, InvalidJobError, config_errors
+from dlctl.errors import ConfigError, InvalidJobError
 from dlctl.local.apiserver.schemas.coercion import fill_defaults
 from dlctl.name_lists import first_names
 
@@ -313,10 +313,10 @@ def _text(name: str) -> str:
         if any((path / each).exists() for each in _KUSTOMIZATIONS):
             raise _KustomizationError(path)
         raise ConfigError(f"{name} is a directory: name its files, such as {path}/*.yaml")
-    with config_errors(f"cannot read {name}"):
-        data = sys.stdin.buffer.read() if name == "-" else path.read_bytes()
+    data = read_bytes(name)
     if name != "-" and (data.startswith(_COMPILED) or path.suffix == ".py"):
         raise program_error(name)
+    check_text(name, data)
     try:
         return data.decode()
     except UnicodeDecodeError as error:

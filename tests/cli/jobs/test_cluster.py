@@ -11,6 +11,12 @@ from tests.support.command_line import Dlctl
 MISSING = "dlctl: kubeconfig: /nowhere: the file does not exist; set --kubeconfig, or KUBECONFIG"
 
 
+def test_directory_is_no_kubeconfig(dlctl: Dlctl, tmp_path: Path) -> None:
+    done = dlctl("get", "--kubeconfig", str(tmp_path))
+    assert done.code == 2
+    assert done.err.startswith(f"dlctl: kubeconfig: {tmp_path}: it is not a file; set --kubeconfig")
+
+
 @pytest.mark.parametrize("command", ["get", "why a"])
 def test_missing_kubeconfig_points_to_an_embedded_cluster(
     dlctl: Dlctl, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

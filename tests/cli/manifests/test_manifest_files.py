@@ -1,6 +1,7 @@
 """Files that are no manifests as they are: the message has the way to read them."""
 
 import io
+import shutil
 from pathlib import Path
 
 import pytest
@@ -174,3 +175,25 @@ def test_number_that_json_lacks_is_named_with_its_line(dlctl: Dlctl, tmp_path: P
     done = dlctl("check", str(path))
     assert done.code == 2
     assert f"dlctl: {path}: line 3, column 13: JSON has no number .nan: write" in done.err
+
+
+@pytest.mark.parametrize("suffix", [".zip", ".tar", ".tar.gz"])
+def test_archive_is_to_be_unpacked(dlctl: Dlctl, tmp_path: Path, suffix: str) -> None:
+    (tmp_path / "jobs").mkdir()
+    (tmp_path / "jobs/job.yaml").write_text("kind: PyTorchJob\n")
+    format_ = {".zip": "zip", ".tar": "tar", ".tar.gz": "gztar"}[suffix]
+    path = shutil.make_archive(str(tmp_path / "all"), format_, tmp_path / "jobs")
+    done = dlctl("check", path)
+    assert done.code == 2
+    assert done.err == (
+        f"dlctl: {path} is not text, as a manifest in YAML or JSON is: unpack an archive first\n"
+    )
+
+
+def test_huge_file_is_not_read_to_its_end(dlctl: Dlctl, tmp_path: Path) -> None:
+    path = tmp_path / "checkpoint"
+    with path.open("wb") as file:
+        file.truncate(1 << 40)
+    done = dlctl("check", str(path))
+    assert (done.code, done.out) == (2, "")
+    assert done.err == f"dlctl: {path} is larger than 128 MiB, and so no manifest\n"
