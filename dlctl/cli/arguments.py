@@ -4,7 +4,6 @@ import argparse
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-
 _FILE_FLAGS: Final = frozenset({"-f", "--filename"})
 
 
