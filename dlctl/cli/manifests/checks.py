@@ -176,18 +176,23 @@ def _job_problems(
     yield from _namespace_problems(manifest, named["metadata"]["namespace"])
     unknown = list(unknown_fields(manifest.obj, obj.dialect))
     problems = list(_value_problems(kind, manifest, obj, admission, named))
-    are_ignored = not problems and all(_is_ignored(kind, obj, field) for field in unknown)
-    if are_ignored or not unknown:
+    is_valid = not problems
+    if is_valid and admission and not obj.invalid_reason:
+        problems = list(_problems(manifest, admission.child_rejections(kind, named)))
+    are_ignored = all(_is_ignored(kind, obj, field) for field in unknown)
+    if not unknown or (are_ignored and not problems):
         yield from problems
         return
-    # The missing field may be the misspelt one, but wrong values are wrong in any case.
-    wrong = list(admission.wrong_values(kind, named)) if admission else []
+    if not is_valid:
+        # The missing field may be the misspelt one, but wrong values are wrong in any case.
+        wrong = admission.wrong_values(kind, named) if admission else ()
+        problems = list(_problems(manifest, wrong))
     # If a field belongs to another version, the server also suggests a fix.
-    explained = {rejection.path for rejection in wrong}
+    explained = {problem.path for problem in problems}
     for field in unknown:
         if field.path not in explained:
             yield Problem(manifest, field.path, f"{dotted(field.path)}: {field.message}")
-    yield from _problems(manifest, wrong)
+    yield from problems
 
 
 def _is_ignored(kind: Kind, obj: DecodedObject, field: UnknownField) -> bool:
@@ -213,8 +218,6 @@ def _value_problems(
         return
     rejections = admission.rejections(kind, kind.resource, named)
     yield from _problems(manifest, (each for each in rejections if not _repeats(each, found)))
-    if not (found or rejections):
-        yield from _problems(manifest, admission.child_rejections(kind, named))
 
 
 def _in_own_form(kind: Kind, manifest: Manifest, obj: DecodedObject) -> DecodedObject:

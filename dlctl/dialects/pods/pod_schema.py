@@ -68,8 +68,10 @@ _CLOSED_IF_CASE_SENSITIVE: Final = frozenset(
 _COMPLETE_TYPES: Final = frozenset(
     ("Container", "ContainerPort", "EnvVar", "Volume", "VolumeMount")
 )
-# Preserving unknown fields in more types would exceed the size limit.
-_OPEN_IN_FORMER_VERSIONS: Final = frozenset({POD_TEMPLATE_TYPE, "PodSpec", "Container"})
+# Where users write fields of other types. Preserving them in more would exceed the size limit.
+_OPEN_IN_FORMER_VERSIONS: Final = frozenset(
+    {POD_TEMPLATE_TYPE, "PodSpec", "Container", "SecurityContext"}
+)
 
 
 def pod_template_schema(

@@ -90,14 +90,16 @@ def test_unknown_fields_are_ignored_where_the_operator_did_so(
 ) -> None:
     job = {**training_job(kind, **REPLICAS[kind]), "apiVersion": api_version}
     specs = next(spec for name, spec in job["spec"].items() if name.endswith("ReplicaSpecs"))
-    specs["Worker"]["template"]["spec"]["imagePullPolicy"] = "Always"
+    pod = specs["Worker"]["template"]["spec"]
+    pod["imagePullPolicy"] = "Always"
+    pod["containers"][0]["securityContext"] = {"fsGroup": 0}
     job["spec"]["worldSize"] = 2
     path = written(job)
     done = dlctl("check", path)
     assert done.code == (0 if ignored else 1)
     said = "  warning: " if ignored else "  problem: "
     found = [line for line in done.out.splitlines() if "unknown field" in line]
-    assert len(found) == 2
+    assert len(found) == 3
     assert all(line.startswith(said) for line in found)
     rendered = dlctl("render", path)
     assert rendered.code == (0 if ignored else 2)
@@ -110,6 +112,20 @@ def test_unknown_field_is_a_problem_beside_others(dlctl: Dlctl, written: Written
     done = dlctl("check", written(job))
     assert done.code == 1
     assert "spec.worldSize: unknown field 'worldSize'" in done.out
+
+
+@pytest.mark.parametrize("version", ["v1", "v1alpha2"])
+def test_unknown_field_hides_no_problem_of_the_pods(
+    dlctl: Dlctl, written: Written, version: str
+) -> None:
+    job = {**training_job("MPIJob", **REPLICAS["MPIJob"]), "apiVersion": f"kubeflow.org/{version}"}
+    pod = job["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]
+    pod["containers"][0]["securityContext"] = {"fsGroup": 0}
+    pod["containers"][0]["volumeMounts"] = [{"name": "data", "mountPath": "/data"}]
+    done = dlctl("check", written(job))
+    assert done.code == 1
+    assert 'volumeMounts[0].name: Not found: "data"' in done.out
+    assert "unknown field 'fsGroup'" in done.out
 
 
 def test_unknown_field_outside_the_spec_is_a_problem_in_all_versions(
