@@ -41,13 +41,15 @@ def render(args: argparse.Namespace) -> int:
     manifests = list(load(args.files))
     check(served, manifests, args.namespace)
     print_warnings(served, manifests, args.namespace)
-    for manifest in manifests:
-        kind = job_kind(served, manifest.obj)
-        if kind is not None:
-            children += _children(kind, _named(kind, as_new(manifest.obj, args.namespace)))
-    if not children:
+    jobs = [(kind, each) for each in manifests if (kind := job_kind(served, each.obj))]
+    if not jobs:
         check_built(manifests)
         raise no_job_error(manifests)
+    for kind, manifest in jobs:
+        found = list(_children(kind, _named(kind, as_new(manifest.obj, args.namespace))))
+        if not found:
+            print(f"dlctl: {manifest.title} gets no objects without replicas", file=sys.stderr)
+        children += found
     yaml.dump_all(children, sys.stdout, ManifestDumper, sort_keys=False)
     return 0
 

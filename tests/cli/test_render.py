@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.builders import mxjob
+from tests.builders import mxjob, training_job
 from tests.dialects.et_operator.manifests import elastic_job
 from tests.mpi_v2beta1 import mpi_job
 from tests.support.command_line import Dlctl, Written
@@ -52,6 +52,12 @@ def test_launcher_of_mpi_operators_job_is_rendered_as_a_job(dlctl: Dlctl, writte
     assert done.code == 0
     assert [child["kind"] for child in children] == ["ConfigMap", "Service", "Pod", "Pod", "Job"]
     assert children[-1]["spec"]["suspend"] is True
+
+
+def test_job_without_replicas_is_rendered_as_nothing(dlctl: Dlctl, written: Written) -> None:
+    done = dlctl("render", written(training_job("JAXJob", Worker=0)))
+    assert (done.code, done.out) == (0, "")
+    assert done.err == "dlctl: JAXJob linear gets no objects without replicas\n"
 
 
 def test_job_with_generate_name_is_rendered_with_an_example_name(
