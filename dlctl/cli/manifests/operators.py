@@ -36,6 +36,9 @@ class Operator:
 def operator_of(job: ReadOnlyJSON) -> Operator:
     """Return the operator that a served job was written for."""
     group, _, version = str(job["apiVersion"]).rpartition("/")
+    forms = _VERSION_BY_FIELD if job["kind"] == "MPIJob" and version == "v1" else {}
+    for field in entry(job, "spec"):
+        version = forms.get(field, version)
     for key in ((group, version, job["kind"]), (group, version, ""), (group, "", "")):
         if key in _OPERATORS:
             return _OPERATORS[key]
@@ -132,6 +135,8 @@ _SECOND_MPI: Final = (
 )
 _KUBEFLOW: Final = "kubeflow.org"
 _OLDER: Final = "docs/kinds/older-versions.md"
+# The fields by which stored MPIJobs are recognized, whatever their apiVersion.
+_VERSION_BY_FIELD: Final = {"sshAuthMountPath": "v2beta1", "template": "v1alpha1"}
 _TF: Final = Operator("Kubeflow tf-operator", "docs/migrate/tf-operator.md", _TRAINING)
 _TENSORBOARD: Final = Difference(
     "tensorboard is ignored, as by all releases of tf-operator: run one in a Deployment",

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from dlctl.cli.manifests.operators import operator_of
 from tests.builders import manifest
 from tests.mpi_v2beta1 import mpi_job
 from tests.support.command_line import Dlctl, Written
@@ -87,3 +88,18 @@ def test_missing_field_is_that_of_the_manifests_version(
     assert "spec.template" in done.out
     assert "remove it" not in done.out
     assert "mpiReplicaSpecs" not in done.out
+
+
+@pytest.mark.parametrize(
+    ("spec", "operator"),
+    [
+        pytest.param({"sshAuthMountPath": "/root/.ssh"}, "mpi-operator", id="v2beta1"),
+        pytest.param({"template": {}}, "mpi-operator v1alpha1", id="v1alpha1"),
+        pytest.param({"slotsPerWorker": 1}, "Kubeflow training-operator v1", id="v1"),
+    ],
+)
+def test_operator_is_that_of_the_form_in_which_an_mpi_job_is_read(
+    spec: dict[str, Any], operator: str
+) -> None:
+    job = {"apiVersion": "kubeflow.org/v1", "kind": "MPIJob", "spec": spec}
+    assert operator_of(job).name == operator
