@@ -15,20 +15,27 @@ from dlctl.cli.embedded.named_clusters import NamedCluster, running_clusters
 from dlctl.cli.installed_kinds import installed_kinds
 from dlctl.cli.jobs.job_snapshot import JobSnapshot
 from dlctl.cli.jobs.names import JobName, known_kinds, parse_name, parse_names
+from dlctl.cli.suggestions import closest
 from dlctl.clock import SystemClock
 from dlctl.dialects.kind import Kind
 from dlctl.errors import ConfigError, DlctlError
 from dlctl.kube import config
 from dlctl.kube.client import Client
-from dlctl.kube.errors import ForbiddenError, NotFoundError
+from dlctl.kube.errors import ForbiddenError, NotFoundError, RequestError, UnauthorizedError
 from dlctl.tasks import map_all
 
 _PARALLEL_REQUESTS = 12
+# About three seconds: a person waits for the answer.
+_MAX_RETRIES = 5
 _WHERE_JOBS_ARE = "; `dlctl get` lists its jobs, and -n chooses another namespace"
 
 
 class JobNotFoundError(DlctlError):
     """The namespace has no job of this name."""
+
+
+class RejectedCredentialsError(DlctlError):
+    """The user is not known to the cluster, or no longer."""
 
 
 @attrs.frozen
@@ -57,15 +64,26 @@ class TargetCluster:
         ]
         if not found:
             likely = name.likely_kind
-            kind = f"; did you mean the kind {likely}, as in {likely}/NAME?" if likely else ""
-            raise JobNotFoundError(
-                f"namespace {self.namespace} has no {name.description}{kind or _WHERE_JOBS_ARE}"
-            )
+            hint = f"; did you mean the kind {likely}, as in {likely}/NAME?" if likely else ""
+            hint = hint or await self._similar_job(name) or _WHERE_JOBS_ARE
+            raise JobNotFoundError(f"namespace {self.namespace} has no {name.description}{hint}")
         if len(found) > 1:
             raise ConfigError(
                 f"{name.name} is the name of {' and '.join(map(str, found))}: write KIND/NAME"
             )
         return found[0]
+
+    async def _similar_job(self, name: JobName) -> str:
+        """Return which job a name may be meant for, as the end of a message; empty without one."""
+        try:
+            jobs = {job.key.name: job for job in await self.jobs(name.kinds)}
+        except RequestError:
+            return ""
+        owners = [each for each in jobs if name.name.startswith(f"{each}-")]
+        if owners:
+            return f"; did you mean the job of this pod, {jobs[max(owners, key=len)]}?"
+        close = closest(name.name, jobs)
+        return f"; did you mean {jobs[close]}?" if close else ""
 
     async def refresh(self, job: JobSnapshot) -> JobSnapshot | None:
         """Return the job as it is now, or None if it is gone or another has its name."""
@@ -157,9 +175,15 @@ async def _run(
         cluster = await config.load(args.kubeconfig, args.context)
     except config.MissingKubeconfigError as error:
         raise ConfigError(f"{error}{_embedded_clusters()}") from None
-    async with Client(cluster, user_agent="dlctl-cli") as client:
+    async with Client(cluster, user_agent="dlctl-cli", max_retries=_MAX_RETRIES) as client:
         namespace = "" if args.all_namespaces else args.namespace or client.namespace
-        return await command(TargetCluster(client, installed_kinds(), namespace))
+        try:
+            return await command(TargetCluster(client, installed_kinds(), namespace))
+        except UnauthorizedError as error:
+            raise RejectedCredentialsError(
+                f"the API server does not accept the credentials of the kubeconfig ({error}): log "
+                "in again, or choose another --context"
+            ) from None
 
 
 def _embedded_clusters() -> str:

@@ -83,6 +83,10 @@ def test_missing_job_exits_1_and_unknown_kind_2(in_cluster: In, jobs: Sequence[s
     misspelt = in_cluster("get", "pytorhcjob")
     assert "no job pytorhcjob; did you mean the kind pytorchjob, as in" in misspelt.err
     assert "did you mean pytorchjob?" in unknown.err
+    near = in_cluster("why", "brokn")
+    assert "has no job brokn; did you mean pytorchjob/broken?" in near.err
+    of_pod = in_cluster("logs", "broken-master-0")
+    assert of_pod.err.endswith("; did you mean the job of this pod, pytorchjob/broken?\n")
     pod = in_cluster("describe", "pod", "broken-master-0")
     assert (pod.code, pod.out) == (2, "")
     assert "pod is no kind of job that dlctl serves: use any of tfjob, pytorchjob" in pod.err
@@ -150,6 +154,18 @@ def test_container_that_does_not_exist_exits_1(in_cluster: In, jobs: Sequence[st
     assert "container sidecar is not valid for pod broken-master-0" in done.err
     # There is none that could have written anything.
     assert done.err.count("\n") == 1
+
+
+def test_rejected_credentials_are_named(
+    dlctl: Dlctl, kubeconfig: Path, jobs: Sequence[str], tmp_path: Path
+) -> None:
+    config = yaml.safe_load(kubeconfig.read_text())
+    config["users"][0]["user"] = {"token": "another"}
+    path = tmp_path / "config"
+    path.write_text(yaml.safe_dump(config))
+    done = dlctl("get", "--kubeconfig", str(path))
+    assert (done.code, done.out) == (1, "")
+    assert "does not accept the credentials of the kubeconfig (Unauthorized): log in" in done.err
 
 
 def test_form_without_suspension_says_so(in_cluster: In, jobs: Sequence[str]) -> None:
