@@ -7,7 +7,7 @@ from typing import Final, TypeVar, Unpack
 import attrs
 
 from dlctl.api.json_types import ReadOnlyJSON
-from dlctl.api.meta import UID, Object, ObjectKey, Resource
+from dlctl.api.meta import UID, Object, Resource
 from dlctl.controller.expectations import Expectations
 from dlctl.kube.client import Client
 from dlctl.kube.errors import ForbiddenError
@@ -35,21 +35,6 @@ class ObjectWriter:
     expectations: Expectations
     # False once the server has responded that the role does not include it.
     may_delete_collections: bool = attrs.field(init=False, default=True)
-
-    async def create(
-        self,
-        owner: UID,
-        resource: Resource,
-        key: ObjectKey,
-        body: ReadOnlyJSON | Callable[[], ReadOnlyJSON],
-    ) -> Object:
-        """Create an object; a ``body`` that is a function is called when it is the write's turn.
-
-        :raises AlreadyExistsError: if another object has its name.
-        """
-        created = await self.client.create(resource, key.namespace, body, Object)
-        self.expectations.expect_write(owner, resource, created.metadata.resource_version)
-        return created
 
     async def patch(
         self,

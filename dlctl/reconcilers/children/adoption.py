@@ -31,7 +31,7 @@ from dlctl.api.objects.pods import Pod
 from dlctl.api.policies.run_policy import CleanPodPolicy
 from dlctl.api.status.job_status import JobPhase
 from dlctl.clock import Clock
-from dlctl.controller.object_writer import MAX_PARALLEL, ObjectWriter
+from dlctl.controller.object_writer import MAX_PARALLEL, ObjectWriter, patch_if_unchanged
 from dlctl.kube.errors import ConflictError, NotFoundError
 from dlctl.kube.queries import PAGE_SIZE
 from dlctl.reconcilers.children.dependents import ExistingDependents, applied_hash
@@ -141,7 +141,7 @@ class Adopter:
         return bool(pods)
 
     async def readopt(self, job: Job, pods: Iterable[Pod]) -> bool:
-        """Label used pods of an elastic job that lost dlctl's label; return whether there were any.
+        """Label used pods of an elastic job that lost dlctl's label; return whether any has it now.
 
         Stores do not contain such pods, so missing ones are looked up by name before they count as
         deleted.
@@ -163,8 +163,7 @@ class Adopter:
             return False
         if pod.metadata.controller_uid != job.uid or pod.metadata.is_terminating:
             return False
-        await label_child(self.writer, job.uid, PODS, pod)
-        return True
+        return await label_child(self.writer, job.uid, PODS, pod)
 
     async def _orphans(self, namespace: str, selector: str) -> dict[UID, list[Orphan]]:
         now = self.clock.monotonic()
@@ -205,16 +204,25 @@ class Adopter:
                     await label_child(self.writer, job, orphan.resource, child)
 
 
-async def label_child(writer: ObjectWriter, owner: UID, resource: Resource, child: Object) -> None:
+async def label_child(writer: ObjectWriter, owner: UID, resource: Resource, child: Object) -> bool:
     """Label a child unless it already is labelled; the owner waits until the stores show it.
+
+    Return False if they never will, because a webhook or policy removes the label.
 
     :raises ConflictError: if it has changed since it was read.
     :raises NotFoundError: if it is gone.
     """
-    if child.metadata.label(MANAGED_BY_LABEL) == MANAGED_BY:
+    if not _is_labelled(child):
+        body = {"metadata": {"labels": _LABELS}}
+        child = await patch_if_unchanged(writer.client, resource, child, body)
+    is_labelled = _is_labelled(child)
+    if is_labelled:
         writer.expectations.expect_write(owner, resource, child.metadata.resource_version)
-    else:
-        await writer.patch(owner, resource, child, {"metadata": {"labels": _LABELS}})
+    return is_labelled
+
+
+def _is_labelled(child: Object) -> bool:
+    return child.metadata.label(MANAGED_BY_LABEL) == MANAGED_BY
 
 
 def _by_controller(resource: Resource, objects: Collection[Object]) -> Iterator[tuple[UID, Orphan]]:

@@ -16,6 +16,7 @@ import attrs
 from dlctl.api.json_types import ReadOnlyJSON
 from dlctl.api.meta import (
     BATCH_JOBS,
+    MANAGED_BY_SELECTOR,
     PODS,
     ROLE_BINDINGS,
     SERVICES,
@@ -181,7 +182,9 @@ class Creator:
     ) -> Object | _Existing | Rejection:
         resource, render = child.resource, partial(_render, child, is_current)
         try:
-            return await self.writer.create(owner, resource, child.key, render)
+            created = await self.writer.client.create(resource, child.key.namespace, render, Object)
+            labelled = await label_child(self.writer, owner, resource, created)
+            return created if labelled else _unlabelled(child)
         except (ContentError, InvalidJobError) as error:
             message = truncated(f"{_title(child)} cannot be rendered: {error}")
             return Rejection(RejectionCause.INVALID, resource, message, message, error)
@@ -203,8 +206,8 @@ class Creator:
         if controller and controller.uid == owner:
             # An earlier create that the store does not show yet, or a child of the previous
             # operator, which the store never shows without dlctl's label.
-            await label_child(self.writer, owner, child.resource, existing)
-            return _Existing.ALREADY_CREATED
+            labelled = await label_child(self.writer, owner, child.resource, existing)
+            return _Existing.ALREADY_CREATED if labelled else _unlabelled(child)
         is_usable = child.may_be_shared or (child.may_exist and controller is None)
         if is_usable and not existing.metadata.is_terminating:
             return _Existing.PREEXISTING
@@ -222,6 +225,14 @@ def _render(child: Child, is_current: Callable[[], bool]) -> ReadOnlyJSON:
         raise _NotCurrentError
     with wrap_content_errors(Step.RENDERING):
         return child.body()
+
+
+def _unlabelled(child: Child) -> Rejection:
+    """Return why a child that exists counts as rejected: the stores do not show it."""
+    message = (
+        f"{_title(child)} lacks the label {MANAGED_BY_SELECTOR}: a webhook or policy removes it"
+    )
+    return Rejection(RejectionCause.DENIED, child.resource, message, message)
 
 
 def _title(child: Child) -> str:

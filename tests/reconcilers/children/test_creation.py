@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from dlctl.api.meta import (
     BATCH_JOBS,
     CONFIG_MAPS,
+    MANAGED_BY,
+    MANAGED_BY_LABEL,
     PODS,
     ROLE_BINDINGS,
     ROLES,
@@ -18,18 +20,29 @@ from dlctl.api.meta import (
     UID,
     Object,
     ObjectKey,
+    ObjectMeta,
     Resource,
 )
+from dlctl.controller.expectations import Expectations
+from dlctl.controller.object_writer import ObjectWriter
 from dlctl.kube.errors import RequestError, UnexpectedResponseError, UnreachableError
 from dlctl.reconcilers.children.creation import Child, CreateResult, Creator, creation_stages
 from dlctl.reconcilers.children.rejection import Rejection, RejectionCause
+from tests.support.timing import ManualClock
 
 if TYPE_CHECKING:
-    from dlctl.controller.object_writer import ObjectWriter
+    from dlctl.kube.client import Client
+
+CREATED = ObjectMeta(resource_version="1", labels={MANAGED_BY_LABEL: MANAGED_BY})
 
 
 def child(resource: Resource, name: str, template: str = "") -> Child:
     return Child(resource, ObjectKey("ml", name), dict, template)
+
+
+def creator_for(server: object, *, at_once: bool = False) -> Creator:
+    writer = ObjectWriter(cast("Client", server), Expectations(ManualClock()))
+    return Creator(writer, at_once=at_once)
 
 
 def service(name: str) -> Child:
@@ -90,24 +103,25 @@ class SlowServer:
         self.failed = asyncio.Event()
 
     async def create(
-        self, owner: UID, resource: Resource, key: ObjectKey, body: Callable[[], Any]
-    ) -> None:
+        self, resource: Resource, namespace: str, body: Callable[[], Any], as_: type[Object]
+    ) -> Object:
         if resource != ROLES:
             self.failed.set()
             raise self.failure
         await self.failed.wait()
         await asyncio.sleep(0)
-        self.created.append(key.name)
+        self.created.append(resource.kind)
+        return Object(CREATED)
 
 
 @pytest.mark.parametrize("failure", [UnreachableError("reset"), UnexpectedResponseError("a page")])
 async def test_failed_create_leaves_those_that_are_on_their_way(failure: RequestError) -> None:
     server = SlowServer(failure)
     with pytest.raises(type(failure)):
-        await Creator(cast("ObjectWriter", server)).create(
+        await creator_for(server).create(
             UID("u"), [child(ROLES, "launcher"), CONFIG_MAP], {}, lambda: True, {}
         )
-    assert server.created == ["launcher"]
+    assert server.created == ["Role"]
 
 
 class BusyServer:
@@ -119,18 +133,18 @@ class BusyServer:
         self.is_free = asyncio.Event()
 
     async def create(
-        self, owner: UID, resource: Resource, key: ObjectKey, body: Callable[[], Any]
+        self, resource: Resource, namespace: str, body: Callable[[], Any], as_: type[Object]
     ) -> Object:
         self.waiting_count += 1
         await self.is_free.wait()
         body()
-        self.created.append(key.name)
-        return Object()
+        self.created.append(resource.kind)
+        return Object(CREATED)
 
 
 async def test_nothing_is_created_once_the_job_is_deleted_while_its_writes_wait() -> None:
     server, current = BusyServer(), [True]
-    creator = Creator(cast("ObjectWriter", server), at_once=True)
+    creator = creator_for(server, at_once=True)
     async with asyncio.TaskGroup() as group:
         create = creator.create(UID("u"), CHILDREN[1:-1], {}, lambda: all(current), {})
         result = group.create_task(create)
