@@ -86,13 +86,20 @@ class NamedCluster:
 
 
 def running_clusters() -> list[str]:
-    """Return the names of the clusters that run."""
+    """Return the names of the clusters that run, as far as their files can be read."""
     try:
         directory = _directory()
     except ConfigError:
         return []
     found = [path.name for path in directory.glob("*") if _NAME.fullmatch(path.name)]
-    return sorted(name for name in found if NamedCluster.of(name).process is not None)
+    return sorted(name for name in found if _is_running(name))
+
+
+def _is_running(name: str) -> bool:
+    # Those that sudo has started are root's.
+    with suppress(OSError):
+        return NamedCluster.of(name).process is not None
+    return False
 
 
 def _directory() -> Path:

@@ -70,3 +70,8 @@ def test_missing_kubeconfig_points_to_an_embedded_cluster(
         assert dlctl(*arguments).err == (
             f"{MISSING}; that of the running cluster mine is {cluster.kubeconfig}\n"
         )
+    # Not even root can open it.
+    unreadable = cluster.directory.with_name("another") / "lock"
+    unreadable.parent.mkdir()
+    unreadable.symlink_to(unreadable)
+    assert dlctl(*arguments).err == f"{MISSING}; `dlctl up` starts a cluster on this machine\n"
