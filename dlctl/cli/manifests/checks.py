@@ -90,7 +90,9 @@ def manifest_problems(
             if reason := unserved_reason(kinds, manifest.obj):
                 yield Problem(manifest, ("kind",), reason)
             elif admission and (scaler := scaler_resource(kinds, manifest.obj)):
-                named = with_example_name(as_new(manifest.obj, namespace))
+                yield from (wrong := list(_metadata_problems(manifest)))
+                readable = (_with_name_alone(manifest) if wrong else None) or manifest
+                named = _named(readable, namespace)
                 yield from _problems(manifest, admission.rejections(*scaler, named))
             continue
         yield from _job_problems(kind, manifest, namespace, admission)

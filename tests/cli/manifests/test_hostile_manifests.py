@@ -10,6 +10,7 @@ import pytest
 from dlctl.cli.check import manifest_reports
 from dlctl.cli.manifests.loading import Manifest
 from tests.builders import KINDS
+from tests.dialects.et_operator.manifests import scale_out
 
 _HOSTILE: Final[tuple[object, ...]] = (None, "x", 5, True, [], {}, [None], [{}], {"name": None})
 _POD: Final[dict[str, Any]] = {
@@ -108,3 +109,13 @@ def test_wrong_metadata_hides_no_problem_of_the_spec(
     found = [problem.message for problem in report.problems]
     assert len(found) == len(problems)
     assert all(map(str.startswith, found, problems))
+
+
+def test_wrong_metadata_of_a_scaler_is_named_with_its_fix() -> None:
+    scaler = scale_out(toAdd={"count": 0})
+    scaler["metadata"]["labels"] = {"team": 1}
+    (report,) = manifest_reports(KINDS, [Manifest(scaler)], "default")
+    assert [str(problem.message) for problem in report.problems] == [
+        "metadata.labels[team]: must be a string, not 1: put it in quotes",
+        "spec.toAdd.count: Invalid value: 0: should be greater than or equal to 1",
+    ]
