@@ -77,19 +77,15 @@ class Admission:
         # In a value of the wrong type, all fields are unknown.
         mistyped = [parsed(each.field) for each in errors if each.reason == _WRONG_TYPE]
         unknown = [one for one in unknown if not any(_is_below(one.path, at) for at in mistyped)]
-        return unknown or list(_without_repetitions(errors, sent))
+        if unknown:
+            errors = [error for error in errors if _is_certain(error, sent)]
+        return [*unknown, *_without_repetitions(errors, sent)]
 
     def wrong_values(self, kind: Kind, obj: JSON) -> Iterator[AdmissionRejection]:
         """Yield which values of a job are wrong, whatever misspelt fields leave out."""
         sent = _sent(obj)
         errors = _create_errors(self._strategy(kind, kind.resource), kind.resource, _sent(obj))
-        # Objects and lists may be wrong because a misspelt field is missing there.
-        certain = [
-            error
-            for error in errors
-            if error.reason == _WRONG_TYPE or _is_scalar(_value_of(error, sent))
-        ]
-        return _without_repetitions(certain, sent)
+        return _without_repetitions([each for each in errors if _is_certain(each, sent)], sent)
 
     def child_rejections(self, kind: Kind, manifest: JSON) -> Iterator[AdmissionRejection]:
         """Yield why children of a valid job would not be created: its autoscaler, and its pods.
@@ -222,6 +218,11 @@ def _value_of(error: FieldError, obj: JSON) -> Any:
             return value.get(rest, value) if isinstance(value, dict) else value
         value = value[step]
     return value
+
+
+def _is_certain(error: FieldError, obj: JSON) -> bool:
+    """Return whether a value is wrong whatever misspelt fields leave out, as in objects."""
+    return error.reason == _WRONG_TYPE or _is_scalar(_value_of(error, obj))
 
 
 def _is_scalar(value: Any) -> bool:

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from dlctl.cli.manifests.admission import Admission, AdmissionRejection
 
 _META: Final = "ObjectMeta"
-_NAMES: Final = ("name", "generateName", "namespace")
+_OWN_NAMES: Final = ("name", "generateName")
+_NAMES: Final = (*_OWN_NAMES, "namespace")
 
 
 @attrs.frozen
@@ -258,7 +259,7 @@ def _with_name_alone(manifest: Manifest) -> Manifest | None:
     }
     if kept == metadata:
         return None
-    if metadata.get("name") and "name" not in kept:
+    if any(metadata.get(name) for name in _OWN_NAMES) and kept.keys().isdisjoint(_OWN_NAMES):
         kept["name"] = "example"
     return attrs.evolve(manifest, obj={**manifest.obj, "metadata": kept})
 

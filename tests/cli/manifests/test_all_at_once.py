@@ -55,3 +55,20 @@ def test_all_wrong_metadata_stands_beside_misspelt_fields() -> None:
         "metadata.labels.b": "metadata.labels[b]: must be a string, not true: put it in quotes",
         "metadata.labelz": "metadata.labelz: unknown field 'labelz'; did you mean labels?",
     }
+
+
+def test_scaler_has_all_of_them_as_well() -> None:
+    scaler = {
+        "apiVersion": "kai.alibabacloud.com/v1alpha1",
+        "kind": "ScaleOut",
+        "metadata": {"generateName": 5, "labels": {"a": 1}},
+        "spec": {"selector": {"job": "x"}, "toAdd": {"count": "2"}, "timeout": [300]},
+    }
+    found = manifest_problems(KINDS, [Manifest(scaler)], "default")
+    assert sorted(each.message for each in found) == [
+        "metadata.generateName: must be a string, not 5: put it in quotes",
+        "metadata.labels[a]: must be a string, not 1: put it in quotes",
+        "spec.selector.job: unknown field 'job'",
+        "spec.timeout: must be an integer, not [300]",
+        "spec.toAdd.count: must be an integer, not '2': leave out the quotes",
+    ]
