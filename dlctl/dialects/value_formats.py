@@ -44,7 +44,8 @@ def format_value(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else errors.quoted(value)
 
 
-def _placeholder_fix(value: Any) -> str:
+def placeholder_fix(value: Any) -> str:
+    """Return the fix of a value that stands for another one; "" for other values."""
     is_placeholder = isinstance(value, str) and _PLACEHOLDER_REGEX.search(value)
     return ": fill in the placeholder first, as with `envsubst`" if is_placeholder else ""
 
@@ -71,7 +72,7 @@ def _integer(bounds: range) -> Callable[[Any], str]:
         # In Python a bool is an int, but ``true`` does not mean 1.
         if not isinstance(value, int) or isinstance(value, bool):
             digits = isinstance(value, str) and value.isascii() and value.isdigit()
-            fix = ": leave out the quotes" if digits else _placeholder_fix(value)
+            fix = ": leave out the quotes" if digits else placeholder_fix(value)
             return f"must be an integer, not {format_value(value)}{fix}"
         if value not in bounds:
             return f"is {format_value(value)}, but must be between {bounds.start} and {bounds[-1]}"
@@ -94,7 +95,7 @@ def _quantity(value: Any) -> str:
         return ""
     found = _BYTES_REGEX.fullmatch(value) if isinstance(value, str) else None
     unit = found[2].upper() if found else ""
-    fix = f": write {found[1]}{unit}i" if found else _placeholder_fix(value)
+    fix = f": write {found[1]}{unit}i" if found else placeholder_fix(value)
     return f"must be a quantity such as 500m, 2 or 16Gi, not {format_value(value)}{fix}"
 
 

@@ -10,6 +10,7 @@ import msgspec
 
 from dlctl.api.core_types.type_tables import pod_types
 from dlctl.api.json_types import JSON
+from dlctl.api.meta import Resource
 from dlctl.cli.manifests.annotations import ignored_annotations
 from dlctl.cli.manifests.loading import (
     Manifest,
@@ -25,6 +26,7 @@ from dlctl.cli.manifests.yaml_lines import Path, dotted, parsed
 from dlctl.dialects.dialect import DecodedObject
 from dlctl.dialects.kind import Kind
 from dlctl.dialects.pods.pod_canonicalization import canonicalize_pod_template
+from dlctl.dialects.value_formats import placeholder_fix
 from dlctl.errors import ConfigError, InvalidJobError
 from dlctl.local.apiserver.validation.names import dns_label
 
@@ -91,12 +93,10 @@ def manifest_problems(
             if reason := unserved_reason(kinds, manifest.obj):
                 yield Problem(manifest, ("kind",), reason)
             elif admission and (scaler := scaler_resource(kinds, manifest.obj)):
-                yield from (wrong := list(_metadata_problems(manifest)))
-                readable = (_with_name_alone(manifest) if wrong else None) or manifest
-                named = _named(readable, namespace)
-                yield from _problems(manifest, admission.rejections(*scaler, named))
+                found = _scaler_problems(manifest, namespace, admission, *scaler)
+                yield from map(_with_placeholder, found)
             continue
-        yield from _job_problems(kind, manifest, namespace, admission)
+        yield from map(_with_placeholder, _job_problems(kind, manifest, namespace, admission))
         metadata = as_new(manifest.obj, namespace)["metadata"]
         key = (str(metadata["namespace"]), str(metadata.get("name") or ""))
         first = jobs.setdefault(key, manifest)
@@ -104,6 +104,26 @@ def manifest_problems(
             in_ = f" in {first.place}" if first.place else ""
             message = f"metadata.name: {first.title}{in_} has it as well"
             yield Problem(manifest, ("metadata", "name"), f"{message}: give each job its own")
+
+
+def _scaler_problems(
+    manifest: Manifest, namespace: str, admission: "Admission", kind: Kind, resource: Resource
+) -> Iterator[Problem]:
+    yield from (wrong := list(_metadata_problems(manifest)))
+    readable = (_with_name_alone(manifest) if wrong else None) or manifest
+    named = _named(readable, namespace)
+    yield from _namespace_problems(manifest, named["metadata"]["namespace"])
+    yield from _problems(manifest, admission.rejections(kind, resource, named))
+
+
+def _with_placeholder(problem: Problem) -> Problem:
+    """Return the problem, with the fix of a name that stands for another one."""
+    *above, name = problem.path or ("",)
+    if above != ["metadata"] or name not in _NAMES:
+        return problem
+    value = (problem.manifest.obj.get("metadata") or {}).get(name)
+    fix = placeholder_fix(value)
+    return attrs.evolve(problem, message=f"metadata.{name}: is {value!r}{fix}") if fix else problem
 
 
 def _without_version(manifest: Manifest) -> Problem:

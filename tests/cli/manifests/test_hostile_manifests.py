@@ -119,3 +119,16 @@ def test_wrong_metadata_of_a_scaler_is_named_with_its_fix() -> None:
         "metadata.labels[team]: must be a string, not 1: put it in quotes",
         "spec.toAdd.count: Invalid value: 0: should be greater than or equal to 1",
     ]
+
+
+@pytest.mark.parametrize("field", ["name", "namespace"])
+@pytest.mark.parametrize("value", ["<JOB_NAME>", "$(trainingName)", "train-${USER}"])
+@pytest.mark.parametrize("manifest", [_JOB, scale_out()], ids=["job", "scaler"])
+def test_placeholder_for_a_name_is_called_so(
+    manifest: dict[str, Any], value: str, field: str
+) -> None:
+    metadata = {**manifest["metadata"], field: value}
+    (report,) = manifest_reports(KINDS, [Manifest({**manifest, "metadata": metadata})], "default")
+    assert [problem.message for problem in report.problems] == [
+        f"metadata.{field}: is {value!r}: fill in the placeholder first, as with `envsubst`"
+    ]
