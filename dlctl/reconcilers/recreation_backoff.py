@@ -2,6 +2,7 @@
 
 Such a deletion is no failure of the job, so none of its own back-offs applies. It may be by others,
 as for a node's taint, or because others change what dlctl has created, so that it is outdated.
+Updates that others undo are slowed down likewise: each has a name of its own.
 """
 
 import datetime

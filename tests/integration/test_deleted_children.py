@@ -1,5 +1,6 @@
 """Children that others delete or change again and again: created once more, but not in a loop."""
 
+import itertools
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final
@@ -9,7 +10,7 @@ import pytest
 
 from dlctl.api.json_types import JSON
 from dlctl.api.meta import BATCH_JOBS, CONFIG_MAPS, PODS, SERVICES, Resource
-from dlctl.api.objects.pod_groups import VOLCANO_POD_GROUPS
+from dlctl.api.objects.pod_groups import VOLCANO_POD_GROUPS, pod_group_resource
 from dlctl.api.objects.pods import Pod
 from dlctl.cli.jobs.explanation import explain
 from dlctl.cli.jobs.job_snapshot import JobSnapshot
@@ -22,6 +23,7 @@ from tests.mpi_v2beta1 import mpi_job
 from tests.support.harness import ClusterHarness, StartCluster
 from tests.support.outcomes import KEEPS_RUNNING, Exit
 from tests.support.pod_groups import admit, start_with_gangs
+from tests.support.webhooks import add_webhook
 
 pytestmark = pytest.mark.embedded_only("it advances the clock")
 PYTORCH: Final = kind_of("kubeflow.org/v1", "PyTorchJob")
@@ -152,6 +154,32 @@ async def test_unscheduled_pods_whose_placement_is_changed_are_replaced_with_a_b
         await change_pods(cluster, {"annotations": {"dlctl.dev/placement-hash": "another"}})
         assert created(cluster, PODS) <= 3 * _MAX_CREATED
         await cluster.until(lambda: "deleted or changed by others" in cluster.condition("Waiting"))
+
+
+@pytest.mark.parametrize("scheduler", ["volcano", "coscheduler"])
+@pytest.mark.parametrize("has_room", [True, False], ids=["room", "no room"])
+async def test_dependent_whose_changes_are_undone_is_changed_with_a_back_off(
+    scheduler: str, has_room: bool, start_cluster: StartCluster
+) -> None:
+    numbers = itertools.count()
+
+    def undo(group: JSON) -> None:
+        group["metadata"]["annotations"] = {"example.com/number": str(next(numbers))}
+
+    async with start_cluster(kinds=[PYTORCH]) as cluster:
+        if not has_room:
+            cluster.node.has_room.clear()
+        groups = pod_group_resource(scheduler)
+        assert groups is not None
+        await start_with_gangs(cluster, scheduler)
+        add_webhook(cluster, groups, undo)
+        await cluster.submit(pytorch_job())
+        await cluster.until(lambda: cluster.objects(groups))
+        if scheduler == "volcano":
+            await admit(cluster)
+        await cluster.advance(_SECONDS)
+        # The content, and the time of a retry.
+        assert cluster.history.writes()["patch", groups.group_resource] <= 2 * _MAX_CREATED
 
 
 async def test_pods_that_are_given_to_an_earlier_attempt_are_replaced_with_a_back_off(

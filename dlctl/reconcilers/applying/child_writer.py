@@ -13,12 +13,13 @@ from dlctl.api.meta import BATCH_JOBS, PODS, SERVICES, Object, ObjectKey, Resour
 from dlctl.api.objects.pod_groups import COSCHEDULING_POD_GROUPS
 from dlctl.api.objects.pods import Pod
 from dlctl.controller.object_writer import MAX_PARALLEL, ObjectWriter
+from dlctl.durations import shortest_wait
 from dlctl.kube.errors import ApiError, RequestError
 from dlctl.reconcilers.applying.reconcile_context import ReconcileContext
 from dlctl.reconcilers.children import secrets
 from dlctl.reconcilers.children.collection_deletion import CollectionDeletion
 from dlctl.reconcilers.children.creation import Child, CreateResult, Creator
-from dlctl.reconcilers.children.dependents import update_patch
+from dlctl.reconcilers.children.dependents import content_hash, update_patch
 from dlctl.reconcilers.children.dry_runs import rejected_by_dry_run
 from dlctl.reconcilers.children.rejection import Rejection, rejection_of
 from dlctl.reconcilers.children.renderer import Renderer
@@ -29,6 +30,7 @@ from dlctl.reconcilers.kueue.finalizer import release_patch
 from dlctl.reconcilers.launcher_job import manifests
 from dlctl.reconcilers.launcher_job.next_write import LauncherJobAction, LauncherJobWrite
 from dlctl.reconcilers.plan import Plan
+from dlctl.reconcilers.recreation_backoff import RecreationBackoff
 from dlctl.tasks import map_all
 
 logger = logging.getLogger(__name__)
@@ -121,23 +123,54 @@ class ChildWriter:
         rejected = context.cache.rejected.by_name
         return await creator.create(job.uid, children, rejected, context.is_current, created)
 
-    async def update(self, job: Job, plan: Plan, renderer: Renderer) -> Mapping[str, Rejection]:
+    async def update(
+        self, context: ReconcileContext, plan: Plan, recent: RecreationBackoff
+    ) -> tuple[Mapping[str, Rejection], float | None]:
         """Update dependents, pods and Jobs; return the updates that the server rejects, by name.
+
+        One that others undo again and again has to wait; return also how many seconds.
 
         :raises NotFoundError: if one is gone.
         :raises ConflictError: if one has changed since the stores showed it.
         """
+        job, last_updates = context.job, context.cache.last_updates
         rejections: dict[str, Rejection] = {}
-        for resource, existing, patch, subresource in list(_updates(plan, renderer)):
+        wait_s: float | None = None
+        for update in list(_updates(plan, context.renderer)):
+            resource, metadata = update.resource, update.existing.metadata
+            this = f"{metadata.uid} {update.purpose}"
+            if wait := recent.waits(job.uid, [(resource, this)]):
+                wait_s = shortest_wait(wait_s, *(one.left_s for one in wait.values()))
+                continue
             try:
-                await self.writer.patch(job.uid, resource, existing, patch, subresource=subresource)
+                await self.writer.patch(
+                    job.uid, resource, update.existing, update.body, subresource=update.subresource
+                )
             except ApiError as error:
-                name = existing.metadata.name
-                if (rejection := rejection_of(resource, name, error)) is None:
+                if (rejection := rejection_of(resource, metadata.name, error)) is None:
                     raise
                 message = f"the update of {rejection.message}"
-                rejections[name] = attrs.evolve(rejection, message=message)
-        return rejections
+                rejections[metadata.name] = attrs.evolve(rejection, message=message)
+                continue
+            last = last_updates.get((resource, metadata.name), this)
+            if last != this:
+                # Not undone, but outdated.
+                recent.forget(job.uid, resource, [last])
+            last_updates[resource, metadata.name] = this
+            recent.record(job.uid, resource, [this])
+        return rejections, wait_s
+
+
+@attrs.frozen
+class _Update:
+    """A patch of an object as read: a gate removed meanwhile must not come back."""
+
+    resource: Resource
+    existing: Object
+    body: ReadOnlyJSON
+    # The same for updates that differ in nothing but times.
+    purpose: str
+    subresource: str = ""
 
 
 async def _write_each(write: Callable[[T], Awaitable[None]], targets: Iterable[T]) -> None:
@@ -160,26 +193,25 @@ async def _write_each(write: Callable[[T], Awaitable[None]], targets: Iterable[T
         raise failures[0]
 
 
-def _updates(
-    plan: Plan, renderer: Renderer
-) -> Iterator[tuple[Resource, Object, ReadOnlyJSON, str]]:
-    """Yield patches of objects as read: a gate removed meanwhile must not come back."""
+def _updates(plan: Plan, renderer: Renderer) -> Iterator[_Update]:
     for pod in plan.kueue_held_pods:
-        yield PODS, pod, release_patch(pod), ""
+        yield _Update(PODS, pod, release_patch(pod), "release")
     for service in plan.patched_services:
         publishes = renderer.dialect.publishes_not_ready_addresses(renderer.job)
-        yield SERVICES, service, {"spec": {"publishNotReadyAddresses": publishes}}, ""
+        body: ReadOnlyJSON = {"spec": {"publishNotReadyAddresses": publishes}}
+        yield _Update(SERVICES, service, body, f"publish {publishes}")
     for dependent, existing in plan.dependents.patched:
         with wrap_content_errors(Step.RENDERING):
             body = update_patch(dependent, renderer.dependent(dependent), existing)
-        yield dependent.resource, existing, body, ""
+        yield _Update(dependent.resource, existing, body, content_hash(dependent.body))
     if (pod_group := plan.gang_retry.group) is not None:
-        yield COSCHEDULING_POD_GROUPS, pod_group, plan.gang_retry.patch, ""
+        yield _Update(COSCHEDULING_POD_GROUPS, pod_group, plan.gang_retry.patch, "retry")
     for pod in plan.ungated_pods:
-        yield PODS, pod, ungate_patch(pod), ""
+        yield _Update(PODS, pod, ungate_patch(pod), "ungate")
     write = plan.launcher_job
     if write is not None and write.existing is not None and not plan.deleted_launcher_job:
-        yield BATCH_JOBS, write.existing, *_launcher_job_patch(write, renderer)
+        body, subresource = _launcher_job_patch(write, renderer)
+        yield _Update(BATCH_JOBS, write.existing, body, write.action.name, subresource)
 
 
 def _launcher_job_patch(write: LauncherJobWrite, renderer: Renderer) -> tuple[ReadOnlyJSON, str]:

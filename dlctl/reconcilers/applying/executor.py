@@ -144,9 +144,9 @@ class Executor:
         backoff_s = self._backoff_left_s(context) if plan.has_writes else None
         if wait_s := backoff_s or await self._create_secrets(context, plan):
             return wait_s, False
-        written = await self._create_and_update(context, plan)
+        written, wait_s = await self._create_and_update(context, plan)
         _remember_preexisting(context.cache, written)
-        return 0.0, self._record_rejections(context, written) or bool(written.preexisting)
+        return wait_s, self._record_rejections(context, written) or bool(written.preexisting)
 
     async def _create_secrets(self, context: ReconcileContext, plan: Plan) -> float:
         """Create the secrets that new pods mount, if due; return the seconds to wait for them."""
@@ -157,14 +157,16 @@ class Executor:
         self.events.found_secrets(job, context.obj, secrets.of_unknown_owner)
         return wait_s
 
-    async def _create_and_update(self, context: ReconcileContext, plan: Plan) -> CreateResult:
+    async def _create_and_update(
+        self, context: ReconcileContext, plan: Plan
+    ) -> tuple[CreateResult, float]:
         """Create and update the plan's children; none if the secrets that pods mount are rejected.
 
-        The result includes rejected secrets and updates.
+        The result includes rejected secrets and updates. Return also how many seconds others wait.
         """
-        job, cache, renderer = context.job, context.cache, context.renderer
+        cache = context.cache
         if plan.needs_secrets and cache.secrets.rejections:
-            return CreateResult(rejections=cache.secrets.rejections)
+            return CreateResult(rejections=cache.secrets.rejections), 0.0
         if plan.has_creations and cache.has_created:
             # Those may have vanished with the job, and no status write would show that.
             await self.job_writer.refetch(context.obj)
@@ -174,8 +176,8 @@ class Executor:
         finally:
             # Also those that were created before another one failed, or the reconcile timed out.
             self._record_creations(context, created)
-        rejected_updates = await self.child_writer.update(job, plan, renderer)
-        return attrs.evolve(result, rejections={**rejected_updates, **result.rejections})
+        rejected, wait_s = await self.child_writer.update(context, plan, self.recreations)
+        return attrs.evolve(result, rejections={**rejected, **result.rejections}), wait_s or 0.0
 
     def _record_creations(
         self, context: ReconcileContext, created: Mapping[Resource, list[str]]
