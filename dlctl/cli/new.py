@@ -3,6 +3,7 @@
 import argparse
 from typing import Final
 
+from dlctl.cli.job_name_argument import job_name
 from dlctl.cli.manifests.job_forms import KIND_NAMES, JobForm, Program, complete_kinds, job_form
 from dlctl.cli.manifests.text import commented
 
@@ -24,7 +25,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "kind", nargs="?", metavar="KIND", help=f"one of {', '.join(KIND_NAMES)}"
     )
     complete_kinds(kind)
-    parser.add_argument("--name", help="name of the job (default: that of the kind)")
+    parser.add_argument("--name", type=job_name, help="name of the job (default: that of the kind)")
     parser.set_defaults(command=new, usage_error=parser.error)
 
 

@@ -23,6 +23,13 @@ def test_printed_manifest_becomes_two_workers(dlctl: Dlctl, tmp_path: Path, form
     assert len(pods) == sum(form.counts(2).values())
 
 
+@pytest.mark.parametrize("words", ["new pytorch", "run --kind pytorch --dry-run train.py"])
+def test_name_that_no_job_can_have_is_refused(dlctl: Dlctl, words: str) -> None:
+    done = dlctl(*words.split(), "--name", "My_Job")
+    assert (done.code, done.out) == (2, "")
+    assert "argument --name: 'My_Job': use lower-case letters, digits and '-'" in done.err
+
+
 def test_printed_manifest_runs_as_it_is(dlctl: Dlctl, tmp_path: Path) -> None:
     path = tmp_path / "job.yaml"
     path.write_text(dlctl("new", "jax", "--name", "try").out)

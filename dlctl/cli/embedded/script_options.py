@@ -13,6 +13,7 @@ import attrs
 
 from dlctl.cli.embedded.argument_checks import path_of
 from dlctl.cli.embedded.cluster_options import ClusterOptions
+from dlctl.cli.job_name_argument import job_name
 from dlctl.cli.manifests.job_forms import JobForm, Program, complete_kinds, job_form
 from dlctl.cli.manifests.text import commented
 from dlctl.errors import ConfigError, counted
@@ -58,7 +59,9 @@ def add_script_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help=f"GPUs of each worker; of {_GPU}, or as another resource: amd.com/gpu=N",
     )
-    group.add_argument("--name", help="name of the job (default: that of the script)")
+    group.add_argument(
+        "--name", type=job_name, help="name of the job (default: that of the script)"
+    )
     group.add_argument(
         "--container-image", metavar="NAME", help="image in the manifest, for a cluster"
     )
