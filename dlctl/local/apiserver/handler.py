@@ -199,12 +199,15 @@ async def _send(
         return await upgrade(request, reply)
     response = web.StreamResponse(headers=_headers(warnings))
     response.content_type = reply.content_type
-    response.enable_chunked_encoding()
     await response.prepare(request)
+    if request.method == "HEAD":
+        return response
     try:
         async for chunk in reply.chunks:
             if chunk:
                 await response.write(chunk)
+                # Serve others meanwhile, and notice a client that has disconnected.
+                await asyncio.sleep(0)
     finally:
         # Release the resources of a watch or log now, not when it is garbage-collected.
         if isinstance(reply.chunks, AsyncGenerator):

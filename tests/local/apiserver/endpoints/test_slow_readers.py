@@ -1,14 +1,19 @@
 """Clients that request much, and read it slowly or not at all."""
 
 import asyncio
+import json
 import socket
+import ssl
 import tracemalloc
 from contextlib import ExitStack
 from urllib.parse import urlencode, urlsplit
 
+import aiohttp
 import pytest
 
-from tests.local.apiserver.raw_client import CONFIG_MAPS, RawClient, config_map
+from dlctl.api.json_types import JSON
+from dlctl.local.apiserver.server import serve
+from tests.local.apiserver.raw_client import CONFIG_MAPS, RawClient, config_map, until
 
 _COUNT = 100
 _OBJECT_BYTES = 100_000
@@ -84,6 +89,11 @@ async def test_slow_watch_begins_with_the_objects_of_one_version(api: RawClient)
         ] * _COUNT
 
 
+def without_age(entry: JSON) -> JSON:
+    # In a table the last cell, which changes between the requests.
+    return entry | {"cells": entry.get("cells", [])[:-1]}
+
+
 @pytest.mark.parametrize("accept", ["application/json", _PARTIAL, _TABLE])
 async def test_long_list_is_that_of_short_pages(api: RawClient, accept: str) -> None:
     await make(api)
@@ -93,6 +103,53 @@ async def test_long_list_is_that_of_short_pages(api: RawClient, accept: str) -> 
     while token := pages[-1]["metadata"].pop("continue", ""):
         params = {"limit": 1, "continue": token}
         pages.append((await api.get(CONFIG_MAPS, accept=accept, **params)).body)
-    paged = [entry for page in pages for entry in page.pop(name)]
-    assert (len(paged), whole.pop(name)) == (_COUNT, paged)
+    paged = [without_age(entry) for page in pages for entry in page.pop(name)]
+    assert (len(paged), [without_age(entry) for entry in whole.pop(name)]) == (_COUNT, paged)
     assert whole == pages[-1]
+
+
+@pytest.mark.parametrize("version", ["1.0", "1.1"])
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+async def test_long_list_is_framed_as_method_and_version_require(
+    api: RawClient, method: str, version: str
+) -> None:
+    await make(api)
+    address = urlsplit(api.server.url)
+    reader, writer = await asyncio.open_connection(address.hostname, address.port)
+    token = f"Authorization: Bearer {api.server.token}"
+    lines = [f"{method} {CONFIG_MAPS} HTTP/{version}", "Host: test", token, "Connection: close"]
+    writer.write("\r\n".join([*lines, "", ""]).encode())
+    head, _, body = (await reader.read()).partition(b"\r\n\r\n")
+    writer.close()
+    await writer.wait_closed()
+    assert head.split()[1] == b"200"
+    assert (b"Transfer-Encoding: chunked" in head) == ((method, version) == ("GET", "1.1"))
+    if method == "HEAD":
+        assert body == b""
+    elif version == "1.0":
+        assert len(json.loads(body)["items"]) == _COUNT
+
+
+@pytest.mark.parametrize("query", ["", "?watch=1"], ids=["list", "watch"])
+async def test_nothing_is_sent_to_a_client_that_has_disconnected(
+    caplog: pytest.LogCaptureFixture, query: str
+) -> None:
+    async with serve() as server:
+        context = ssl.create_default_context(cadata=(server.ca_pem or b"").decode())
+        headers = {"Authorization": f"Bearer {server.token}"}
+        connector = aiohttp.TCPConnector(ssl=context)
+        async with aiohttp.ClientSession(
+            server.url, headers=headers, connector=connector
+        ) as session:
+            api = RawClient(session, server)
+            await make(api)
+            address = urlsplit(server.url)
+            _, writer = await asyncio.open_connection(address.hostname, address.port, ssl=context)
+            token = f"Authorization: Bearer {server.token}"
+            lines = [f"GET {CONFIG_MAPS}{query} HTTP/1.1", "Host: test", token, "", ""]
+            writer.write("\r\n".join(lines).encode())
+            writer.transport.abort()
+            await api.get(CONFIG_MAPS)
+            await until(lambda: not server.storage.watchers)
+    # asyncio warns of the fifth write to a closed connection, and of each that follows.
+    assert caplog.messages == []
