@@ -149,6 +149,7 @@ def test_replica_that_does_not_exist_exits_2(in_cluster: In, jobs: Sequence[str]
 
 
 def test_container_that_does_not_exist_exits_1(in_cluster: In, jobs: Sequence[str]) -> None:
+    until(lambda: in_cluster("get", "pytorchjob/broken"), out="Failed")
     done = in_cluster("logs", "broken", "-c", "sidecar")
     assert (done.code, done.out) == (1, "")
     assert "container sidecar is not valid for pod broken-master-0" in done.err
