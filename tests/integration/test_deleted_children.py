@@ -10,7 +10,11 @@ import pytest
 
 from dlctl.api.json_types import JSON
 from dlctl.api.meta import BATCH_JOBS, CONFIG_MAPS, PODS, SERVICES, Resource
-from dlctl.api.objects.pod_groups import VOLCANO_POD_GROUPS, pod_group_resource
+from dlctl.api.objects.pod_groups import (
+    COSCHEDULING_POD_GROUPS,
+    VOLCANO_POD_GROUPS,
+    pod_group_resource,
+)
 from dlctl.api.objects.pods import Pod
 from dlctl.cli.jobs.explanation import explain
 from dlctl.cli.jobs.job_snapshot import JobSnapshot
@@ -180,6 +184,24 @@ async def test_dependent_whose_changes_are_undone_is_changed_with_a_back_off(
         await cluster.advance(_SECONDS)
         # The content, and the time of a retry.
         assert cluster.history.writes()["patch", groups.group_resource] <= 2 * _MAX_CREATED
+
+
+async def test_update_with_a_back_off_does_not_delay_the_pods_of_a_large_job(
+    start_cluster: StartCluster,
+) -> None:
+    numbers = itertools.count()
+
+    def undo(group: JSON) -> None:
+        group["metadata"]["annotations"] = {"example.com/number": str(next(numbers))}
+
+    async with start_cluster(kinds=[PYTORCH]) as cluster:
+        cluster.node.has_room.clear()
+        await start_with_gangs(cluster, "coscheduler")
+        add_webhook(cluster, COSCHEDULING_POD_GROUPS, undo)
+        # Services and pods of five reconciliations; in the fourth one, the update has to wait.
+        await cluster.submit(job_of("PyTorchJob", {"Master": 1, "Worker": 2100}))
+        await cluster.advance(1)
+        assert len(cluster.pods()) == 2101
 
 
 async def test_pods_that_are_given_to_an_earlier_attempt_are_replaced_with_a_back_off(

@@ -146,6 +146,9 @@ class Executor:
             return wait_s, False
         written, wait_s = await self._create_and_update(context, plan)
         _remember_preexisting(context.cache, written)
+        if plan.has_more and plan.has_creations:
+            # The next children do not wait for an update that others undo.
+            wait_s = 0.0
         return wait_s, self._record_rejections(context, written) or bool(written.preexisting)
 
     async def _create_secrets(self, context: ReconcileContext, plan: Plan) -> float:
