@@ -246,8 +246,7 @@ class Transport:
         try:
             yield response
         finally:
-            # Closed rather than released: the rest of a stream is never read.
-            response.close()
+            _disconnect(response)
 
     async def _with_access(self, send: Callable[[Access], Awaitable[T]]) -> T:
         """Return the result of a request; rejected credentials are renewed once."""
@@ -269,7 +268,7 @@ class Transport:
         try:
             await _raise_for_status(request, response)
         except BaseException:
-            response.close()
+            _disconnect(response)
             raise
         return response
 
@@ -334,3 +333,14 @@ async def _chunks(request: Request, response: aiohttp.ClientResponse) -> AsyncGe
     with translate_errors(request.description):
         async for chunk in response.content.iter_any():
             yield chunk
+
+
+def _disconnect(response: aiohttp.ClientResponse) -> None:
+    """End a response whose rest is not read, and its connection at once.
+
+    If it were closed as usual, TLS would wait for the server to end its part, for up to 30 s.
+    """
+    connection = response.connection
+    if connection is not None and connection.transport is not None:
+        connection.transport.abort()
+    response.close()
