@@ -11,6 +11,7 @@ from dlctl.cli.installed_kinds import installed_kinds
 from dlctl.cli.manifests.checks import (
     Problem,
     can_admit,
+    chosen_version,
     in_order,
     manifest_problems,
     manifest_warnings,
@@ -179,7 +180,7 @@ def manifest_reports(
                 start_problems=refusals,
             )
             continue
-        operator = operator_of(manifest.obj)
+        operator = operator_of(manifest.obj, chosen_version(kind, manifest, namespace))
         job = None if own else read_valid(kind, manifest.obj)
         warnings = manifest.repeated_fields
         if job:

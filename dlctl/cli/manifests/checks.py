@@ -179,6 +179,14 @@ def _decoded(kind: Kind, manifest: Manifest, named: JSON) -> DecodedObject:
     return _in_own_form(kind, manifest, kind.decode(as_job_object(kind, named)))
 
 
+def chosen_version(kind: Kind, manifest: Manifest, namespace: str) -> str:
+    """Return the version in whose form a job is read, if its apiVersion leaves that open."""
+    try:
+        return kind.decode(as_job_object(kind, _named(manifest, namespace))).chosen_version
+    except ConfigError:
+        return ""
+
+
 def _job_problems(
     kind: Kind, manifest: Manifest, namespace: str, admission: "Admission | None"
 ) -> Iterator[Problem]:

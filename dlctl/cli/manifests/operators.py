@@ -33,12 +33,14 @@ class Operator:
         return [each.text for each in self.differences if each.applies(job)]
 
 
-def operator_of(job: ReadOnlyJSON) -> Operator:
-    """Return the operator that a served job was written for."""
+def operator_of(job: ReadOnlyJSON, chosen_version: str = "") -> Operator:
+    """Return the operator that a served job was written for.
+
+    A job of v1 may be read in the form of another version.
+    """
     group, _, version = str(job["apiVersion"]).rpartition("/")
-    forms = _VERSION_BY_FIELD if job["kind"] == "MPIJob" and version == "v1" else {}
-    for field in entry(job, "spec"):
-        version = forms.get(field, version)
+    if version == "v1":
+        version = chosen_version or version
     for key in ((group, version, job["kind"]), (group, version, ""), (group, "", "")):
         if key in _OPERATORS:
             return _OPERATORS[key]
@@ -135,8 +137,6 @@ _SECOND_MPI: Final = (
 )
 _KUBEFLOW: Final = "kubeflow.org"
 _OLDER: Final = "docs/kinds/older-versions.md"
-# The fields by which stored MPIJobs are recognized, whatever their apiVersion.
-_VERSION_BY_FIELD: Final = {"sshAuthMountPath": "v2beta1", "template": "v1alpha1"}
 _TF: Final = Operator("Kubeflow tf-operator", "docs/migrate/tf-operator.md", _TRAINING)
 _TENSORBOARD: Final = Difference(
     "tensorboard is ignored, as by all releases of tf-operator: run one in a Deployment",

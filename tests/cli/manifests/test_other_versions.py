@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from dlctl.cli.manifests.operators import operator_of
 from tests.builders import manifest
 from tests.mpi_v2beta1 import mpi_job
 from tests.support.command_line import Dlctl, Written
@@ -90,16 +89,25 @@ def test_missing_field_is_that_of_the_manifests_version(
     assert "mpiReplicaSpecs" not in done.out
 
 
+_SPECS = {"mpiReplicaSpecs": {"Worker": {"replicas": 1}}}
+
+
 @pytest.mark.parametrize(
-    ("spec", "operator"),
+    ("version", "spec", "operator"),
     [
-        pytest.param({"sshAuthMountPath": "/root/.ssh"}, "mpi-operator", id="v2beta1"),
-        pytest.param({"template": {}}, "mpi-operator v1alpha1", id="v1alpha1"),
-        pytest.param({"slotsPerWorker": 1}, "Kubeflow training-operator v1", id="v1"),
+        pytest.param("", {"sshAuthMountPath": "/ssh", **_SPECS}, "mpi-operator", id="v2beta1"),
+        pytest.param(
+            "", {"sshAuthMountPath": "/ssh", "template": {}, **_SPECS}, "mpi-operator", id="both"
+        ),
+        pytest.param("v2beta1", _SPECS, "mpi-operator", id="annotation"),
+        pytest.param("", {"template": {}}, "mpi-operator v1alpha1", id="v1alpha1"),
+        pytest.param("", _SPECS, "Kubeflow training-operator v1", id="v1"),
     ],
 )
 def test_operator_is_that_of_the_form_in_which_an_mpi_job_is_read(
-    spec: dict[str, Any], operator: str
+    dlctl: Dlctl, written: Written, version: str, spec: dict[str, Any], operator: str
 ) -> None:
-    job = {"apiVersion": "kubeflow.org/v1", "kind": "MPIJob", "spec": spec}
-    assert operator_of(job).name == operator
+    job = manifest("kubeflow.org/v1", "MPIJob", spec)
+    if version:
+        job["metadata"]["annotations"] = {"dlctl.dev/mpijob-version": version}
+    assert f"written for: {operator} (" in dlctl("check", written(job)).out
