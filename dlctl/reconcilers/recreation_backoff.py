@@ -2,7 +2,8 @@
 
 Such a deletion is no failure of the job, so none of its own back-offs applies. It may be by others,
 as for a node's taint, or because others change what dlctl has created, so that it is outdated.
-Updates that others undo are slowed down likewise: each has a name of its own.
+Updates that others undo are slowed down likewise: named by the UID of their object, with what they
+change.
 """
 
 import datetime
@@ -42,6 +43,8 @@ class _Creation:
     deleted: int
     # When the first child of the series was created.
     since: datetime.datetime
+    # Of an update: another one is no repetition.
+    content: str
 
     @property
     def next_at_s(self) -> float:
@@ -65,15 +68,15 @@ class RecreationBackoff:
         init=False, factory=partial(defaultdict, dict)
     )
 
-    def record(self, job: UID, resource: Resource, names: Iterable[str]) -> None:
-        """Record the creation of children of a job."""
+    def record(self, job: UID, resource: Resource, names: Iterable[str], content: str = "") -> None:
+        """Record the creation, or an update with this content, of children of a job."""
         now_s, now, known = self.clock.monotonic(), self.clock.now(), self._last[resource]
         for name in names:
             last = known.pop((job, name), None)
-            if last is None or last.has_lasted(now_s):
-                known[job, name] = _Creation(now_s, 0, now)
+            if last is None or last.content != content or last.has_lasted(now_s):
+                known[job, name] = _Creation(now_s, 0, now, content)
             else:
-                known[job, name] = _Creation(now_s, last.deleted + 1, last.since)
+                known[job, name] = _Creation(now_s, last.deleted + 1, last.since, content)
 
     def forget(self, job: UID, resource: Resource, names: Iterable[str]) -> None:
         """Forget children that are no longer wanted, so that dlctl itself deletes them."""
@@ -87,9 +90,9 @@ class RecreationBackoff:
             del known[key]
 
     def waits(
-        self, job: UID, missing: Iterable[tuple[Resource, str]]
+        self, job: UID, missing: Iterable[tuple[Resource, str]], content: str = ""
     ) -> dict[tuple[Resource, str], RecreationWait]:
-        """Return the waits of those missing children that may not be created yet."""
+        """Return the waits of those children that may not be created, or updated so, yet."""
         if not any(self._last.values()):
             return {}
         now_s = self.clock.monotonic()
@@ -97,7 +100,7 @@ class RecreationBackoff:
         return {
             child: RecreationWait(last.next_at_s - now_s, last.deleted + 1, last.since)
             for child, last in found
-            if last is not None and last.next_at_s > now_s
+            if last is not None and last.content == content and last.next_at_s > now_s
         }
 
     def forget_lasting(self) -> None:

@@ -87,3 +87,12 @@ def test_pods_that_last_are_forgotten(backoff: RecreationBackoff, clock: ManualC
     clock.seconds = 11
     backoff.forget_lasting()
     assert list(backoff._last[PODS]) == [(JOB, "mnist-worker-1")]
+
+
+def test_update_with_another_content_is_no_repetition(backoff: RecreationBackoff) -> None:
+    for content in ("a", "a", "b"):
+        backoff.record(JOB, PODS, ["uid"], content)
+    assert not backoff.waits(JOB, [(PODS, "uid")], "b")
+    backoff.record(JOB, PODS, ["uid"], "b")
+    assert backoff.waits(JOB, [(PODS, "uid")], "b")
+    assert not backoff.waits(JOB, [(PODS, "uid")], "a")

@@ -10,6 +10,7 @@ import attrs
 from dlctl.api.job import LAUNCHER_REPLICA, Job
 from dlctl.api.json_types import ReadOnlyJSON
 from dlctl.api.meta import BATCH_JOBS, PODS, SERVICES, Object, ObjectKey, Resource
+from dlctl.api.objects.dependents import APPLIED_HASH
 from dlctl.api.objects.pod_groups import COSCHEDULING_POD_GROUPS
 from dlctl.api.objects.pods import Pod
 from dlctl.controller.object_writer import MAX_PARALLEL, ObjectWriter
@@ -19,7 +20,7 @@ from dlctl.reconcilers.applying.reconcile_context import ReconcileContext
 from dlctl.reconcilers.children import secrets
 from dlctl.reconcilers.children.collection_deletion import CollectionDeletion
 from dlctl.reconcilers.children.creation import Child, CreateResult, Creator
-from dlctl.reconcilers.children.dependents import content_hash, update_patch
+from dlctl.reconcilers.children.dependents import update_patch
 from dlctl.reconcilers.children.dry_runs import rejected_by_dry_run
 from dlctl.reconcilers.children.rejection import Rejection, rejection_of
 from dlctl.reconcilers.children.renderer import Renderer
@@ -133,13 +134,12 @@ class ChildWriter:
         :raises NotFoundError: if one is gone.
         :raises ConflictError: if one has changed since the stores showed it.
         """
-        job, last_updates = context.job, context.cache.last_updates
+        job = context.job
         rejections: dict[str, Rejection] = {}
         wait_s: float | None = None
         for update in list(_updates(plan, context.renderer)):
             resource, metadata = update.resource, update.existing.metadata
-            this = f"{metadata.uid} {update.purpose}"
-            if wait := recent.waits(job.uid, [(resource, this)]):
+            if wait := recent.waits(job.uid, [(resource, metadata.uid)], update.purpose):
                 wait_s = shortest_wait(wait_s, *(one.left_s for one in wait.values()))
                 continue
             try:
@@ -152,12 +152,7 @@ class ChildWriter:
                 message = f"the update of {rejection.message}"
                 rejections[metadata.name] = attrs.evolve(rejection, message=message)
                 continue
-            last = last_updates.get((resource, metadata.name), this)
-            if last != this:
-                # Not undone, but outdated.
-                recent.forget(job.uid, resource, [last])
-            last_updates[resource, metadata.name] = this
-            recent.record(job.uid, resource, [this])
+            recent.record(job.uid, resource, [metadata.uid], update.purpose)
         return rejections, wait_s
 
 
@@ -202,8 +197,10 @@ def _updates(plan: Plan, renderer: Renderer) -> Iterator[_Update]:
         yield _Update(SERVICES, service, body, f"publish {publishes}")
     for dependent, existing in plan.dependents.patched:
         with wrap_content_errors(Step.RENDERING):
-            body = update_patch(dependent, renderer.dependent(dependent), existing)
-        yield _Update(dependent.resource, existing, body, content_hash(dependent.body))
+            rendered = renderer.dependent(dependent)
+            body = update_patch(dependent, rendered, existing)
+        purpose = rendered["metadata"]["annotations"][APPLIED_HASH]
+        yield _Update(dependent.resource, existing, body, purpose)
     if (pod_group := plan.gang_retry.group) is not None:
         yield _Update(COSCHEDULING_POD_GROUPS, pod_group, plan.gang_retry.patch, "retry")
     for pod in plan.ungated_pods:

@@ -33,8 +33,6 @@ class JobCache:
     secrets: SecretState = attrs.field(factory=SecretState)
     # Objects of others that are used in the place of dependents.
     preexisting: frozenset[tuple[Resource, str]] = frozenset()
-    # The last update of each child, by resource and name.
-    last_updates: dict[tuple[Resource, str], str] = attrs.field(factory=dict)
     status_rejection: StatusRejection = attrs.field(factory=StatusRejection)
     # A write that the server may have made, though its response was lost.
     unconfirmed_write: StatusWrite | None = None
